@@ -1,0 +1,52 @@
+# Everything below works on a machine that has only Python, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= auto
+
+.PHONY: demo test check bench soak coverage format generate clean
+
+# The second install line gives the package itself; its requirements came, hashed, with the first.
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	touch $@
+
+demo: $(VENV)/run.stamp
+	$(BIN)/interlock demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/interlock schemas verify
+	$(BIN)/python -m pytest -q tests/architecture
+
+coverage: $(VENV)/dev.stamp
+	$(BIN)/coverage run -m pytest -q -m "not soak"
+	$(BIN)/python scripts/coverage_gate.py
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m soak
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+generate: $(VENV)/dev.stamp
+	$(BIN)/interlock schemas generate
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
