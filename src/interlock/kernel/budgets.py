@@ -1,0 +1,91 @@
+"""Every limit, each with its reason. Nothing else in the project states a number of this kind."""
+
+KIB = 1024
+
+# Context (locks 16.3.1).
+CONTEXT_BYTES_MAX = 256 * KIB
+"""Canonical bytes of a run's merged context: context carries references, never documents."""
+CONTEXT_DEPTH_MAX = 64
+"""Nesting of a context value: deeper is an accident or an attack, and would overflow recursive readers."""
+CONTEXT_KEY_BYTES_MAX = 128
+"""A context key enters answers and blockers."""
+GOAL_BYTES_MAX = 4 * KIB
+"""A goal is a sentence or a paragraph, shown in every answer's header in short."""
+
+# Notes and artifacts (locks 2, D20).
+NOTES_BYTES_MAX = 4096
+"""Stored notes of one step; longer ones are cut with the marker (locks: `notesMarkdown`)."""
+NOTES_INPUT_BYTES_MAX = 256 * KIB
+"""Notes as sent: beyond this a caller pastes files."""
+ARTIFACT_BYTES_MAX = 1_000_000
+"""Canonical bytes of one artifact: larger evidence is passed by reference."""
+ARTIFACTS_MAX = 32
+"""Artifacts of one call: they are stored in one plan."""
+ARTIFACT_DEPTH_MAX = 64
+"""Nesting of an artifact, for the reason of `CONTEXT_DEPTH_MAX`."""
+
+# Blockers (locks: BlockerReport).
+BLOCKERS_MAX = 10
+"""Blockers of one report: more cannot be acted on in one go."""
+BLOCKER_MESSAGE_BYTES_MAX = 512
+"""What was found."""
+BLOCKER_FIX_BYTES_MAX = 1024
+"""What to send instead."""
+ATTEMPTS_PER_STEP_MAX = 10
+"""Refused attempts in a row on one step; the tenth says that guessing does not help (D8)."""
+FORKS_PER_NODE_MAX = 255
+"""Forks of one node: the short token counts them in one byte (D3)."""
+
+# Log (locks 1, D10).
+PLAN_EVENTS_MAX = 256
+"""Events of one append plan: one plan is one segment."""
+PLAN_BYTES_MAX = 4_000_000
+"""Bytes of one segment: what a reader must take in at once."""
+DEDUPE_KEY_CHARS_MAX = 256
+"""Locked length of a dedupe key."""
+LOCK_WAIT_MS_MAX = 2_000
+"""How long an append waits for another process before it says that the session is locked (D12)."""
+LOCK_RETRY_AFTER_MS = 1_000
+"""What a caller that met the lock is told to wait."""
+SESSIONS_KEPT_MAX = 32
+"""Folded sessions one process keeps in memory (D11)."""
+SNAPSHOTS_KEPT_MAX = 256
+"""Parsed snapshots one process keeps: the tips that agents work on."""
+WORKFLOWS_KEPT_MAX = 32
+"""Compiled workflows one process keeps."""
+SYNCED_KEPT_MAX = 8_192
+"""Content-addressed files a process remembers to have synced itself."""
+RENEW_AFTER_S = 12 * 3600
+"""Age from which a reused content-addressed file is renewed, so that no sweep takes it (D33)."""
+WORKER_THREADS_MAX = 8
+"""Calls that touch the disk at once in one server."""
+
+# Answers (D19).
+RECAP_BYTES_MAX = 6_000
+"""Recap on rehydrate: enough to go on, small enough for every client."""
+HEADER_GOAL_BYTES_MAX = 120
+"""The goal as shown in an answer's first line."""
+LIST_ENTRIES_MAX = 30
+"""Workflows of one list answer; the rest is a count and a hint."""
+DETAILS_BYTES_MAX = 4 * KIB
+"""Structured details of an error."""
+ECHO_BYTES_MAX = 80
+"""How much of a caller's own value an error quotes."""
+
+# Workflow documents.
+DOCUMENT_BYTES_MAX = 1_000_000
+"""A workflow file: larger ones are not written by people."""
+DOCUMENT_DEPTH_MAX = 64
+"""Nesting of a workflow file."""
+STEPS_MAX = 2_000
+"""Steps of a workflow: the plan is pinned and read whole."""
+PROMPT_BYTES_MAX = 32 * KIB
+"""A rendered step prompt: clients cut answers beyond about 40 kB."""
+TITLE_BYTES_MAX = 200
+"""Titles and names stand on one line."""
+DESCRIPTION_BYTES_MAX = 2_000
+"""A workflow's description stands in a list."""
+DIAGNOSTICS_MAX = 50
+"""Diagnostics of one document that an answer carries; the count of the rest is said."""
+SOURCE_FILES_MAX = 2_000
+"""Files one source directory may hold: a mounted home directory is a mistake."""

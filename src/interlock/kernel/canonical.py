@@ -1,0 +1,124 @@
+"""Canonical JSON (RFC 8785) and the digests that stand on it (locks 11)."""
+
+import hashlib
+import json
+from typing import cast
+
+import rfc8785
+from pydantic import JsonValue
+
+from interlock.kernel.ids import Digest
+
+SAFE_INTEGER_MAX = 2**53 - 1
+"""The largest integer that every JSON reader keeps exact (RFC 8785, 3.2.2.3)."""
+
+Json = JsonValue
+JsonScalar = str | int | float | bool | None
+
+_encode_plain = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
+).encode
+
+
+class NotCanonicalError(ValueError):
+    """A value has no canonical form; `path` says where, `found` what stood there."""
+
+    def __init__(self, path: str, found: str) -> None:
+        super().__init__(f"{path or '(root)'}: {found}")
+        self.path = path
+        self.found = found
+
+
+def canonical_bytes(value: object) -> bytes:
+    """Return the one byte sequence that RFC 8785 gives a JSON value.
+
+    Plain values (no float, ASCII keys) take a path through the C encoder that yields the same bytes.
+
+    Raises:
+        NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer beyond 2^53,
+            a lone surrogate, a key that is no string, another type, or nesting beyond the interpreter's stack.
+    """
+    try:
+        if _is_plain(value):
+            return _encode_plain(value).encode("utf-8")
+        return rfc8785.dumps(cast("dict[str, object]", value))  # pyright: ignore[reportArgumentType] — judges by itself
+    except RecursionError:
+        raise NotCanonicalError("", "nested too deep") from None
+    except (ValueError, UnicodeError, AttributeError):
+        raise _located(value, "") or NotCanonicalError("", "not a JSON value") from None
+
+
+def digest_of_bytes(data: bytes) -> Digest:
+    """Return `sha256:<hex>` of the bytes."""
+    return Digest(f"sha256:{hashlib.sha256(data).hexdigest()}")
+
+
+def digest_of(value: object) -> Digest:
+    """Return `sha256:<hex>` of the canonical bytes of a JSON value.
+
+    Raises:
+        NotCanonicalError: See `canonical_bytes`.
+    """
+    return digest_of_bytes(canonical_bytes(value))
+
+
+def is_digest(text: str) -> bool:
+    """Say whether the text is spelled as digests are: `sha256:` and 64 lowercase hex digits."""
+    return (
+        len(text) == len("sha256:") + 64
+        and text.startswith("sha256:")
+        and all(char in "0123456789abcdef" for char in text[7:])
+    )
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether the C encoder gives a value the same bytes as RFC 8785.
+
+    It does for strings, booleans, null and safe integers, and for objects whose keys are ASCII: only
+    there does its order by code point agree with the order by UTF-16 unit.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return -SAFE_INTEGER_MAX <= cast("int", value) <= SAFE_INTEGER_MAX
+    if kind is dict:
+        return all(
+            type(key) is str and key.isascii() and _is_plain(item)
+            for key, item in cast("dict[object, object]", value).items()
+        )
+    if kind is list:
+        return all(map(_is_plain, cast("list[object]", value)))
+    return False
+
+
+def _located(value: object, path: str) -> NotCanonicalError | None:
+    """Find the first fault that keeps a value from having a canonical form."""
+    found = _scalar_fault(value)
+    if found is not None:
+        return NotCanonicalError(path, found)
+    children: list[tuple[str, object]] = []
+    if isinstance(value, dict):
+        for key, item in cast("dict[object, object]", value).items():
+            fault = "a key that is not a string" if not isinstance(key, str) else _scalar_fault(key)
+            if fault is not None:
+                return NotCanonicalError(path, fault)
+            children.append((f"{path}.{key}" if path else str(key), item))
+    elif isinstance(value, list | tuple):
+        items = cast("list[object] | tuple[object, ...]", value)
+        children = [(f"{path}[{at}]", item) for at, item in enumerate(items)]
+    return next((fault for where, item in children if (fault := _located(item, where))), None)
+
+
+def _scalar_fault(value: object) -> str | None:
+    match value:
+        case str():
+            return "text with a lone surrogate" if any("\ud800" <= char <= "\udfff" for char in value) else None
+        case bool() | None | dict() | list() | tuple():
+            return None
+        case int():
+            return None if abs(value) <= SAFE_INTEGER_MAX else "an integer beyond 2^53"
+        case float():
+            return None if value - value == 0 else "a number that is not finite"
+        case _:
+            return f"a {type(value).__name__}, which JSON has no form for"

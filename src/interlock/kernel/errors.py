@@ -1,0 +1,141 @@
+"""The one error envelope and its closed set of codes (locks 12, D16, D38).
+
+What a caller can meet is a value: a `Refusal`. Damage and failed effects are exceptions, defined beside the
+code that raises them; the use cases turn them into refusals with a code of this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
+from interlock.kernel.canonical import Json
+
+
+class ErrorCode(StrEnum):
+    """Everything that can go wrong for a caller. Closed: a new code comes with a decision (D38)."""
+
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
+    WORKFLOW_INVALID = "WORKFLOW_INVALID"
+    TOKEN_INVALID_FORMAT = "TOKEN_INVALID_FORMAT"  # noqa: S105 — a code, not a secret; so below
+    TOKEN_UNSUPPORTED_VERSION = "TOKEN_UNSUPPORTED_VERSION"  # noqa: S105
+    TOKEN_BAD_SIGNATURE = "TOKEN_BAD_SIGNATURE"  # noqa: S105
+    TOKEN_SCOPE_MISMATCH = "TOKEN_SCOPE_MISMATCH"  # noqa: S105
+    TOKEN_UNKNOWN_NODE = "TOKEN_UNKNOWN_NODE"  # noqa: S105
+    TOKEN_WORKFLOW_HASH_MISMATCH = "TOKEN_WORKFLOW_HASH_MISMATCH"  # noqa: S105
+    TOKEN_SESSION_LOCKED = "TOKEN_SESSION_LOCKED"  # noqa: S105
+    SESSION_NOT_FOUND = "SESSION_NOT_FOUND"
+    SESSION_NOT_HEALTHY = "SESSION_NOT_HEALTHY"
+    SESSION_LOCKED = "SESSION_LOCKED"
+    STORE_READ_ONLY = "STORE_READ_ONLY"
+    STORE_FULL = "STORE_FULL"
+    STORE_FAILED = "STORE_FAILED"
+    KEYRING_DAMAGED = "KEYRING_DAMAGED"
+    ATTEMPT_LIMIT_REACHED = "ATTEMPT_LIMIT_REACHED"
+    BUNDLE_INVALID_FORMAT = "BUNDLE_INVALID_FORMAT"
+    BUNDLE_UNSUPPORTED_VERSION = "BUNDLE_UNSUPPORTED_VERSION"
+    BUNDLE_INTEGRITY_FAILED = "BUNDLE_INTEGRITY_FAILED"
+    BUNDLE_MISSING_SNAPSHOT = "BUNDLE_MISSING_SNAPSHOT"
+    BUNDLE_MISSING_PINNED_WORKFLOW = "BUNDLE_MISSING_PINNED_WORKFLOW"
+    BUNDLE_EVENT_ORDER_INVALID = "BUNDLE_EVENT_ORDER_INVALID"
+    BUNDLE_MANIFEST_ORDER_INVALID = "BUNDLE_MANIFEST_ORDER_INVALID"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class RetryKind(StrEnum):
+    """What a client may do with the same call, without reading prose (locks 12)."""
+
+    NOT_RETRYABLE = "not_retryable"
+    RETRYABLE_IMMEDIATE = "retryable_immediate"
+    RETRYABLE_AFTER_MS = "retryable_after_ms"
+
+
+class Owner(StrEnum):
+    """The surface that can answer with a code."""
+
+    TOOL = "tool"
+    COMMAND = "command"
+    BOTH = "tool and command"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRule:
+    """What a code means, what its caller may retry, and who answers with it."""
+
+    meaning: str
+    owner: Owner
+    retry: RetryKind = RetryKind.NOT_RETRYABLE
+    after_ms: int | None = None
+
+
+def _rule(meaning: str, owner: Owner, retry: RetryKind = RetryKind.NOT_RETRYABLE) -> CodeRule:
+    after_ms = LOCK_RETRY_AFTER_MS if retry is RetryKind.RETRYABLE_AFTER_MS else None
+    return CodeRule(meaning=meaning, owner=owner, retry=retry, after_ms=after_ms)
+
+
+_AFTER, _NOW = RetryKind.RETRYABLE_AFTER_MS, RetryKind.RETRYABLE_IMMEDIATE
+
+CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
+    {
+        ErrorCode.VALIDATION_ERROR: _rule("An argument is missing, unknown, malformed or too large.", Owner.BOTH),
+        ErrorCode.WORKFLOW_NOT_FOUND: _rule("No source holds a workflow of this id.", Owner.BOTH),
+        ErrorCode.WORKFLOW_INVALID: _rule("The workflow file has faults; the diagnostics name each.", Owner.BOTH),
+        ErrorCode.TOKEN_INVALID_FORMAT: _rule("The text is not a token.", Owner.TOOL),
+        ErrorCode.TOKEN_UNSUPPORTED_VERSION: _rule("The token is of a format this release does not know.", Owner.TOOL),
+        ErrorCode.TOKEN_BAD_SIGNATURE: _rule("This data directory did not issue the token.", Owner.TOOL),
+        ErrorCode.TOKEN_SCOPE_MISMATCH: _rule("The token belongs to another run, step or use.", Owner.TOOL),
+        ErrorCode.TOKEN_UNKNOWN_NODE: _rule("The token names history that the log does not hold.", Owner.TOOL),
+        ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH: _rule("The token and its run pin different workflows.", Owner.TOOL),
+        ErrorCode.TOKEN_SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.TOOL, _AFTER),
+        ErrorCode.SESSION_NOT_FOUND: _rule("No session of this id is stored.", Owner.BOTH),
+        ErrorCode.SESSION_NOT_HEALTHY: _rule(
+            "The session's log is damaged or newer; nothing is built on it.", Owner.BOTH
+        ),
+        ErrorCode.SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.COMMAND, _AFTER),
+        ErrorCode.STORE_READ_ONLY: _rule("The data directory cannot be written.", Owner.BOTH),
+        ErrorCode.STORE_FULL: _rule("The disk is full; nothing was recorded.", Owner.BOTH, _NOW),
+        ErrorCode.STORE_FAILED: _rule("The disk failed; nothing was recorded.", Owner.BOTH, _NOW),
+        ErrorCode.KEYRING_DAMAGED: _rule("The key ring cannot be read, so no token can be checked.", Owner.BOTH),
+        ErrorCode.ATTEMPT_LIMIT_REACHED: _rule("The step was refused ten times in a row.", Owner.TOOL),
+        ErrorCode.BUNDLE_INVALID_FORMAT: _rule("The file is not a bundle.", Owner.COMMAND),
+        ErrorCode.BUNDLE_UNSUPPORTED_VERSION: _rule("The bundle is of an unknown version.", Owner.COMMAND),
+        ErrorCode.BUNDLE_INTEGRITY_FAILED: _rule("A part of the bundle differs from its digest.", Owner.COMMAND),
+        ErrorCode.BUNDLE_MISSING_SNAPSHOT: _rule("A snapshot is missing in the bundle.", Owner.COMMAND),
+        ErrorCode.BUNDLE_MISSING_PINNED_WORKFLOW: _rule("A pinned workflow is missing in the bundle.", Owner.COMMAND),
+        ErrorCode.BUNDLE_EVENT_ORDER_INVALID: _rule("The bundle's events are out of order.", Owner.COMMAND),
+        ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID: _rule("The bundle's manifest is out of order.", Owner.COMMAND),
+        ErrorCode.INTERNAL_ERROR: _rule("A fault of Interlock itself; the server's log has it.", Owner.BOTH),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a caller is told instead of an answer: what is wrong, where, and what to send instead."""
+
+    code: ErrorCode
+    message: str
+    suggestion: str
+    details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def envelope(self) -> dict[str, Json]:
+        """Return the envelope that every surface shows (locks 12)."""
+        rule = CODES[self.code]
+        retry: dict[str, Json] = {"kind": rule.retry.value}
+        if rule.after_ms is not None:
+            retry["afterMs"] = rule.after_ms
+        body: dict[str, Json] = {
+            "code": self.code.value,
+            "message": self.message,
+            "retry": retry,
+            "suggestion": self.suggestion,
+        }
+        if self.details:
+            body["details"] = dict(self.details)
+        return body
+
+
+class InterlockError(Exception):
+    """Root of the exceptions that Interlock raises: damage, failed effects, a broken environment."""

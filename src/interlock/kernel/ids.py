@@ -1,0 +1,66 @@
+"""Identifiers: opaque, typed, never used for ordering (D1, D2).
+
+An id is a prefix and 26 lowercase Crockford base32 characters. What differs per call is minted by the
+shell from a clock and entropy; what must be equal on replay is derived from what it belongs to.
+"""
+
+import hashlib
+import json
+from typing import NewType
+
+SessionId = NewType("SessionId", str)
+RunId = NewType("RunId", str)
+NodeId = NewType("NodeId", str)
+EventId = NewType("EventId", str)
+AttemptId = NewType("AttemptId", str)
+OutputId = NewType("OutputId", str)
+ContextId = NewType("ContextId", str)
+ChangeId = NewType("ChangeId", str)
+Digest = NewType("Digest", str)
+"""`sha256:<hex>` over bytes whose meaning the field says."""
+SnapshotRef = NewType("SnapshotRef", Digest)
+"""Digest of an execution snapshot's canonical bytes."""
+WorkflowHash = NewType("WorkflowHash", Digest)
+"""Digest of a compiled workflow's canonical bytes: what a run may execute."""
+WorkflowId = NewType("WorkflowId", str)
+StepId = NewType("StepId", str)
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_BODY_CHARS = 26
+_BODY_BITS = 128
+
+ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
+"""What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
+
+
+def minted_id(prefix: str, *, unix_ms: int, entropy: bytes) -> str:
+    """Return a fresh id from a time in milliseconds and ten random bytes (a ULID, lowercased)."""
+    assert len(entropy) == 10, "an id takes ten bytes of entropy"  # noqa: PLR2004 — a ULID's 80 bits
+    return f"{prefix}_{_encode((unix_ms & (1 << 48) - 1) << 80 | int.from_bytes(entropy, 'big'))}"
+
+
+def derived_id(prefix: str, *parts: str | int) -> str:
+    """Return the id that these parts always have: the first 128 bits of sha256 over their canonical bytes."""
+    # Strings of ASCII and small integers in a list: json's bytes are the canonical ones.
+    data = json.dumps(parts, separators=(",", ":")).encode("ascii")
+    return f"{prefix}_{_encode(int.from_bytes(hashlib.sha256(data).digest()[:16], 'big'))}"
+
+
+def ack_attempt(node: NodeId) -> AttemptId:
+    """The one ordinary attempt to advance a node: new once and a replay ever after (D2)."""
+    return AttemptId(derived_id("att", node, "ack", 0))
+
+
+def fork_attempt(node: NodeId, number: int) -> AttemptId:
+    """The attempt that starts the fork with this number (0-based, counted on the node) (D2)."""
+    return AttemptId(derived_id("att", node, "fork", number))
+
+
+def node_of_attempt(attempt: AttemptId) -> NodeId:
+    """The node that an attempt creates, whether it advances or is refused (D2)."""
+    return NodeId(derived_id("node", attempt, "node"))
+
+
+def _encode(number: int) -> str:
+    assert 0 <= number < 1 << _BODY_BITS
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range((_BODY_CHARS - 1) * 5, -1, -5))

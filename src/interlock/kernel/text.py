@@ -1,0 +1,33 @@
+"""Text under byte budgets, and the one way text is matched (locks 1, 2.3)."""
+
+import re
+import unicodedata
+
+TRUNCATION_MARKER = "\n\n[TRUNCATED]"
+"""Appended, exactly so, to whatever was cut to fit a budget."""
+
+_WORD = re.compile(r"[a-z0-9_-]+")
+
+
+def utf8_bytes(text: str) -> int:
+    """Return the length in UTF-8 bytes, the unit of every text budget. Lone surrogates count three."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def truncated(text: str, bytes_max: int, marker: str = TRUNCATION_MARKER) -> str:
+    """Return the text if it fits, else the longest whole-character prefix that fits with the marker."""
+    if utf8_bytes(text) <= bytes_max:
+        return text
+    room = bytes_max - utf8_bytes(marker)
+    assert room >= 0, "a budget must at least hold the marker"
+    return text.encode("utf-8", "surrogatepass")[:room].decode("utf-8", "ignore") + marker
+
+
+def one_line(text: str, bytes_max: int) -> str:
+    """Return the text on one line, cut with an ellipsis: for headers and lists."""
+    return truncated(" ".join(text.split()), bytes_max, "…")
+
+
+def tokens(text: str) -> frozenset[str]:
+    """Return the words of a text after NFKC and lower-casing: the only matching semantics (locks 2.3)."""
+    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))

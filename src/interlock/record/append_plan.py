@@ -1,0 +1,117 @@
+"""The append plan: the atomic unit of durable truth, and its stamping (locks 1, D10).
+
+The engine plans without clock or entropy: its drafts have no event ids, indexes or times. The service stamps
+them when the plan becomes events.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
+from interlock.kernel.ids import Digest, EventId, NodeId, RunId, SessionId, SnapshotRef, WorkflowHash
+from interlock.record import payloads as data
+from interlock.record.base import Record
+from interlock.record.events import Actor, Event, NodeScope, RunScope, dedupe_key, event_class_of, kind_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEdge:
+    """An edge whose cause is another event of the same plan, named by its position."""
+
+    edge_kind: data.EdgeKind
+    from_node: NodeId
+    to_node: NodeId
+    cause: data.EdgeCauseKind
+    cause_position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """An event before it has an id, an index and a time. Its kind is that of its payload."""
+
+    data: Record | PlannedEdge
+    run: RunId | None = None
+    node: NodeId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendPlan:
+    """Everything one call makes true, whole or not at all.
+
+    Content is given as bytes under its digest; the store writes it before the events that refer to it.
+    """
+
+    session: SessionId
+    drafts: tuple[Draft, ...]
+    snapshots: tuple[tuple[SnapshotRef, bytes], ...] = ()
+    artifacts: tuple[tuple[Digest, bytes], ...] = ()
+    workflow: tuple[WorkflowHash, bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamps:
+    """What the shell adds to a plan: fresh event ids, the time, and who called."""
+
+    mint_event_id: Callable[[], EventId]
+    recorded_at: str
+    actor: Actor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A stamped plan: its events and the exact bytes of the segment file that holds them."""
+
+    events: tuple[Event, ...]
+    data: bytes = field(repr=False)
+
+
+def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
+    """Turn a plan into the segment that its append will write."""
+    assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
+    ids = [stamps.mint_event_id() for _ in plan.drafts]
+    events = tuple(
+        _stamped(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps)
+        for at, draft in enumerate(plan.drafts)
+    )
+    segment = segment_bytes(events)
+    assert len(segment) <= PLAN_BYTES_MAX, "what enters a plan is bounded where it enters"
+    return Segment(events=events, data=segment)
+
+
+def segment_bytes(events: Sequence[Event]) -> bytes:
+    """Return the bytes of the segment file that holds these events: one canonical line each."""
+    return b"".join(event.to_bytes() + b"\n" for event in events)
+
+
+def _stamped(draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps) -> Event:
+    """Return the event of a draft; `ids` are the plan's event ids and the draft's place among them."""
+    payload = _edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
+    event_class = event_class_of(type(payload))
+    fields: dict[str, object] = {
+        "v": 1,
+        "event_id": ids[0][ids[1]],
+        "event_index": index,
+        "session_id": session,
+        "kind": kind_of(event_class),
+        "data": payload,
+        "recorded_at": stamps.recorded_at,
+    }
+    if draft.run is not None:
+        fields["scope"] = (
+            RunScope(run_id=draft.run) if draft.node is None else NodeScope(run_id=draft.run, node_id=draft.node)
+        )
+    if stamps.actor is not None:
+        fields["actor"] = stamps.actor
+    # The key is a function of the rest of the event, so the rest is put together first.
+    unkeyed: Event = cast("Callable[..., Event]", event_class.model_construct)(**fields)
+    return event_class.model_validate(fields | {"dedupe_key": dedupe_key(unkeyed)})
+
+
+def _edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:
+    return data.EdgeCreated(
+        edge_kind=planned.edge_kind,
+        from_node_id=planned.from_node,
+        to_node_id=planned.to_node,
+        cause=data.EdgeCause(kind=planned.cause, event_id=ids[planned.cause_position]),
+    )

@@ -1,0 +1,117 @@
+"""What all durable records share: strict, frozen, versioned, one spelling (locks 14, D5)."""
+
+from typing import Annotated, Literal, NewType
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import (
+    ID_BODY_PATTERN,
+    AttemptId,
+    ChangeId,
+    ContextId,
+    Digest,
+    EventId,
+    NodeId,
+    OutputId,
+    RunId,
+    SessionId,
+    SnapshotRef,
+    WorkflowHash,
+)
+
+EventIndex = NewType("EventIndex", int)
+"""0-based position of an event in its session: the only order there is (locks 1)."""
+ManifestIndex = NewType("ManifestIndex", int)
+"""0-based position of a record in a session's manifest; its own sequence (locks 1)."""
+
+_DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
+
+
+def _id(prefix: str) -> str:
+    return rf"^{prefix}_{ID_BODY_PATTERN}$"
+
+
+SessionIdField = Annotated[SessionId, Field(pattern=_id("sess"))]
+RunIdField = Annotated[RunId, Field(pattern=_id("run"))]
+NodeIdField = Annotated[NodeId, Field(pattern=_id("node"))]
+EventIdField = Annotated[EventId, Field(pattern=_id("evt"))]
+AttemptIdField = Annotated[AttemptId, Field(pattern=_id("att"))]
+OutputIdField = Annotated[OutputId, Field(pattern=_id("out"))]
+ContextIdField = Annotated[ContextId, Field(pattern=_id("ctx"))]
+ChangeIdField = Annotated[ChangeId, Field(pattern=_id("prefchg"))]
+DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
+SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
+WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
+IndexField = Annotated[int, Field(ge=0)]
+DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=128)]
+"""Step and loop ids: no character that a step instance key uses (locks 9)."""
+
+Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
+RiskPolicy = Literal["conservative", "balanced", "aggressive"]
+
+
+class Record(BaseModel):
+    """A value that is stored: camelCase outside, snake_case inside, nothing coerced, nothing extra.
+
+    Only fields that were set are written, so a record read and written again is the same bytes.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
+    )
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the record as the JSON value that is stored."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def to_bytes(self) -> bytes:
+        """Return the record's canonical bytes, without a newline."""
+        return canonical_bytes(self.to_json())
+
+
+class Preferences(Record):
+    """How much a run may do alone, and how cautious it is (locks 4)."""
+
+    autonomy: Autonomy
+    risk_policy: RiskPolicy
+
+
+class UnknownVersionError(InterlockError):
+    """A record was written by a newer Interlock: known to be lawful, not understood (D5)."""
+
+    def __init__(self, what: str, found: str) -> None:
+        super().__init__(f"{what}: {found}; written by a newer Interlock")
+        self.what = what
+        self.found = found
+
+
+class MalformedRecordError(InterlockError):
+    """A stored record breaks its own schema."""
+
+    def __init__(self, what: str, found: str) -> None:
+        super().__init__(f"{what}: {found}")
+        self.what = what
+        self.found = found
+
+
+_NEWER = frozenset({"extra_forbidden", "union_tag_invalid", "literal_error"})
+
+
+def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+    """Tell a newer record from a broken one: only unknown fields, kinds or members make it newer (D5)."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    where = ".".join(map(str, faults[0]["loc"])) or "record"
+    if all(fault["type"] in _NEWER for fault in faults):
+        return UnknownVersionError(what, f"unknown {where}")
+    broken = next(fault for fault in faults if fault["type"] not in _NEWER)
+    return MalformedRecordError(what, f"{'.'.join(map(str, broken['loc'])) or 'record'}: {broken['type']}")

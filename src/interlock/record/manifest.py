@@ -1,0 +1,145 @@
+"""The manifest: what counts as truth (locks 1, D10).
+
+One append is one *group*: a `segment_closed` line and a `snapshot_pinned` line for every snapshot that the
+segment introduces. A group is a pure function of the segment's bytes, so a reader verifies it by computing
+it again, and a torn tail is recognised as a prefix of what it would have become.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pydantic import ValidationError
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.record.base import (
+    DigestField,
+    EventIdField,
+    IndexField,
+    MalformedRecordError,
+    Record,
+    SessionIdField,
+    SnapshotRefField,
+    UnknownVersionError,
+    reading_error,
+)
+from interlock.record.events import Event, NodeCreatedEvent
+
+
+class SegmentClosed(Record):
+    """The segment's bytes are truth from here on."""
+
+    v: Literal[1]
+    manifest_index: IndexField
+    session_id: SessionIdField
+    kind: Literal["segment_closed"]
+    first_event_index: IndexField
+    last_event_index: IndexField
+    segment_rel_path: str
+    sha256: DigestField
+    bytes: IndexField
+
+
+class SnapshotPinned(Record):
+    """A snapshot became reachable with this event."""
+
+    v: Literal[1]
+    manifest_index: IndexField
+    session_id: SessionIdField
+    kind: Literal["snapshot_pinned"]
+    event_index: IndexField
+    snapshot_ref: SnapshotRefField
+    created_by_event_id: EventIdField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The manifest lines of one segment, as bytes, and what they pin."""
+
+    data: bytes
+    lines: int
+    pins: tuple[SnapshotRef, ...]
+
+
+def segment_rel_path(first_event_index: int, last_event_index: int) -> str:
+    """Return where a segment stands below its session: bounds in eight digits (locks 1)."""
+    return f"events/{first_event_index:08d}-{last_event_index:08d}.jsonl"
+
+
+def group_of(
+    session: SessionId,
+    *,
+    manifest_index: int,
+    segment: bytes,
+    events: Sequence[Event],
+    pinned: frozenset[SnapshotRef],
+) -> Group:
+    """Return the one group that attests this segment at this place of the manifest.
+
+    Args:
+        session: Whose manifest it is.
+        manifest_index: Index of the group's first line.
+        segment: The segment file's bytes.
+        events: The events those bytes hold, at least one.
+        pinned: Snapshots that earlier groups pinned; they are not pinned again.
+    """
+    first, last = events[0].event_index, events[-1].event_index
+    records: list[Record] = [
+        SegmentClosed(
+            v=1,
+            manifest_index=manifest_index,
+            session_id=session,
+            kind="segment_closed",
+            first_event_index=first,
+            last_event_index=last,
+            segment_rel_path=segment_rel_path(first, last),
+            sha256=digest_of_bytes(segment),
+            bytes=len(segment),
+        )
+    ]
+    pins: list[SnapshotRef] = []
+    for event in events:
+        if not isinstance(event, NodeCreatedEvent):
+            continue
+        ref = event.data.snapshot_ref
+        if ref in pinned or ref in pins:
+            continue
+        pins.append(ref)
+        records.append(
+            SnapshotPinned(
+                v=1,
+                manifest_index=manifest_index + len(pins),
+                session_id=session,
+                kind="snapshot_pinned",
+                event_index=event.event_index,
+                snapshot_ref=ref,
+                created_by_event_id=event.event_id,
+            )
+        )
+    data = b"".join(record.to_bytes() + b"\n" for record in records)
+    return Group(data=data, lines=len(records), pins=tuple(pins))
+
+
+def parse_segment_closed(line: bytes) -> SegmentClosed:
+    """Return the record that opens a group.
+
+    Raises:
+        UnknownVersionError: A newer Interlock wrote it.
+        MalformedRecordError: It is no such record.
+    """
+    try:
+        value: object = json.loads(line)
+    except ValueError:
+        raise MalformedRecordError("manifest", "not JSON") from None
+    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    if isinstance(version := fields.get("v"), int) and version != 1:
+        raise UnknownVersionError("manifest", f"version {version}")
+    kind = fields.get("kind")
+    if isinstance(kind, str) and kind not in {"segment_closed", "snapshot_pinned"} and "v" in fields:
+        raise UnknownVersionError("manifest", "unknown kind")
+    try:
+        return SegmentClosed.model_validate_json(line, by_name=False)
+    except ValidationError as error:
+        raise reading_error("manifest", error) from None

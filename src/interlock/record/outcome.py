@@ -1,0 +1,116 @@
+"""What can come of an attempt, as stored: blockers and reasons, closed sets (locks 1, 3)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.kernel.budgets import (
+    BLOCKER_FIX_BYTES_MAX,
+    BLOCKER_MESSAGE_BYTES_MAX,
+    BLOCKERS_MAX,
+    CONTEXT_KEY_BYTES_MAX,
+)
+from interlock.kernel.canonical import JsonScalar
+from interlock.record.base import DelimiterSafe, NodeIdField, Record
+
+Capability = Literal["delegation", "web_browsing"]
+
+BlockerCode = Literal[
+    "USER_ONLY_DEPENDENCY",
+    "MISSING_REQUIRED_OUTPUT",
+    "INVALID_REQUIRED_OUTPUT",
+    "REQUIRED_CAPABILITY_UNKNOWN",
+    "REQUIRED_CAPABILITY_UNAVAILABLE",
+    "INVARIANT_VIOLATION",
+    "STORAGE_CORRUPTION_DETECTED",
+]
+
+
+class ContextKeyPointer(Record):
+    """A context key that a decision needs. Any string: it never enters a step instance key (D36)."""
+
+    kind: Literal["context_key"]
+    key: Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
+
+
+class ContextBudgetPointer(Record):
+    """The context as a whole is too large or no JSON."""
+
+    kind: Literal["context_budget"]
+
+
+class OutputContractPointer(Record):
+    """The evidence contract that was not met."""
+
+    kind: Literal["output_contract"]
+    contract_ref: str
+
+
+class CapabilityPointer(Record):
+    """A capability that the workflow requires."""
+
+    kind: Literal["capability"]
+    capability: Capability
+
+
+class WorkflowStepPointer(Record):
+    """The step itself."""
+
+    kind: Literal["workflow_step"]
+    step_id: DelimiterSafe
+
+
+BlockerPointer = Annotated[
+    ContextKeyPointer | ContextBudgetPointer | OutputContractPointer | CapabilityPointer | WorkflowStepPointer,
+    Field(discriminator="kind"),
+]
+
+
+class Blocker(Record):
+    """One thing that keeps a step from advancing: what was found, and what to send instead."""
+
+    code: BlockerCode
+    pointer: BlockerPointer
+    message: str
+    suggested_fix: str | None = None
+    details: dict[str, JsonScalar] | None = None
+
+    def sort_key(self) -> tuple[str, ...]:
+        """Order of blockers in a report: code, pointer kind, pointer fields (locks: BlockerReport)."""
+        fields = self.pointer.to_json()
+        return (
+            self.code,
+            self.pointer.kind,
+            *(str(fields[name]) for name in sorted(fields) if name != "kind"),
+        )
+
+
+class BlockerReport(Record):
+    """Why an attempt was refused: at least one blocker, sorted, within budgets."""
+
+    blockers: Annotated[tuple[Blocker, ...], Field(min_length=1, max_length=BLOCKERS_MAX, strict=False)]
+
+
+class Blocked(Record):
+    """The attempt was refused."""
+
+    kind: Literal["blocked"]
+    blockers: BlockerReport
+
+
+class AdvancedTo(Record):
+    """The attempt created a node."""
+
+    kind: Literal["advanced"]
+    to_node_id: NodeIdField
+
+
+AdvanceOutcome = Annotated[Blocked | AdvancedTo, Field(discriminator="kind")]
+
+
+def report(blockers: list[Blocker]) -> BlockerReport:
+    """Return a report in the locked order. Whoever builds a blocker keeps it within the budgets."""
+    for blocker in blockers:
+        assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX, "a blocker's message is cut beforehand"
+        assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX, "so is its fix"
+    return BlockerReport(blockers=tuple(sorted(blockers, key=Blocker.sort_key)))

@@ -1,0 +1,327 @@
+"""The payload of every event kind (locks 1, 2; D5 to D8)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.kernel.canonical import Json
+from interlock.record.base import (
+    AttemptIdField,
+    ChangeIdField,
+    ContextIdField,
+    DelimiterSafe,
+    DigestField,
+    EventIdField,
+    NodeIdField,
+    OutputIdField,
+    Preferences,
+    Record,
+    SnapshotRefField,
+    WorkflowHashField,
+)
+from interlock.record.outcome import AdvanceOutcome, Capability
+
+SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
+NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
+EdgeKind = Literal["acked_step", "checkpoint"]
+EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created", "non_tip_advance", "idempotent_replay"]
+"""`tip_advance` is ours (D6); the last two are read, never written."""
+
+
+class SessionCreated(Record):
+    """A marker: what a session is about is derived from its facts."""
+
+
+class RunStarted(Record):
+    """A run exists and may execute exactly the compiled workflow of this hash."""
+
+    workflow_id: str
+    workflow_hash: WorkflowHashField
+    workflow_source_kind: SourceKind
+    workflow_source_ref: str
+
+
+class NodeCreated(Record):
+    """A node of the run's graph; only a root has no parent. Its snapshot was stored before the event."""
+
+    node_kind: NodeKind
+    parent_node_id: NodeIdField | None
+    workflow_hash: WorkflowHashField
+    snapshot_ref: SnapshotRefField
+    request_digest: DigestField | None = None
+
+
+class EdgeCause(Record):
+    """Why an edge exists, and the event of this session that says so (D6)."""
+
+    kind: EdgeCauseKind
+    event_id: EventIdField
+
+
+class EdgeCreated(Record):
+    """A child came of its parent by an advance, a fork or a checkpoint."""
+
+    edge_kind: EdgeKind
+    from_node_id: NodeIdField
+    to_node_id: NodeIdField
+    cause: EdgeCause
+
+
+class AdvanceRecorded(Record):
+    """The durable outcome of one attempt; `requestDigest` is what was sent with it (D8)."""
+
+    attempt_id: AttemptIdField
+    intent: Literal["ack_pending"]
+    outcome: AdvanceOutcome
+    request_digest: DigestField
+
+
+class NotesPayload(Record):
+    """What was done in the step, in the agent's words."""
+
+    payload_kind: Literal["notes"]
+    notes_markdown: str
+
+
+class ArtifactPayload(Record):
+    """Structured evidence, stored by digest."""
+
+    payload_kind: Literal["artifact_ref"]
+    sha256: DigestField
+    content_type: str
+    byte_length: Annotated[int, Field(ge=0)]
+
+
+class NodeOutputAppended(Record):
+    """One output of a node; a correction names what it supersedes on the same node and channel."""
+
+    output_id: OutputIdField
+    output_channel: Literal["recap", "artifact"]
+    payload: Annotated[NotesPayload | ArtifactPayload, Field(discriminator="payload_kind")]
+    supersedes_output_id: OutputIdField | None = None
+
+
+class ContextSet(Record):
+    """A context delta that belongs to the node that its advance created (D7)."""
+
+    context_id: ContextIdField
+    node_id: NodeIdField
+    context: dict[str, Json]
+    source: Literal["initial", "agent_delta", "merge"]
+
+
+class PreferenceChange(Record):
+    """One changed preference."""
+
+    key: Literal["autonomy", "riskPolicy"]
+    value: str
+
+
+class PreferencesChanged(Record):
+    """Preferences from this node on: the change, and the whole that holds after it."""
+
+    change_id: ChangeIdField
+    source: Literal["user", "workflow_recommendation", "system"]
+    delta: Annotated[tuple[PreferenceChange, ...], Field(min_length=1, strict=False)]
+    effective: Preferences
+
+
+class ProbeStepDetail(Record):
+    """A probe that the compiler injected ran."""
+
+    probe_template_id: str
+    probe_step_id: str
+    result: Literal["success", "failure"]
+
+
+class AttemptedUseDetail(Record):
+    """The capability was used; a failure says how it failed."""
+
+    attempt_context: Literal["workflow_step", "system_probe"]
+    result: Literal["success", "failure"]
+    failure_code: Literal["tool_missing", "tool_error", "policy_blocked", "unknown"] | None = None
+
+
+class ManualClaimDetail(Record):
+    """Somebody said so."""
+
+    claimed_by: Literal["agent", "user"]
+    claim: Literal["available", "unavailable"]
+
+
+class ProbeStep(Record):
+    """Enforcement-grade provenance."""
+
+    kind: Literal["probe_step"]
+    enforcement_grade: Literal["strong"]
+    detail: ProbeStepDetail
+
+
+class AttemptedUse(Record):
+    """Enforcement-grade provenance."""
+
+    kind: Literal["attempted_use"]
+    enforcement_grade: Literal["strong"]
+    detail: AttemptedUseDetail
+
+
+class ManualClaim(Record):
+    """Informative provenance: unlocks nothing."""
+
+    kind: Literal["manual_claim"]
+    enforcement_grade: Literal["weak"]
+    detail: ManualClaimDetail
+
+
+class CapabilityObserved(Record):
+    """A capability's status as observed, with how it is known."""
+
+    cap_obs_id: str
+    capability: Capability
+    status: Literal["unknown", "available", "unavailable"]
+    provenance: Annotated[ProbeStep | AttemptedUse | ManualClaim, Field(discriminator="kind")]
+
+
+class GapReason(Record):
+    """Category and detail of a gap (locks 3)."""
+
+    category: Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
+    detail: Literal[
+        "needs_user_secret_or_token",
+        "needs_user_account_access",
+        "needs_user_artifact",
+        "needs_user_choice",
+        "needs_user_approval",
+        "needs_user_environment_action",
+        "missing_required_output",
+        "invalid_required_output",
+        "required_capability_unavailable",
+        "required_capability_unknown",
+        "invariant_violation",
+        "storage_corruption_detected",
+    ]
+
+
+class Unresolved(Record):
+    """The gap stands."""
+
+    kind: Literal["unresolved"]
+
+
+class Resolves(Record):
+    """This record resolves an earlier gap."""
+
+    kind: Literal["resolves"]
+    resolves_gap_id: str
+
+
+class EventEvidence(Record):
+    """An event that supports a gap."""
+
+    kind: Literal["event"]
+    event_id: EventIdField
+
+
+class OutputEvidence(Record):
+    """An output that supports a gap."""
+
+    kind: Literal["output"]
+    output_id: OutputIdField
+
+
+class GapRecorded(Record):
+    """A disclosure that never changes; a later record may resolve it (locks 3)."""
+
+    gap_id: str
+    severity: Literal["info", "warning", "critical"]
+    reason: GapReason
+    summary: str
+    resolution: Annotated[Unresolved | Resolves, Field(discriminator="kind")]
+    evidence_refs: (
+        Annotated[
+            tuple[Annotated[EventEvidence | OutputEvidence, Field(discriminator="kind")], ...],
+            Field(strict=False),
+        ]
+        | None
+    ) = None
+
+
+class DivergenceRecorded(Record):
+    """The agent left the script on purpose, and says why."""
+
+    divergence_id: str
+    reason: Literal[
+        "missing_user_context",
+        "capability_unavailable",
+        "efficiency_skip",
+        "safety_stop",
+        "policy_constraint",
+    ]
+    summary: Annotated[str, Field(min_length=1)]
+    related_step_id: str | None = None
+
+
+class StepRef(Record):
+    """A step."""
+
+    kind: Literal["step_id"]
+    step_id: DelimiterSafe
+
+
+class LoopRef(Record):
+    """A loop."""
+
+    kind: Literal["loop_id"]
+    loop_id: DelimiterSafe
+
+
+class ConditionRef(Record):
+    """A condition."""
+
+    kind: Literal["condition_id"]
+    condition_id: DelimiterSafe
+
+
+class IterationRef(Record):
+    """A loop pass, counted from 0."""
+
+    kind: Literal["iteration"]
+    value: Annotated[int, Field(ge=0)]
+
+
+class TraceEntry(Record):
+    """One reason, in words and references."""
+
+    kind: Literal[
+        "selected_next_step", "evaluated_condition", "entered_loop", "exited_loop", "detected_non_tip_advance"
+    ]
+    summary: str
+    refs: (
+        Annotated[
+            tuple[Annotated[StepRef | LoopRef | ConditionRef | IterationRef, Field(discriminator="kind")], ...],
+            Field(max_length=10, strict=False),
+        ]
+        | None
+    ) = None
+
+
+class DecisionTraceAppended(Record):
+    """Why a run went where it went; never needed to be right (locks 1)."""
+
+    trace_id: str
+    entries: Annotated[tuple[TraceEntry, ...], Field(min_length=1, max_length=25, strict=False)]
+
+
+class ObservationValue(Record):
+    """A tagged scalar with the length its type allows."""
+
+    type: Literal["short_string", "git_sha1", "sha256", "path"]
+    value: Annotated[str, Field(max_length=512)]
+
+
+class ObservationRecorded(Record):
+    """An anchor of the workspace: what a session can be found by."""
+
+    key: Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root"]
+    value: ObservationValue
+    confidence: Literal["low", "med", "high"]

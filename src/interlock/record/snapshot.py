@@ -1,0 +1,148 @@
+"""The execution snapshot: the least that lets a node go on, and nothing else (locks: snapshot payload boundary)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from interlock.record.base import (
+    DelimiterSafe,
+    IndexField,
+    Record,
+    WorkflowHashField,
+    reading_error,
+)
+
+
+class LoopFrame(Record):
+    """One loop that is under way: its pass counts from 0."""
+
+    loop_id: DelimiterSafe
+    iteration: IndexField
+
+
+def step_instance_key(step_id: str, loop_path: tuple[LoopFrame, ...] = ()) -> str:
+    """Return the canonical key of a step in a loop pass: `outer@0/inner@2::step`, or the bare step id."""
+    path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in loop_path)
+    return f"{path}::{step_id}" if path else step_id
+
+
+class KeySet(Record):
+    """A set of step instance keys: explicit, sorted, without repeats."""
+
+    kind: Literal["set"]
+    values: Annotated[tuple[str, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _is_sorted(self) -> "KeySet":
+        if any(earlier >= later for earlier, later in zip(self.values, self.values[1:], strict=False)):
+            raise ValueError("set values are not in ascending order")
+        return self
+
+    def with_key(self, key: str) -> "KeySet":
+        """Return the set with one key more."""
+        return KeySet(kind="set", values=tuple(sorted({*self.values, key})))
+
+
+class PendingStep(Record):
+    """The step to perform next, and the loop passes it stands in."""
+
+    step_id: DelimiterSafe
+    loop_path: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
+
+
+class PendingSome(Record):
+    """There is a step to perform."""
+
+    kind: Literal["some"]
+    step: PendingStep
+
+
+class PendingNone(Record):
+    """There is nothing left to perform."""
+
+    kind: Literal["none"]
+
+
+class Running(Record):
+    """Some step is pending."""
+
+    kind: Literal["running"]
+    completed: KeySet
+    skipped: KeySet
+    loop_stack: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
+    pending: PendingSome
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "Running":
+        step = self.pending.step
+        if step.loop_path != self.loop_stack:
+            raise ValueError("the pending step's loop path is not the loop stack")
+        loops = [frame.loop_id for frame in self.loop_stack]
+        if len(set(loops)) != len(loops):
+            raise ValueError("a loop stands in the loop stack twice")
+        key = step_instance_key(step.step_id, step.loop_path)
+        if key in self.completed.values or key in self.skipped.values:
+            raise ValueError("the pending step is completed or skipped already")
+        return self
+
+
+class Complete(Record):
+    """Every step is completed or skipped."""
+
+    kind: Literal["complete"]
+    completed: KeySet
+    skipped: KeySet
+    pending: PendingNone
+
+
+EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
+
+
+class EnginePayload(Record):
+    """The interpreter's state, with a version of its own."""
+
+    v: Literal[1]
+    engine_state: EngineState
+
+    @model_validator(mode="after")
+    def _nothing_is_both_completed_and_skipped(self) -> "EnginePayload":
+        if set(self.engine_state.completed.values) & set(self.engine_state.skipped.values):
+            raise ValueError("a step is both completed and skipped")
+        return self
+
+
+class ExecutionSnapshot(Record):
+    """A node's state and the workflow it may execute; content-addressed by its canonical bytes."""
+
+    v: Literal[1]
+    kind: Literal["execution_snapshot"]
+    workflow_hash: WorkflowHashField
+    engine_payload: EnginePayload
+
+    @property
+    def state(self) -> Running | Complete:
+        """The engine's state."""
+        return self.engine_payload.engine_state
+
+
+def snapshot_of(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
+    """Return the snapshot that holds a state of a workflow."""
+    return ExecutionSnapshot(
+        v=1,
+        kind="execution_snapshot",
+        workflow_hash=workflow_hash,
+        engine_payload=EnginePayload(v=1, engine_state=state),
+    )
+
+
+def parse_snapshot(data: bytes) -> ExecutionSnapshot:
+    """Return the snapshot that stored bytes hold.
+
+    Raises:
+        UnknownVersionError: A newer Interlock wrote it.
+        MalformedRecordError: It is no snapshot, or an impossible one.
+    """
+    try:
+        return ExecutionSnapshot.model_validate_json(data, by_name=False)
+    except ValidationError as error:
+        raise reading_error("snapshot", error) from None

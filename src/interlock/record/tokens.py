@@ -1,0 +1,165 @@
+"""Tokens: signed references into the log, never truth themselves (locks 1.2, D3).
+
+Format 1 is `<prefix>.v1.<payload>.<signature>`: base64url without padding over canonical JSON, and
+HMAC-SHA256 over those payload bytes. Only the one spelling that `mint` gives verifies.
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType, cast
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, hmac
+
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, WorkflowHash
+
+SigningKey = NewType("SigningKey", bytes)
+"""32 random bytes."""
+
+_TOKEN_CHARS_MAX = 4_096
+"""No token comes near this; longer text is refused before any work is done on it."""
+
+
+class TokenKind(StrEnum):
+    """What a token lets its bearer do."""
+
+    STATE = "state"
+    ACK = "ack"
+    CHECKPOINT = "checkpoint"
+
+
+_PREFIX = {TokenKind.STATE: "st", TokenKind.ACK: "ack", TokenKind.CHECKPOINT: "chk"}
+_KIND = {prefix: kind for kind, prefix in _PREFIX.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRef:
+    """Names a node to look at."""
+
+    session: SessionId
+    run: RunId
+    node: NodeId
+    workflow_hash: WorkflowHash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRef:
+    """Names one attempt on a node: an ordinary ack, a fork, or a checkpoint."""
+
+    kind: TokenKind
+    session: SessionId
+    run: RunId
+    node: NodeId
+    attempt: AttemptId
+
+
+TokenRef = StateRef | AttemptRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFault:
+    """Why a text is no token of ours."""
+
+    code: ErrorCode
+    found: str
+
+
+def kind_of(ref: TokenRef) -> TokenKind:
+    """Return the kind of token that carries a reference."""
+    return TokenKind.STATE if isinstance(ref, StateRef) else ref.kind
+
+
+def mint(ref: TokenRef, key: SigningKey) -> str:
+    """Return the token for a reference, signed with a key. Same inputs, same token."""
+    kind = kind_of(ref)
+    payload: dict[str, Json] = {
+        "tokenVersion": 1,
+        "tokenKind": kind.value,
+        "sessionId": ref.session,
+        "runId": ref.run,
+        "nodeId": ref.node,
+    }
+    if isinstance(ref, StateRef):
+        payload["workflowHash"] = ref.workflow_hash
+    else:
+        payload["attemptId"] = ref.attempt
+    data = canonical_bytes(payload)
+    return f"{_PREFIX[kind]}.v1.{_encoded(data)}.{_encoded(_signature(data, key))}"
+
+
+def verify(text: str, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
+    """Return what a token refers to, or why it is none. `keys` run newest first."""
+    if len(text) > _TOKEN_CHARS_MAX:
+        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
+    parts = text.split(".")
+    if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
+        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found="not the shape of a token")
+    prefix, version, payload_text, signature_text = parts
+    if version != "v1":
+        return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version[:8]}")
+    payload, signature = _decoded(payload_text), _decoded(signature_text)
+    if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
+        return TokenFault(
+            code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
+        )
+    return _parsed(_KIND[prefix], payload)
+
+
+def session_hint(text: str) -> SessionId | None:
+    """Return the session that a token claims, unverified: good for choosing a queue, for nothing else."""
+    parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
+    payload = _decoded(parts[2]) if len(parts) == 4 else None  # noqa: PLR2004 — see verify
+    try:
+        value: object = json.loads(payload or b"")
+    except ValueError:
+        return None
+    claimed = cast("dict[str, object]", value).get("sessionId") if isinstance(value, dict) else None
+    return SessionId(claimed) if isinstance(claimed, str) else None
+
+
+def _parsed(kind: TokenKind, payload: bytes) -> TokenRef | TokenFault:
+    """Read a payload whose signature holds: it is ours, but its prefix may have been exchanged."""
+    fields = cast("dict[str, str]", json.loads(payload))
+    if fields["tokenKind"] != kind.value:
+        return TokenFault(
+            code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {fields['tokenKind']} token under another prefix"
+        )
+    session, run, node = SessionId(fields["sessionId"]), RunId(fields["runId"]), NodeId(fields["nodeId"])
+    if kind is TokenKind.STATE:
+        return StateRef(session=session, run=run, node=node, workflow_hash=cast("WorkflowHash", fields["workflowHash"]))
+    return AttemptRef(kind=kind, session=session, run=run, node=node, attempt=AttemptId(fields["attemptId"]))
+
+
+def _signature(data: bytes, key: SigningKey) -> bytes:
+    mac = hmac.HMAC(key, hashes.SHA256())
+    mac.update(data)
+    return mac.finalize()
+
+
+def _is_signed(data: bytes, signature: bytes, key: SigningKey) -> bool:
+    mac = hmac.HMAC(key, hashes.SHA256())
+    mac.update(data)
+    try:
+        mac.verify(signature)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes | None:
+    """Inverse of `_encoded` that takes only what `_encoded` can give."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        return None
+    # The decoder skips foreign characters and ignores stray bits; encoding again exposes both.
+    return data if _encoded(data) == text else None

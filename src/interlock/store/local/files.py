@@ -1,0 +1,217 @@
+"""Every effect on the disk, behind one seam that tests can cut, fail, delay and record.
+
+Paths are relative to the data directory, with `/`. Nothing else in the project opens a file below it, except
+the operating system's lock (`locks`). Each method is one step at which a crash can happen.
+"""
+
+import errno
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from interlock.store.ports import FailureKind, StoreFailureError
+
+_FILE_MODE = 0o600
+_DIR_MODE = 0o700
+_READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
+_F_FULLFSYNC = 51
+"""macOS: flush the drive's cache too, which its fsync leaves out (D10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStat:
+    """What tells one file from another that took its name. `modified_s` counts from the epoch."""
+
+    size: int
+    device: int
+    inode: int
+    modified_s: float
+
+
+class FileOps(Protocol):
+    """What the stores may do to a disk. Failures are `OSError`."""
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        """Return the file's bytes from an offset on."""
+        ...
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return what the path names, or None if nothing."""
+        ...
+
+    def names(self, path: str) -> list[str]:
+        """Return the names in a directory, in no order; none if it is missing."""
+        ...
+
+    def make_dir(self, path: str) -> bool:
+        """Make one directory, private to the user; say whether it was missing. Not yet durable."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create a file that did not exist, with these bytes. Not yet durable."""
+        ...
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add bytes at the end of a file with one write. Not yet durable."""
+        ...
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file to its first bytes. Not yet durable."""
+        ...
+
+    def sync(self, path: str, *, full: bool = False) -> None:
+        """Make a file's bytes durable; `full` also through the drive's own cache."""
+        ...
+
+    def sync_dir(self, path: str, *, full: bool = False) -> None:
+        """Make a directory's entries durable: no new name is, until this returns."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file another name, replacing what had it. Not yet durable."""
+        ...
+
+    def link(self, source: str, target: str) -> bool:
+        """Give a file a second name unless it is taken; say whether it was free. Not yet durable."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a name."""
+        ...
+
+    def renew(self, path: str) -> None:
+        """Set the file's time of change to now, so that no sweep takes it for old."""
+        ...
+
+
+class OsFiles:
+    """The real disk below one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        """See `FileOps.read`."""
+        handle = os.open(self._at(path), _READ_FLAGS)
+        try:
+            size = os.fstat(handle).st_size
+            chunks: list[bytes] = []
+            while chunk := os.pread(handle, max(size - offset, 0) + 1, offset):
+                chunks.append(chunk)
+                offset += len(chunk)
+            return b"".join(chunks)
+        finally:
+            os.close(handle)
+
+    def stat(self, path: str) -> FileStat | None:
+        """See `FileOps.stat`."""
+        try:
+            found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return FileStat(size=found.st_size, device=found.st_dev, inode=found.st_ino, modified_s=found.st_mtime)
+
+    def names(self, path: str) -> list[str]:
+        """See `FileOps.names`."""
+        try:
+            return os.listdir(self._at(path))  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def make_dir(self, path: str) -> bool:
+        """See `FileOps.make_dir`."""
+        try:
+            os.mkdir(self._at(path), _DIR_MODE)  # noqa: PTH102
+        except FileExistsError:
+            return False
+        return True
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `FileOps.write`."""
+        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        try:
+            _write_whole(handle, data)
+        finally:
+            os.close(handle)
+
+    def append(self, path: str, data: bytes) -> None:
+        """See `FileOps.append`."""
+        handle = os.open(self._at(path), os.O_WRONLY | os.O_APPEND)
+        try:
+            _write_whole(handle, data)
+        finally:
+            os.close(handle)
+
+    def truncate(self, path: str, size: int) -> None:
+        """See `FileOps.truncate`."""
+        os.truncate(self._at(path), size)
+
+    def sync(self, path: str, *, full: bool = False) -> None:
+        """See `FileOps.sync`."""
+        handle = os.open(self._at(path), _READ_FLAGS)
+        try:
+            _sync(handle, full=full)
+        finally:
+            os.close(handle)
+
+    def sync_dir(self, path: str, *, full: bool = False) -> None:
+        """See `FileOps.sync_dir`. A platform that cannot open directories needs no such sync."""
+        if os.name == "nt":
+            return
+        self.sync(path, full=full)
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileOps.rename`."""
+        os.replace(self._at(source), self._at(target))  # noqa: PTH105
+
+    def link(self, source: str, target: str) -> bool:
+        """See `FileOps.link`."""
+        try:
+            os.link(self._at(source), self._at(target))
+        except FileExistsError:
+            return False
+        return True
+
+    def unlink(self, path: str) -> None:
+        """See `FileOps.unlink`."""
+        os.unlink(self._at(path))  # noqa: PTH108
+
+    def renew(self, path: str) -> None:
+        """See `FileOps.renew`."""
+        os.utime(self._at(path))
+
+
+def _write_whole(handle: int, data: bytes) -> None:
+    """Write all bytes; ordinarily that is one call, as the torn-tail rule counts on."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _sync(handle: int, *, full: bool) -> None:
+    if full and sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415 — POSIX only, and only macOS needs it
+
+        fcntl.fcntl(handle, _F_FULLFSYNC)
+    else:
+        os.fsync(handle)
+
+
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def store_failure(error: OSError) -> StoreFailureError:
+    """Return the failure that an operating system's error means to a caller. Names no path."""
+    if error.errno in _READ_ONLY:
+        kind = FailureKind.READ_ONLY
+    elif error.errno in _FULL:
+        kind = FailureKind.FULL
+    else:
+        kind = FailureKind.FAILED
+    return StoreFailureError(kind, errno.errorcode.get(error.errno or 0, "unknown error"))

@@ -1,0 +1,63 @@
+"""Where things stand below the data directory (locks 13, D10, D33). No name holds a `:`."""
+
+from interlock.kernel.ids import Digest, SessionId
+from interlock.record.manifest import segment_rel_path
+
+SESSIONS = "sessions"
+SNAPSHOTS = "snapshots"
+WORKFLOWS = "workflows"
+PINNED = "workflows/pinned"
+ARTIFACTS = "artifacts"
+KEYS = "keys"
+KEYRING = "keys/keyring.json"
+TRASH = "trash"
+
+
+def session_dir(session: SessionId) -> str:
+    """Return a session's directory."""
+    return f"{SESSIONS}/{session}"
+
+
+def events_dir(session: SessionId) -> str:
+    """Return the directory of a session's segments."""
+    return f"{SESSIONS}/{session}/events"
+
+
+def manifest(session: SessionId) -> str:
+    """Return a session's manifest."""
+    return f"{SESSIONS}/{session}/manifest.jsonl"
+
+
+def lock(session: SessionId) -> str:
+    """Return a session's lock file."""
+    return f"{SESSIONS}/{session}/.lock"
+
+
+def segment(session: SessionId, first: int, last: int) -> str:
+    """Return a segment's file."""
+    return f"{SESSIONS}/{session}/{segment_rel_path(first, last)}"
+
+
+def snapshot(ref: Digest) -> str:
+    """Return a snapshot's file."""
+    return f"{SNAPSHOTS}/{ref.removeprefix('sha256:')}.json"
+
+
+def pinned_workflow(workflow_hash: Digest) -> str:
+    """Return a pinned workflow's file."""
+    return f"{PINNED}/{workflow_hash.removeprefix('sha256:')}.json"
+
+
+def artifact(digest: Digest) -> str:
+    """Return an artifact's file."""
+    return f"{ARTIFACTS}/{digest.removeprefix('sha256:')}"
+
+
+def parent(path: str) -> str:
+    """Return the directory a path stands in; the data directory itself is the empty path."""
+    return path.rpartition("/")[0]
+
+
+def temp(path: str, unique: str) -> str:
+    """Return a temporary name beside a file: ignored by every reader, swept later."""
+    return f"{path}.{unique}.tmp"

@@ -1,0 +1,227 @@
+"""Reading a session: verify each group once, then follow (D10, D11).
+
+A group is whole when the manifest holds, at its place, exactly the bytes that its segment calls for. Reading
+therefore is: find the segment that the next line names, compute its group, compare. What follows the last whole
+group never happened if it is a proper prefix of the group of a segment that stands at the next index (NULs may
+stand for the part of it that the disk lost). Everything else is damage.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rpds import HashTrieSet
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.record import events as ev
+from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.manifest import Group, group_of, parse_segment_closed, segment_rel_path
+from interlock.record.payloads import ArtifactPayload
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps
+from interlock.store.ports import Health
+from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+
+_NULS_MIN = 2
+"""A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
+
+
+class DamageError(InterlockError):
+    """Bytes that no append of ours leaves behind. `verified` is what stands before them."""
+
+    def __init__(self, *, where: str, found: str, verified: "Verified", health: Health | None = None) -> None:
+        super().__init__(f"{where}: {found}")
+        self.where = where
+        self.found = found
+        self.verified = verified
+        tail_or_head = Health.CORRUPT_TAIL if verified.manifest_lines else Health.CORRUPT_HEAD
+        self.health = health or tail_or_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """How far a session's manifest was verified, and what it says up to there.
+
+    `manifest_bytes` is where the last whole group ends; `last_group` are that group's bytes, by which a later
+    call sees that the file is still the same; `last_content` the files that its segment introduced.
+    """
+
+    facts: Session
+    manifest_bytes: int = 0
+    manifest_lines: int = 0
+    last_group: bytes = b""
+    last_content: tuple[str, ...] = ()
+    pins: "HashTrieSet[SnapshotRef]"
+    file: tuple[int, int] | None = None
+
+    @property
+    def session(self) -> SessionId:
+        """Whose session it is."""
+        return self.facts.session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSegment:
+    """A segment as found on disk: its bytes, the events in them, and the group it calls for."""
+
+    data: bytes
+    events: tuple[ev.Event, ...]
+    group: Group
+
+
+def unread(session: SessionId) -> Verified:
+    """Return where reading a session begins."""
+    return Verified(facts=new_session(session), pins=HashTrieSet())
+
+
+def follow(files: FileOps, known: Verified) -> Verified:
+    """Return what is verified after taking in what the manifest gained since `known`.
+
+    A file that was replaced, cut back, or no longer holds the last verified group is read from the start.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    path = layout.manifest(known.session)
+    stat = files.stat(path)
+    if stat is None:
+        return unread(known.session)
+    identity = (stat.device, stat.inode)
+    if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
+        known = unread(known.session)
+    begin = known.manifest_bytes - len(known.last_group)
+    data = files.read(path, begin)
+    if not data.startswith(known.last_group):
+        known, begin, data = unread(known.session), 0, files.read(path)
+    return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
+
+
+def taken_in(known: Verified, segment: StoredSegment) -> Verified:
+    """Return what is verified with one more whole group.
+
+    Raises:
+        BrokenHistoryError: Its events cannot follow.
+    """
+    facts = known.facts
+    for event in segment.events:
+        facts = evolve(facts, event)
+    pins = known.pins
+    for ref in segment.group.pins:
+        pins = pins.insert(ref)
+    return Verified(
+        facts=facts,
+        manifest_bytes=known.manifest_bytes + len(segment.group.data),
+        manifest_lines=known.manifest_lines + segment.group.lines,
+        last_group=segment.group.data,
+        last_content=content_paths(known.session, segment),
+        pins=pins,
+        file=known.file,
+    )
+
+
+def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]:
+    """Return the files a segment makes reachable, itself first: what must be durable before it counts."""
+    paths = [layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index)]
+    paths += [layout.snapshot(ref) for ref in segment.group.pins]
+    for event in segment.events:
+        match event:
+            case ev.RunStartedEvent():
+                paths.append(layout.pinned_workflow(event.data.workflow_hash))
+            case ev.NodeOutputAppendedEvent() if isinstance(event.data.payload, ArtifactPayload):
+                paths.append(layout.artifact(event.data.payload.sha256))
+            case _:
+                continue
+    return tuple(dict.fromkeys(paths))
+
+
+def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified:
+    """Take in the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
+    while at < len(data):
+        segment = _named_segment(files, known, data, at)
+        if segment is None or not data.startswith(segment.group.data, at):
+            candidates = _candidates(files, known) if segment is None else iter((segment,))
+            if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
+                return known
+            raise DamageError(where=_place(known), found="not what its segment calls for", verified=known)
+        try:
+            known = taken_in(known, segment)
+        except BrokenHistoryError as error:
+            raise DamageError(where=_place(known), found=str(error), verified=known) from error
+        at += len(segment.group.data)
+    return known
+
+
+def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:
+    """Return the segment that the manifest line at `at` names, or None where no line of ours stands.
+
+    Raises:
+        DamageError: The line is whole, but its segment is missing or holds other bytes; or it is newer than we.
+    """
+    end = data.find(b"\n", at)
+    if end < 0:
+        return None
+    try:
+        record = parse_segment_closed(data[at:end])
+    except UnknownVersionError as error:
+        raise DamageError(
+            where=_place(known), found=error.found, verified=known, health=Health.UNKNOWN_VERSION
+        ) from error
+    except MalformedRecordError:
+        return None
+    first, last = record.first_event_index, record.last_event_index
+    if first != known.facts.next_index or record.segment_rel_path != segment_rel_path(first, last):
+        raise DamageError(where=_place(known), found="events out of sequence", verified=known)
+    where = record.segment_rel_path
+    try:
+        segment = files.read(layout.segment(known.session, first, last))
+    except FileNotFoundError:
+        raise DamageError(where=where, found="missing", verified=known) from None
+    if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
+        raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
+    try:
+        return _stored(known, segment)
+    except UnknownVersionError as error:
+        raise DamageError(where=where, found=error.found, verified=known, health=Health.UNKNOWN_VERSION) from error
+    except MalformedRecordError as error:
+        raise DamageError(where=where, found=error.found, verified=known) from error
+
+
+def _stored(known: Verified, segment: bytes) -> StoredSegment:
+    """Parse a segment that may stand at the next index, and compute the group it calls for."""
+    if not segment.endswith(b"\n"):
+        raise MalformedRecordError("segment", "does not end with a newline")
+    events = tuple(ev.parse_event(line) for line in segment[:-1].split(b"\n"))
+    for at, event in enumerate(events):
+        if event.event_index != known.facts.next_index + at or event.session_id != known.session:
+            raise MalformedRecordError("segment", "an event of another place")
+    group = group_of(
+        known.session, manifest_index=known.manifest_lines, segment=segment, events=events, pinned=known.pins
+    )
+    return StoredSegment(data=segment, events=events, group=group)
+
+
+def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
+    """Yield the readable segments that stand at the next index: what a torn group can be the beginning of."""
+    prefix = f"{known.facts.next_index:08d}-"
+    for name in files.names(layout.events_dir(known.session)):
+        if not name.startswith(prefix) or not name.endswith(".jsonl"):
+            continue
+        try:
+            yield _stored(known, files.read(f"{layout.events_dir(known.session)}/{name}"))
+        except (MalformedRecordError, UnknownVersionError, FileNotFoundError):
+            continue
+
+
+def _is_torn(data: bytes, at: int, group: bytes) -> bool:
+    """Say whether the bytes from `at` on are a proper prefix of the group, perhaps followed by NULs."""
+    tail = data[at:]
+    written = tail.rstrip(b"\0")
+    nuls = len(tail) - len(written)
+    fits = len(tail) <= len(group) if nuls else len(tail) < len(group)
+    return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
+
+
+def _place(known: Verified) -> str:
+    return f"manifest record {known.manifest_lines}"

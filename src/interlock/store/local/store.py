@@ -1,0 +1,82 @@
+"""The local store: one data directory, put together."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.base import MalformedRecordError
+from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
+from interlock.store.local import layout
+from interlock.store.local.content import ContentFiles
+from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.keyring import KeyRingFile
+from interlock.store.local.locks import Locks, OsLocks
+from interlock.store.local.session_log import SessionLog
+from interlock.store.ports import ContentDamagedError, KeyRing, Witness
+from interlock.views.session import Session
+
+
+class LocalStore:
+    """Every port of durable truth over files below one directory. Opening it touches nothing."""
+
+    def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
+        self._root = root
+        self._files = files or OsFiles(root)
+        self._content = ContentFiles(self._files)
+        self._log = SessionLog(self._files, locks or OsLocks(root), self._content)
+        self._keyring = KeyRingFile(self._files)
+
+    def load(self, session: SessionId) -> Session | None:
+        """See `SessionReader.load`."""
+        return self._log.load(session)
+
+    def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
+        """See `SessionReader.snapshot`."""
+        data = self._content.read(layout.snapshot(ref), ref, "snapshot")
+        try:
+            return parse_snapshot(data)
+        except MalformedRecordError as error:
+            raise ContentDamagedError(what="snapshot", digest=ref, found=error.found) from error
+
+    def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
+        """See `SessionReader.workflow_bytes`."""
+        return self._content.read(layout.pinned_workflow(workflow_hash), workflow_hash, "pinned workflow")
+
+    def artifact(self, digest: Digest) -> bytes:
+        """See `SessionReader.artifact`."""
+        return self._content.read(layout.artifact(digest), digest, "artifact")
+
+    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+        """See `SessionWriter.hold`."""
+        self._ensure_root()
+        return self._log.hold(session)
+
+    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+        """See `SessionWriter.append`."""
+        return self._log.append(witness, plan, stamps)
+
+    def keys(self) -> KeyRing | None:
+        """See `KeyRingPort.keys`."""
+        return self._keyring.keys()
+
+    def ensured(self) -> KeyRing:
+        """See `KeyRingPort.ensured`."""
+        self._ensure_root()
+        return self._keyring.ensured()
+
+    def rotate(self) -> KeyRing:
+        """See `KeyRingPort.rotate`."""
+        self._ensure_root()
+        return self._keyring.rotate()
+
+    def _ensure_root(self) -> None:
+        """Make the data directory on the first write, private to the user, and its name durable."""
+        try:
+            if self._files.stat("") is not None:
+                return
+            self._root.parent.mkdir(parents=True, exist_ok=True)
+            self._root.mkdir(mode=0o700, exist_ok=True)
+            OsFiles(self._root.parent).sync_dir("")
+        except OSError as error:
+            raise store_failure(error) from error

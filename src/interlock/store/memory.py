@@ -1,0 +1,128 @@
+"""The in-memory store: the same ports without a disk, for library users and for tests of everything above."""
+
+import secrets
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.record.append_plan import AppendPlan, Stamps, stamp
+from interlock.record.events import is_key_event, parse_event
+from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
+from interlock.record.tokens import SigningKey
+from interlock.store.ports import ContentDamagedError, KeyRing, Witness, WitnessReleasedError
+from interlock.views.session import Session, evolve, new_session
+
+
+class MemoryWitness:
+    """The witness of this store."""
+
+    def __init__(self, session_id: SessionId, session: Session | None) -> None:
+        self.session_id = session_id
+        self.is_released = False
+        self._session = session
+
+    @property
+    def session(self) -> Session | None:
+        """See `Witness.session`."""
+        if self.is_released:
+            raise WitnessReleasedError("the session's hold has ended")
+        return self._session
+
+    def advance(self, session: Session) -> None:
+        """Go on with what an append made true."""
+        self._session = session
+
+
+class MemoryStore:
+    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would."""
+
+    def __init__(self) -> None:
+        self._segments: dict[SessionId, list[bytes]] = {}
+        self._folds: dict[SessionId, Session] = {}
+        self._content: dict[Digest, bytes] = {}
+        self._locks: dict[SessionId, threading.Lock] = {}
+        self._mutex = threading.Lock()
+        self._ring: KeyRing | None = None
+
+    def load(self, session: SessionId) -> Session | None:
+        """See `SessionReader.load`."""
+        return self._folds.get(session)
+
+    def replayed(self, session: SessionId) -> Session:
+        """Return the fold of the stored bytes, read again from the first."""
+        fold = new_session(session)
+        for segment in self._segments.get(session, []):
+            for line in segment.splitlines():
+                fold = evolve(fold, parse_event(line))
+        return fold
+
+    def segments(self, session: SessionId) -> tuple[bytes, ...]:
+        """Return the stored segments, oldest first."""
+        return tuple(self._segments.get(session, ()))
+
+    def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
+        """See `SessionReader.snapshot`."""
+        return parse_snapshot(self._found("snapshot", ref))
+
+    def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
+        """See `SessionReader.workflow_bytes`."""
+        return self._found("pinned workflow", workflow_hash)
+
+    def artifact(self, digest: Digest) -> bytes:
+        """See `SessionReader.artifact`."""
+        return self._found("artifact", digest)
+
+    @contextmanager
+    def hold(self, session: SessionId) -> Generator[Witness]:
+        """See `SessionWriter.hold`."""
+        with self._mutex:
+            lock = self._locks.setdefault(session, threading.Lock())
+        with lock:
+            witness = MemoryWitness(session, self._folds.get(session))
+            try:
+                yield witness
+            finally:
+                witness.is_released = True
+
+    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+        """See `SessionWriter.append`."""
+        if not isinstance(witness, MemoryWitness) or witness.session_id != plan.session:
+            raise WitnessReleasedError("not a witness of this session")
+        fold = witness.session or new_session(plan.session)
+        segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
+        if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
+            return fold
+        for event in segment.events:
+            fold = evolve(fold, event)
+        content = [*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])]
+        for digest, data in content:
+            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
+            self._content[digest] = data
+        self._segments.setdefault(plan.session, []).append(segment.data)
+        self._folds[plan.session] = fold
+        witness.advance(fold)
+        return fold
+
+    def keys(self) -> KeyRing | None:
+        """See `KeyRingPort.keys`."""
+        return self._ring
+
+    def ensured(self) -> KeyRing:
+        """See `KeyRingPort.ensured`."""
+        with self._mutex:
+            self._ring = self._ring or KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=None)
+            return self._ring
+
+    def rotate(self) -> KeyRing:
+        """See `KeyRingPort.rotate`."""
+        old = self.ensured()
+        self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=old.current)
+        return self._ring
+
+    def _found(self, what: str, digest: Digest) -> bytes:
+        try:
+            return self._content[digest]
+        except KeyError:
+            raise ContentDamagedError(what=what, digest=digest, found="missing") from None

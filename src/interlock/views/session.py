@@ -1,0 +1,312 @@
+"""The fold of a session: what its log says, as an immutable value that grows by one event at a time.
+
+Every map shares structure with its predecessor, so taking in an event costs the same at any length of history.
+Nothing here judges: an event that was appended is history. What cannot be history at all, such as a node whose
+parent never was, is damage and raises.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias, assert_never
+
+from rpds import HashTrieMap
+
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import (
+    AttemptId,
+    Digest,
+    NodeId,
+    OutputId,
+    RunId,
+    SessionId,
+    SnapshotRef,
+    WorkflowHash,
+    ack_attempt,
+)
+from interlock.record import events as ev
+from interlock.record import payloads as data
+from interlock.record.base import Preferences
+from interlock.record.outcome import AdvanceOutcome
+
+LABEL_CHARS = 4
+LABEL_CHARS_ON_CLASH = 6
+
+BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
+"""What holds where nothing was said (locks 4)."""
+
+Context: TypeAlias = Mapping[str, Json]
+_EMPTY: Context = MappingProxyType({})
+
+
+class BrokenHistoryError(InterlockError):
+    """Events are whole but contradict each other: no log of ours says this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output of a node: its notes, or the digest of an artifact."""
+
+    output_id: OutputId
+    channel: str
+    payload: data.NotesPayload | data.ArtifactPayload
+    index: int
+    supersedes: OutputId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8)."""
+
+    node: NodeId
+    run: RunId
+    kind: data.NodeKind
+    parent: NodeId | None
+    snapshot: SnapshotRef
+    index: int
+    depth: int
+    refusals: int
+    preferences: Preferences
+    context_at: NodeId | None
+    children: tuple[NodeId, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    forks: int = 0
+    checkpoints: int = 0
+    request_digest: Digest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run: what it executes, where it began, and its preferred tip."""
+
+    run: RunId
+    index: int
+    workflow_id: str
+    workflow_hash: WorkflowHash
+    source_kind: data.SourceKind
+    source_ref: str
+    root: NodeId | None = None
+    tip: NodeId | None = None
+    recorded_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """The recorded outcome of an attempt."""
+
+    node: NodeId
+    attempt: AttemptId
+    outcome: AdvanceOutcome
+    request_digest: Digest
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """All that later calls need to know of a session."""
+
+    session: SessionId
+    next_index: int
+    runs: "HashTrieMap[RunId, Run]"
+    nodes: "HashTrieMap[NodeId, Node]"
+    advances: "HashTrieMap[str, Advance]"
+    deltas: "HashTrieMap[NodeId, Context]"
+    contexts: "HashTrieMap[NodeId, Context]"
+    suffixes: "HashTrieMap[str, int]"
+    dedupe_keys: "HashTrieMap[str, int]"
+
+    def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
+        """Return the recorded outcome of an attempt on a node, if there is one."""
+        return self.advances.get(f"{node}:{attempt}")
+
+    def context(self, node: NodeId) -> Context:
+        """Return a node's context: the fold of the deltas over its own ancestry, itself included (D7).
+
+        Merged values are kept for tips; for an older node the deltas are folded again.
+        """
+        kept = self.contexts.get(node)
+        return kept if kept is not None else self._folded(self.nodes[node].context_at)
+
+    def _folded(self, at: NodeId | None) -> Context:
+        deltas: list[Context] = []
+        while at is not None:
+            deltas.append(self.deltas[at])
+            parent = self.nodes[at].parent
+            at = self.nodes[parent].context_at if parent is not None else None
+        merged: Context = _EMPTY
+        for delta in reversed(deltas):
+            merged = merged_context(merged, delta)
+        return merged
+
+    def label(self, run: RunId) -> str:
+        """Return the run's label: the last four characters of its id, six where two runs share four (D15)."""
+        chars = LABEL_CHARS if self.suffixes.get(run[-LABEL_CHARS:], 0) <= 1 else LABEL_CHARS_ON_CLASH
+        return run[-chars:]
+
+
+def new_session(session: SessionId) -> Session:
+    """Return a session before its first event."""
+    return Session(
+        session=session,
+        next_index=0,
+        runs=HashTrieMap(),
+        nodes=HashTrieMap(),
+        advances=HashTrieMap(),
+        deltas=HashTrieMap(),
+        contexts=HashTrieMap(),
+        suffixes=HashTrieMap(),
+        dedupe_keys=HashTrieMap(),
+    )
+
+
+def merged_context(base: Context, delta: Context) -> Context:
+    """Return base with delta on top: shallow, and null deletes a key (locks 18.2)."""
+    merged = {key: value for key, value in base.items() if key not in delta}
+    merged.update((key, value) for key, value in delta.items() if value is not None)
+    return MappingProxyType(merged)
+
+
+def evolve(session: Session, event: ev.Event) -> Session:
+    """Return the session after one more event of its own log.
+
+    Raises:
+        BrokenHistoryError: The event cannot follow: wrong index, a key seen before, a run or node that never was.
+    """
+    if event.event_index != session.next_index or event.session_id != session.session:
+        raise BrokenHistoryError(f"event {event.event_index} where {session.next_index} was due")
+    if event.dedupe_key in session.dedupe_keys:
+        raise BrokenHistoryError(f"{event.kind} is recorded twice")
+    try:
+        after = _applied(session, event)
+    except KeyError as missing:
+        raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
+    return replace(
+        after,
+        next_index=event.event_index + 1,
+        dedupe_keys=session.dedupe_keys.insert(event.dedupe_key, event.event_index),
+    )
+
+
+def _applied(session: Session, event: ev.Event) -> Session:
+    match event:
+        case ev.RunStartedEvent():
+            return _run_started(session, event)
+        case ev.NodeCreatedEvent():
+            return _node_created(session, event)
+        case ev.AdvanceRecordedEvent():
+            return _advance_recorded(session, event)
+        case ev.NodeOutputAppendedEvent():
+            return _output_appended(session, event)
+        case ev.ContextSetEvent():
+            return _context_set(session, event)
+        case ev.PreferencesChangedEvent():
+            effective = event.data.effective
+            return _with_node(session, event.scope.node_id, lambda node: replace(node, preferences=effective))
+        case (
+            ev.SessionCreatedEvent()
+            | ev.EdgeCreatedEvent()
+            | ev.ObservationRecordedEvent()
+            | ev.CapabilityObservedEvent()
+            | ev.GapRecordedEvent()
+            | ev.DivergenceRecordedEvent()
+            | ev.DecisionTraceAppendedEvent()
+        ):
+            return session
+        case _:
+            assert_never(event)
+
+
+def _with_node(session: Session, node: NodeId, change: Callable[[Node], Node]) -> Session:
+    return replace(session, nodes=session.nodes.insert(node, change(session.nodes[node])))
+
+
+def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
+    run = event.scope.run_id
+    suffix = run[-LABEL_CHARS:]
+    started = Run(
+        run=run,
+        index=event.event_index,
+        workflow_id=event.data.workflow_id,
+        workflow_hash=event.data.workflow_hash,
+        source_kind=event.data.workflow_source_kind,
+        source_ref=event.data.workflow_source_ref,
+        recorded_at=event.recorded_at,
+    )
+    return replace(
+        session,
+        runs=session.runs.insert(run, started),
+        suffixes=session.suffixes.insert(suffix, session.suffixes.get(suffix, 0) + 1),
+    )
+
+
+def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
+    node_id, payload = event.scope.node_id, event.data
+    run = session.runs[event.scope.run_id]
+    parent = session.nodes[payload.parent_node_id] if payload.parent_node_id is not None else None
+    if (parent.run if parent else run.run) != run.run or payload.workflow_hash != run.workflow_hash:
+        raise BrokenHistoryError(f"{node_id} is not of its run")
+    node = Node(
+        node=node_id,
+        run=run.run,
+        kind=payload.node_kind,
+        parent=payload.parent_node_id,
+        snapshot=payload.snapshot_ref,
+        index=event.event_index,
+        depth=parent.depth + 1 if parent else 0,
+        refusals=_refusals(parent, payload.node_kind),
+        preferences=parent.preferences if parent else BASELINE,
+        context_at=parent.context_at if parent else None,
+        request_digest=payload.request_digest,
+    )
+    if payload.node_kind == "checkpoint":
+        assert parent is not None, "a checkpoint is always of a node"
+        counted = replace(parent, checkpoints=parent.checkpoints + 1)
+        return replace(session, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
+    nodes, contexts = session.nodes.insert(node_id, node), session.contexts
+    if parent is None:
+        contexts = contexts.insert(node_id, _EMPTY)
+    else:
+        nodes = nodes.insert(parent.node, replace(parent, children=(*parent.children, node_id)))
+        contexts = contexts.insert(node_id, session.context(parent.node)).discard(parent.node)
+    # The newest node is the preferred tip: every event of its plan touches its history and is the latest (locks 2).
+    moved = replace(run, root=run.root or node_id, tip=node_id)
+    return replace(session, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
+
+
+def _refusals(parent: Node | None, kind: data.NodeKind) -> int:
+    """Count the refused attempts in a row that end with a node of this kind below this parent."""
+    return parent.refusals + 1 if parent is not None and kind == "blocked_attempt" else 0
+
+
+def _advance_recorded(session: Session, event: ev.AdvanceRecordedEvent) -> Session:
+    node_id, attempt = event.scope.node_id, event.data.attempt_id
+    advance = Advance(
+        node=node_id,
+        attempt=attempt,
+        outcome=event.data.outcome,
+        request_digest=event.data.request_digest,
+        index=event.event_index,
+    )
+    after = replace(session, advances=session.advances.insert(f"{node_id}:{attempt}", advance))
+    if attempt == ack_attempt(node_id):
+        return after
+    return _with_node(after, node_id, lambda node: replace(node, forks=node.forks + 1))
+
+
+def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Session:
+    output = Output(
+        output_id=event.data.output_id,
+        channel=event.data.output_channel,
+        payload=event.data.payload,
+        index=event.event_index,
+        supersedes=event.data.supersedes_output_id,
+    )
+    return _with_node(session, event.scope.node_id, lambda node: replace(node, outputs=(*node.outputs, output)))
+
+
+def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
+    node, delta = event.data.node_id, MappingProxyType(event.data.context)
+    after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
+    merged = merged_context(session.context(node), delta)
+    return replace(after, deltas=session.deltas.insert(node, delta), contexts=session.contexts.insert(node, merged))
