@@ -81,9 +81,9 @@ STEPS_MAX = 2_000
 """Steps of a workflow: the plan is pinned and read whole."""
 PROMPT_BYTES_MAX = 32 * KIB
 """A rendered step prompt: clients cut answers beyond about 40 kB."""
-TITLE_BYTES_MAX = 200
+TITLE_CHARS_MAX = 200
 """Titles and names stand on one line."""
-DESCRIPTION_BYTES_MAX = 2_000
+DESCRIPTION_CHARS_MAX = 2_000
 """A workflow's description stands in a list."""
 DIAGNOSTICS_MAX = 50
 """Diagnostics of one document that an answer carries; the count of the rest is said."""

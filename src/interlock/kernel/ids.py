@@ -6,7 +6,7 @@ shell from a clock and entropy; what must be equal on replay is derived from wha
 
 import hashlib
 import json
-from typing import NewType
+from typing import Literal, NewType
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -23,7 +23,8 @@ SnapshotRef = NewType("SnapshotRef", Digest)
 WorkflowHash = NewType("WorkflowHash", Digest)
 """Digest of a compiled workflow's canonical bytes: what a run may execute."""
 WorkflowId = NewType("WorkflowId", str)
-StepId = NewType("StepId", str)
+SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
+"""Where a workflow comes from (locks 7)."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _BODY_CHARS = 26

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SourceKind
 from interlock.record.base import (
     AttemptIdField,
     ChangeIdField,
@@ -21,7 +22,6 @@ from interlock.record.base import (
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
 
-SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
 NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
 EdgeKind = Literal["acked_step", "checkpoint"]
 EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created", "non_tip_advance", "idempotent_replay"]

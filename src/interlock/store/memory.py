@@ -105,7 +105,7 @@ class MemoryStore:
         witness.advance(fold)
         return fold
 
-    def keys(self) -> KeyRing | None:
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
         """See `KeyRingPort.keys`."""
         return self._ring
 

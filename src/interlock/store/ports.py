@@ -172,8 +172,10 @@ class SessionWriter(Protocol):
 class KeyRingPort(Protocol):
     """Hands out the signing keys."""
 
-    def keys(self) -> KeyRing | None:
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """Return the key ring as it is stored now, or None where there is none yet. Writes nothing.
+
+        `fresh` reads it even if nothing seems to have changed, as after a signature that did not hold.
 
         Raises:
             KeyRingDamagedError: It cannot be used.

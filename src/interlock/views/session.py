@@ -22,6 +22,7 @@ from interlock.kernel.ids import (
     RunId,
     SessionId,
     SnapshotRef,
+    SourceKind,
     WorkflowHash,
     ack_attempt,
 )
@@ -84,7 +85,7 @@ class Run:
     index: int
     workflow_id: str
     workflow_hash: WorkflowHash
-    source_kind: data.SourceKind
+    source_kind: SourceKind
     source_ref: str
     root: NodeId | None = None
     tip: NodeId | None = None

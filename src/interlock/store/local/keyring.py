@@ -27,10 +27,12 @@ class KeyRingFile:
         self._mutex = threading.Lock()
         self._read: tuple[FileStat, KeyRing] | None = None
 
-    def keys(self) -> KeyRing | None:
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingPort.keys`. The file is read again whenever it changed."""
         try:
             with self._mutex:
+                if fresh:
+                    self._read = None
                 return self._current()
         except OSError as error:
             raise store_failure(error) from error

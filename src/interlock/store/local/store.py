@@ -56,9 +56,9 @@ class LocalStore:
         """See `SessionWriter.append`."""
         return self._log.append(witness, plan, stamps)
 
-    def keys(self) -> KeyRing | None:
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingPort.keys`."""
-        return self._keyring.keys()
+        return self._keyring.keys(fresh=fresh)
 
     def ensured(self) -> KeyRing:
         """See `KeyRingPort.ensured`."""

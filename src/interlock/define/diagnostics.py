@@ -1,0 +1,78 @@
+"""What is wrong with a workflow document: every fault at once, each with its place and its fix."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal, TypeAlias
+
+from interlock.kernel.canonical import Json
+
+DiagnosticCode = Literal[
+    "too_large",
+    "not_utf8",
+    "not_json",
+    "not_yaml",
+    "duplicate_key",
+    "too_deep",
+    "not_an_object",
+    "number_not_exact",
+    "unknown_key",
+    "missing_key",
+    "wrong_type",
+    "wrong_value",
+    "empty",
+    "too_long",
+    "too_many",
+    "bad_id",
+    "duplicate_id",
+    "reserved_namespace",
+    "id_taken",
+    "prompt_missing",
+    "prompt_twice",
+    "legacy_id",
+]
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One fault: where in the document (`steps[2].id`), what was found, and what to write instead."""
+
+    path: str
+    code: DiagnosticCode
+    message: str
+    fix: str
+    severity: Severity = "error"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the diagnostic as answers carry it."""
+        return {
+            "path": self.path,
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "fix": self.fix,
+        }
+
+    def line(self) -> str:
+        """Return the diagnostic as one line."""
+        return f"{self.path or '(document)'}: {self.message} {self.fix}"
+
+
+Diagnostics: TypeAlias = tuple[Diagnostic, ...]
+
+
+def fault(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
+    """Return a diagnostic that keeps a document from running."""
+    return Diagnostic(path=path, code=code, message=message, fix=fix)
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Say whether any of them keeps the document from running."""
+    return any(diagnostic.severity == "error" for diagnostic in diagnostics)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a mistaken one most resembles, if any does."""
+    matches = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None

@@ -1,0 +1,44 @@
+"""Workflow ids: `namespace.name`, the reserved namespace, and renaming (locks 7)."""
+
+import hashlib
+import re
+from typing import Literal
+
+from interlock.kernel.ids import SourceKind
+
+NAMESPACED = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
+LEGACY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+RESERVED_NAMESPACE = "wr"
+
+IdStatus = Literal["namespaced", "legacy"]
+
+_NAMESPACE_OF: dict[SourceKind, str] = {"bundled": "wr", "user": "user", "project": "project"}
+
+
+def id_status(workflow_id: str) -> IdStatus | None:
+    """Return how an id is formed, or None if it is no id: exactly one dot, or (old files) none."""
+    if len(workflow_id) > 128:  # noqa: PLR2004 — an id stands in answers and in file names
+        return None
+    if NAMESPACED.fullmatch(workflow_id):
+        return "namespaced"
+    return "legacy" if LEGACY.fullmatch(workflow_id) else None
+
+
+def is_reserved(workflow_id: str) -> bool:
+    """Say whether an id lies in the namespace of what ships with Interlock."""
+    return workflow_id.startswith(f"{RESERVED_NAMESPACE}.")
+
+
+def suggested_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()) -> str:
+    """Return the id that a workflow of a source should have: a function of the source, never of taste.
+
+    Lower case, hyphens to underscores; on a collision four characters of the old id's digest are appended.
+    """
+    stem = workflow_id.rpartition(".")[2].lower().replace("-", "_")
+    stem = re.sub(r"[^a-z0-9_]", "_", stem)
+    if not stem[:1].isalpha():
+        stem = f"w_{stem}"
+    suggestion = f"{_NAMESPACE_OF.get(source_kind, 'repo')}.{stem}"
+    if suggestion in taken:
+        suggestion += f"_{hashlib.sha256(workflow_id.encode()).hexdigest()[:4]}"
+    return suggestion

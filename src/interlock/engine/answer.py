@@ -1,0 +1,263 @@
+"""Answers to agents: one set of facts, told twice, as data and as Markdown (D14, D15, D37, TOOLS).
+
+Pure: a first answer and its replay come from the same recorded facts through the same function.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.engine.request import NOTES_PLACEHOLDER
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledReference
+from interlock.record.base import Preferences
+from interlock.record.outcome import BlockerReport
+
+CONTINUE_TOOL = "continue_workflow"
+
+Occasion = Literal["start", "advance", "rehydrate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWords:
+    """A run as it is named to agents: what, whose, which."""
+
+    label: str
+    workflow_id: str
+    workflow_name: str
+    session: str
+    run: str
+    goal: str | None = None
+
+    def header(self) -> str:
+        """Return the run in one line of Markdown."""
+        goal = f" · goal: {one_line(self.goal, HEADER_GOAL_BYTES_MAX)}" if self.goal else ""
+        return f"**{self.workflow_name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the run as errors name it."""
+        named: dict[str, Json] = {"label": self.label, "workflowId": self.workflow_id}
+        return named | ({"goal": one_line(self.goal, HEADER_GOAL_BYTES_MAX)} if self.goal else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWords:
+    """The step an answer is about. Counted from 1."""
+
+    number: int
+    total: int
+    step_id: str
+    title: str
+    prompt: str
+    needs_notes: bool
+    needs_confirmation: bool
+    agent_role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkOffer:
+    """The one way to redo a step that is done or used up."""
+
+    ack_token: str
+    note: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the offer as answers carry it."""
+        return {"ackToken": self.ack_token, "note": self.note}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """Something the agent should know; derivable from the log."""
+
+    code: Literal["STEP_ALREADY_DONE", "ATTEMPT_LIMIT_REACHED", "REPLAY_PAYLOAD_IGNORED", "NOTES_TRUNCATED"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything an execution answer says. `step` is None when the run is complete at this node."""
+
+    occasion: Occasion
+    run: RunWords
+    state_token: str
+    step: StepWords | None
+    ack_token: str | None = None
+    redirect: str | None = None
+    fork: ForkOffer | None = None
+    blockers: BlockerReport | None = None
+    warnings: tuple[Warned, ...] = ()
+    preferences: Preferences | None = None
+    recap: str | None = None
+    guidance: tuple[str, ...] = ()
+    references: tuple[CompiledReference, ...] = ()
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The same facts as data and as text."""
+
+    structure: Mapping[str, Json]
+    text: str
+
+
+def render_answer(facts: Facts) -> Answer:
+    """Return the answer in both channels; each stands alone."""
+    call = _next_call(facts)
+    return Answer(structure=_structure(facts, call), text=_text(facts, call))
+
+
+def _next_call(facts: Facts) -> dict[str, Json] | None:
+    """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
+    token = facts.ack_token
+    if facts.redirect is not None:
+        arguments: dict[str, Json] = {"stateToken": facts.redirect, "run": facts.run.label}
+        return {"tool": CONTINUE_TOOL, "arguments": arguments}
+    if facts.step is None:
+        return None
+    if token is None:
+        assert facts.fork is not None, "a step that is not done has an attempt or a fork"
+        token = facts.fork.ack_token
+    arguments = {"ackToken": token, "run": facts.run.label, "output": {"notesMarkdown": NOTES_PLACEHOLDER}}
+    return {"tool": CONTINUE_TOOL, "arguments": arguments}
+
+
+def next_intent(facts: Facts) -> str:
+    """Return the closed-set hint of what is expected (locks 16.3)."""
+    if facts.step is None:
+        return "complete"
+    if facts.occasion == "rehydrate":
+        return "rehydrate_only"
+    return "await_user_confirmation" if facts.step.needs_confirmation else "perform_pending_then_continue"
+
+
+def _structure(facts: Facts, call: dict[str, Json] | None) -> dict[str, Json]:
+    body: dict[str, Json] = {
+        "kind": "blocked" if facts.blockers is not None else "ok",
+        "run": _run(facts),
+        "nextCall": call,
+        "stateToken": facts.state_token,
+    }
+    if facts.ack_token is not None:
+        body["ackToken"] = facts.ack_token
+    body |= {"isComplete": facts.step is None, "nextIntent": next_intent(facts)}
+    if facts.fork is not None:
+        body["fork"] = facts.fork.to_json()
+    if facts.blockers is not None:
+        body |= {"blockers": facts.blockers.to_json()["blockers"], "retryable": facts.ack_token is not None}
+    if facts.warnings:
+        body["warnings"] = [{"code": warned.code, "message": warned.message} for warned in facts.warnings]
+    if facts.preferences is not None:
+        body["preferences"] = facts.preferences.to_json()
+    if facts.guidance:
+        body["guidance"] = list(facts.guidance)
+    if facts.recap is not None:
+        body["recap"] = facts.recap
+    if facts.references:
+        body["references"] = [_reference(facts.occasion, reference) for reference in facts.references]
+    body["pending"] = _pending(facts.step)
+    return body
+
+
+def _run(facts: Facts) -> dict[str, Json]:
+    words = facts.run
+    named = words.to_json()
+    if facts.step is not None:
+        named["step"] = {"number": facts.step.number, "total": facts.step.total}
+    if facts.occasion != "advance":
+        named |= {"sessionId": words.session, "runId": words.run, "workflowName": words.workflow_name}
+    return named
+
+
+def _pending(step: StepWords | None) -> dict[str, Json] | None:
+    if step is None:
+        return None
+    pending: dict[str, Json] = {"stepId": step.step_id, "title": step.title, "prompt": step.prompt}
+    if step.agent_role is not None:
+        pending["agentRole"] = step.agent_role
+    if step.needs_confirmation:
+        pending["requireConfirmation"] = True
+    return pending
+
+
+def _reference(occasion: Occasion, reference: CompiledReference) -> dict[str, Json]:
+    short: dict[str, Json] = {"title": reference.title, "source": reference.source}
+    if occasion != "start":
+        return short
+    return {"id": reference.id, **short, "purpose": reference.purpose, "authoritative": reference.authoritative}
+
+
+def _text(facts: Facts, call: dict[str, Json] | None) -> str:
+    parts = [_first_line(facts)]
+    parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
+    if facts.blockers is not None:
+        parts.append(_blocked(facts.blockers))
+    if facts.preferences is not None:
+        preferences = facts.preferences
+        parts.append(f"Preferences: autonomy `{preferences.autonomy}`, risk policy `{preferences.risk_policy}`.")
+    if facts.guidance:
+        parts.append("**For the whole run**\n" + "\n".join(f"- {line}" for line in facts.guidance))
+    if facts.references:
+        lines = [_reference_line(facts.occasion, reference) for reference in facts.references]
+        parts.append("**References**\n" + "\n".join(lines))
+    if facts.recap is not None:
+        parts.append(f"**Done so far, newest first**\n\n{facts.recap}")
+    if facts.step is not None:
+        parts.append(_step(facts.step))
+    parts.append(_footer(facts, call))
+    return "\n\n".join(parts)
+
+
+def _first_line(facts: Facts) -> str:
+    head = facts.run.header()
+    if facts.step is None:
+        return f"{head} · complete"
+    step = facts.step
+    line = f"{head} · step {step.number} of {step.total}: {step.title}"
+    return f"{line} · {facts.where}" if facts.where else line
+
+
+def _blocked(blockers: BlockerReport) -> str:
+    lines = ["**Not accepted yet**"]
+    for blocker in blockers.blockers:
+        fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix else ""
+        lines.append(f"- `{blocker.code}` {blocker.message}{fix}")
+    return "\n".join(lines)
+
+
+def _step(step: StepWords) -> str:
+    role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
+    confirm = "\n\nThis step needs the user's confirmation: ask before you go on." if step.needs_confirmation else ""
+    return f"{role}{step.prompt}{confirm}"
+
+
+def _reference_line(occasion: Occasion, reference: CompiledReference) -> str:
+    short = f"- {reference.title}: {reference.source}"
+    if occasion != "start":
+        return short
+    weight = " (authoritative)" if reference.authoritative else ""
+    return f"{short} — {reference.purpose}{weight}"
+
+
+def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
+    lines = ["---"]
+    if facts.fork is not None:
+        lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
+    lines.append(f"Bookmark of this place, to look again: `stateToken` `{facts.state_token}`")
+    if call is None:
+        lines.append("Nothing is left to do in this run.")
+        return "\n".join(lines)
+    lines.append(_invitation(facts))
+    lines.append(f"```json\n{json.dumps(call['arguments'], ensure_ascii=False)}\n```")
+    return "\n".join(lines)
+
+
+def _invitation(facts: Facts) -> str:
+    if facts.redirect is not None:
+        return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
+    optional = "" if facts.step is None or facts.step.needs_notes else " (notes are optional here)"
+    return f"When the step is done, call `{CONTINUE_TOOL}` with your notes of this step{optional}:"

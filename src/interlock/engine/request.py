@@ -1,0 +1,63 @@
+"""What an agent brings back, parsed and within its budgets: the only form in which evidence is judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from interlock.kernel.budgets import NOTES_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
+from interlock.kernel.ids import Digest
+from interlock.kernel.text import truncated
+from interlock.record.base import Preferences
+
+NOTES_PLACEHOLDER = "<what you did and decided, what you produced, anything notable>"
+"""Stands in the call an answer shows. Sent back as it stands it is no evidence."""
+
+ARTIFACT_CONTENT_TYPE = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceDelta:
+    """Preferences as a caller may change them; None leaves one as it is."""
+
+    autonomy: str | None = None
+    risk_policy: str | None = None
+
+    def changes(self) -> dict[str, str]:
+        """Return the changed keys as they are recorded."""
+        named = {"autonomy": self.autonomy, "riskPolicy": self.risk_policy}
+        return {key: value for key, value in named.items() if value is not None}
+
+    def over(self, base: Preferences) -> Preferences:
+        """Return the preferences that hold with this change on top of others."""
+        return Preferences.model_validate(base.to_json() | dict(self.changes()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One attempt's evidence, context delta and preference change."""
+
+    notes: str | None = None
+    artifacts: tuple[Mapping[str, Json], ...] = ()
+    context: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    preferences: PreferenceDelta = field(default_factory=PreferenceDelta)
+
+    def digest(self) -> Digest:
+        """Return the digest of what was sent, by which a replay with another payload is told (D8)."""
+        output: dict[str, Json] = {"artifacts": [dict(artifact) for artifact in self.artifacts]}
+        if self.notes is not None:
+            output["notesMarkdown"] = self.notes
+        preferences: dict[str, Json] = dict(self.preferences.changes())
+        return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
+
+    def has_notes(self) -> bool:
+        """Say whether there are notes to speak of."""
+        return bool(self.notes and self.notes.strip() and self.notes.strip() != NOTES_PLACEHOLDER)
+
+    def stored_notes(self) -> str:
+        """Return the notes as they are recorded: within the budget, cut with the marker (locks 1)."""
+        return truncated(self.notes or "", NOTES_BYTES_MAX)
+
+    def stored_artifacts(self) -> tuple[tuple[Digest, bytes], ...]:
+        """Return the artifacts as they are stored, in the locked order: by digest, each once."""
+        stored = {digest_of_bytes(data): data for data in (canonical_bytes(dict(item)) for item in self.artifacts)}
+        return tuple(sorted(stored.items()))

@@ -1,0 +1,105 @@
+"""Context as callers send it: within its budget as a whole, without reserved keys (locks 16.3.1, 18.2, D7)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from interlock.kernel.budgets import (
+    CONTEXT_BYTES_MAX,
+    CONTEXT_DEPTH_MAX,
+    CONTEXT_KEY_BYTES_MAX,
+    ECHO_BYTES_MAX,
+    GOAL_BYTES_MAX,
+)
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.text import one_line, utf8_bytes
+from interlock.views.session import merged_context
+
+RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
+_METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"
+
+
+def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refusal | None:
+    """Return why a context delta is refused on top of a branch's context, or None if it is not."""
+    if not delta:
+        return None
+    for key, value in delta.items():
+        refusal = _key_refusal(key) or _value_refusal(key, value)
+        if refusal is not None:
+            return refusal
+    try:
+        canonical_bytes(dict(delta))
+        measured = len(canonical_bytes(dict(merged_context(base, delta))))
+    except NotCanonicalError as error:
+        path = f"context.{error.path}" if error.path else "context"
+        return _refusal(path, f"`{path}` holds {error.found}.", "Send it as text.")
+    if measured > CONTEXT_BYTES_MAX:
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message=f"`context` is too large: {measured} bytes, at most {CONTEXT_BYTES_MAX} ({_METHOD}).",
+            suggestion="Take documents and lists out of the context and pass references (paths, ids, links) instead;"
+            " a key sent as null is removed.",
+            details={"path": "context", "measuredBytes": measured, "maxBytes": CONTEXT_BYTES_MAX, "method": _METHOD},
+        )
+    return None
+
+
+def depth_exceeds(value: object, depth_max: int) -> bool:
+    """Say whether a JSON value nests deeper than allowed. Does not recurse."""
+    level = [value]
+    for _ in range(depth_max + 1):
+        level = [item for parent in level for item in _items(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _items(value: object) -> Iterable[object]:
+    """Return what stands directly inside a JSON value."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).values()
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def _key_refusal(key: str) -> Refusal | None:
+    shown = one_line(key.encode("utf-8", "replace").decode(), ECHO_BYTES_MAX)
+    if key in RESERVED_KEYS:
+        return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give it another name.")
+    if not 0 < utf8_bytes(key) <= CONTEXT_KEY_BYTES_MAX:
+        return _refusal(
+            "context", f"A context key ({shown!r}) is empty or over {CONTEXT_KEY_BYTES_MAX} bytes.", "Shorten the key."
+        )
+    return None
+
+
+def _value_refusal(key: str, value: Json) -> Refusal | None:
+    if depth_exceeds(value, CONTEXT_DEPTH_MAX):
+        return _refusal(
+            f"context.{key}",
+            f"`context.{key}` nests deeper than {CONTEXT_DEPTH_MAX} levels.",
+            "Flatten it, or pass a reference to it.",
+        )
+    if _holds_reserved(value):
+        return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
+    if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message=f"The goal has {utf8_bytes(value)} bytes, at most {GOAL_BYTES_MAX}.",
+            suggestion="State the goal in a sentence or a paragraph; pass longer material by reference.",
+            details={"path": "goal", "measuredBytes": utf8_bytes(value), "maxBytes": GOAL_BYTES_MAX},
+        )
+    return None
+
+
+def _holds_reserved(value: object) -> bool:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping) and not RESERVED_KEYS.isdisjoint(cast("Mapping[str, object]", item)):
+            return True
+        stack.extend(_items(item))
+    return False
+
+
+def _refusal(path: str, message: str, suggestion: str) -> Refusal:
+    return Refusal(code=ErrorCode.VALIDATION_ERROR, message=message, suggestion=suggestion, details={"path": path})

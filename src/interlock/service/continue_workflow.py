@@ -1,0 +1,56 @@
+"""`continue_workflow`: what was given decides whether it looks (rehydrate) or acts (advance)."""
+
+from dataclasses import dataclass, field
+
+from interlock.engine.answer import Answer
+from interlock.engine.request import Request
+from interlock.kernel.errors import Refusal
+from interlock.record.events import Actor
+from interlock.record.tokens import AttemptRef, StateRef
+from interlock.service.advance import advance
+from interlock.service.ports import Ports
+from interlock.service.rehydrate import rehydrate
+from interlock.service.target import Target, target_of
+from interlock.service.tokens import resolved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinueCommand:
+    """A parsed call with at least one token; `request` is empty unless there is an `ack_token`."""
+
+    ack_token: str | None = None
+    state_token: str | None = None
+    run: str | None = None
+    request: Request = field(default_factory=Request)
+    actor: Actor | None = None
+
+
+def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal:
+    """Look at a node, or attempt to advance it.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`; nothing was recorded.
+    """
+    target = _target(ports, command)
+    if isinstance(target, Refusal):
+        return target
+    if target.attempt is None:
+        return rehydrate(ports.read, target)
+    return advance(ports, target, command.request, command.actor)
+
+
+def _target(ports: Ports, command: ContinueCommand) -> Target | Refusal:
+    """Resolve the tokens to the one node they name together (D4)."""
+    state = resolved(ports.read, command.state_token, "stateToken") if command.state_token is not None else None
+    if isinstance(state, Refusal):
+        return state
+    assert state is None or isinstance(state, StateRef), "a stateToken resolves to a state reference"
+    if command.ack_token is None:
+        assert state is not None, "a call has a token"
+        return target_of(ports.read, state, run=command.run)
+    ack = resolved(ports.read, command.ack_token, "ackToken")
+    if isinstance(ack, Refusal):
+        return ack
+    assert isinstance(ack, AttemptRef), "an ackToken resolves to an attempt"
+    return target_of(ports.read, ack, beside=state, run=command.run)

@@ -1,0 +1,89 @@
+"""`list_workflows`: what can be started, what cannot and why. Writes nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.define.workflow_ids import id_status
+from interlock.engine.answer import Answer
+from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line, tokens
+from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
+
+_LINE_BYTES_MAX = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListCommand:
+    """A parsed call; `query` words must all occur, `tag` must be one of a workflow's tags."""
+
+    workspace: Path | None
+    query: str | None = None
+    tag: str | None = None
+
+
+def list_workflows(catalog: Catalog, command: ListCommand) -> Answer:
+    """Return the workflows that match, at most thirty, and every file that was refused."""
+    view = catalog.view(command.workspace)
+    matching = [entry for _, entry in sorted(view.entries.items()) if _matches(entry, command)]
+    shown, more = matching[:LIST_ENTRIES_MAX], max(0, len(matching) - LIST_ENTRIES_MAX)
+    refused = view.refused[:LIST_ENTRIES_MAX]
+    structure: dict[str, Json] = {"workflows": [_entry(view, entry) for entry in shown]}
+    if more:
+        structure["more"] = more
+    if refused:
+        structure["refused"] = [_refused(file) for file in refused]
+    return Answer(structure=structure, text=_text(shown, more, refused))
+
+
+def _matches(entry: Entry, command: ListCommand) -> bool:
+    document = entry.document
+    if command.tag is not None and command.tag not in document.tags:
+        return False
+    if command.query is None:
+        return True
+    words = " ".join(
+        (document.id.replace(".", " ").replace("_", " "), document.id, document.name, document.description)
+    )
+    have = tokens(words) | set(document.tags)
+    return tokens(command.query) <= have
+
+
+def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
+    document = entry.document
+    listed: dict[str, Json] = {
+        "workflowId": document.id,
+        "name": document.name,
+        "description": document.description,
+        "tags": list(document.tags),
+        "steps": len(document.steps),
+        "sourceKind": entry.source_kind,
+        "idStatus": id_status(document.id) or "legacy",
+    }
+    suggested = view.suggested(entry)
+    return listed | ({"suggestedId": suggested} if suggested else {})
+
+
+def _refused(file: RefusedFile) -> dict[str, Json]:
+    refused: dict[str, Json] = {
+        "source": file.source_ref,
+        "sourceKind": file.source_kind,
+        "diagnostic": file.diagnostics[0].to_json(),
+    }
+    return refused | ({"workflowId": file.workflow_id} if file.workflow_id else {})
+
+
+def _text(shown: list[Entry], more: int, refused: tuple[RefusedFile, ...]) -> str:
+    lines = [
+        f"- `{entry.workflow_id}` {entry.document.name} ({len(entry.document.steps)} steps): "
+        + one_line(entry.document.description, _LINE_BYTES_MAX)
+        for entry in shown
+    ] or ["No workflow matches. Call `list_workflows` without arguments for all of them."]
+    if more:
+        lines.append(f"- {more} more; narrow with `query` or `tag`.")
+    if refused:
+        lines.append("\nCannot be started:")
+        lines += [f"- {file.source_ref} ({file.source_kind}): {file.diagnostics[0].line()}" for file in refused]
+    if shown:
+        lines.append("\nBegin one with `start_workflow` and its `workflowId`.")
+    return "\n".join(lines)

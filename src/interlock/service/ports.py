@@ -1,0 +1,31 @@
+"""What the use cases work with: one value that a surface puts together once."""
+
+from dataclasses import dataclass, field
+
+from interlock.record.base import Preferences
+from interlock.service.catalog import Catalog
+from interlock.service.plans import Plans
+from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
+from interlock.store.ports import KeyRingPort, SessionReader, SessionWriter
+from interlock.views.session import BASELINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPorts:
+    """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2)."""
+
+    reader: SessionReader
+    key_ring: KeyRingPort
+    plans: Plans
+    trace: Trace = field(default_factory=NoTrace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Enough to act."""
+
+    read: ReadPorts
+    writer: SessionWriter
+    catalog: Catalog
+    shell: Shell = field(default_factory=SystemShell)
+    baseline: Preferences = BASELINE

@@ -1,0 +1,117 @@
+"""Rehydrate: show a node as it is. Pure over the log: two calls give the same bytes (locks 1.2, D2, D13)."""
+
+from dataclasses import dataclass, replace
+
+from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
+from interlock.kernel.ids import ack_attempt, fork_attempt
+from interlock.service.ports import ReadPorts
+from interlock.service.target import Target
+from interlock.service.tokens import Mint
+from interlock.service.words import Scene
+from interlock.store.ports import KeyRingDamagedError
+from interlock.views.recap import recap
+from interlock.views.session import Node
+from interlock.views.standing import Standing, standing_of, tip_below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here:
+    scene: Scene
+    node: Node
+    standing: Standing
+    mint: Mint
+
+
+def rehydrate(ports: ReadPorts, target: Target) -> Answer:
+    """Return the addressed node's own step and where it stands.
+
+    Raises:
+        StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
+    """
+    scene, node = target.scene, target.node
+    ring = ports.key_ring.keys()
+    if ring is None:
+        raise KeyRingDamagedError("the key ring vanished after a token verified")
+    here = _Here(
+        scene=scene,
+        node=node,
+        standing=standing_of(scene.session, node.node),
+        mint=Mint(ring=ring, session=scene.session, run=scene.run),
+    )
+    with ports.trace.span("render"):
+        return render_answer(_facts(here))
+
+
+def _facts(here: _Here) -> Facts:
+    scene, node, standing = here.scene, here.node, here.standing
+    at = standing.first if standing.passed_to is not None else standing.last
+    facts = Facts(
+        occasion="rehydrate",
+        run=scene.words(node),
+        state_token=here.mint.state(at.node),
+        step=scene.step(node),
+        preferences=node.preferences,
+        recap=recap(scene.session, standing.first, scene.title_of()),
+        guidance=scene.workflow.guidance,
+        references=scene.workflow.references,
+    )
+    if facts.step is None:
+        return facts
+    if standing.passed_to is not None:
+        return _passed(here, facts)
+    if standing.is_used_up:
+        return _used_up(here, facts)
+    ack = here.mint.attempt(standing.last.node, ack_attempt(standing.last.node))
+    return replace(facts, ack_token=ack, blockers=standing.blockers)
+
+
+def _passed(here: _Here, facts: Facts) -> Facts:
+    """The step is done: no token that would silently fork it, but the way to where the run stands (D2)."""
+    scene, first = here.scene, here.standing.first
+    tip = scene.session.nodes[tip_below(scene.session, first)]
+    stands = _place(scene, tip)
+    where = f"already done; the run stands at {stands}"
+    run_tip = scene.run.tip
+    if run_tip is not None and run_tip != tip.node:
+        preferred = _place(scene, scene.session.nodes[run_tip])
+        where = f"already done; this branch stands at {stands}, the run prefers another branch, at {preferred}"
+    assert facts.step is not None, "a step that is done was a step"
+    title = facts.step.title
+    return replace(
+        facts,
+        redirect=here.mint.state(tip.node),
+        fork=_fork(here, "To redo this step on a branch of its own, keeping what came after it, ack with this"),
+        where=where,
+        warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title!r} is {where}."),),
+    )
+
+
+def _used_up(here: _Here, facts: Facts) -> Facts:
+    """Nothing more is recorded on this chain; a fork of its first node goes on (D2, D8)."""
+    scene, first = here.scene, here.standing.first
+    warned = Warned(
+        code="ATTEMPT_LIMIT_REACHED",
+        message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before trying on.",
+    )
+    facts = replace(
+        facts,
+        blockers=here.standing.blockers,
+        warnings=(warned,),
+        fork=_fork(here, "To try the step again on a fresh branch, ack with this"),
+    )
+    if not first.forks:
+        return facts
+    return replace(facts, redirect=here.mint.state(tip_below(scene.session, first)))
+
+
+def _fork(here: _Here, words: str) -> ForkOffer:
+    first = here.standing.first
+    return ForkOffer(
+        ack_token=here.mint.attempt(first.node, fork_attempt(first.node, first.forks)), note=f"{words} token."
+    )
+
+
+def _place(scene: Scene, node: Node) -> str:
+    step = scene.step(node)
+    return f"step {step.number} of {step.total}: {step.title}" if step else "its end, complete"

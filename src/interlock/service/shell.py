@@ -1,0 +1,90 @@
+"""What varies from call to call, behind ports: the clock, entropy, and the timing trace."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import Protocol
+
+from interlock.kernel.ids import EventId, RunId, SessionId, minted_id
+
+
+class Shell(Protocol):
+    """Clock and entropy. Times inform; nothing is ordered by them (locks 1)."""
+
+    def unix_ms(self) -> int:
+        """Return the time in milliseconds since the epoch."""
+        ...
+
+    def entropy(self) -> bytes:
+        """Return ten random bytes."""
+        ...
+
+
+class SystemShell:
+    """The real clock and the operating system's entropy."""
+
+    def unix_ms(self) -> int:
+        """See `Shell.unix_ms`."""
+        return time.time_ns() // 1_000_000
+
+    def entropy(self) -> bytes:
+        """See `Shell.entropy`."""
+        return os.urandom(10)
+
+
+class Trace(Protocol):
+    """Takes timed spans of a call: parse, load, decide, append, render. Off by default (locks 16.5)."""
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        """Return a context whose duration is the span."""
+        ...
+
+
+class NoTrace:
+    """Takes nothing, at no cost."""
+
+    def span(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 — a span that is not taken
+        """See `Trace.span`."""
+        return _NOTHING
+
+
+_NOTHING = nullcontext()
+
+
+class StderrTrace:
+    """Writes each span as one JSON line to stderr, for `INTERLOCK_TRACE=1`."""
+
+    @contextmanager
+    def span(self, name: str) -> Generator[None]:
+        """See `Trace.span`."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            ms = round((time.perf_counter() - began) * 1000, 3)
+            sys.stderr.write(json.dumps({"span": name, "ms": ms}) + "\n")
+
+
+def mint_session(shell: Shell) -> SessionId:
+    """Return a fresh session id."""
+    return SessionId(minted_id("sess", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+
+
+def mint_run(shell: Shell) -> RunId:
+    """Return a fresh run id."""
+    return RunId(minted_id("run", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+
+
+def mint_event(shell: Shell) -> EventId:
+    """Return a fresh event id."""
+    return EventId(minted_id("evt", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+
+
+def recorded_at(shell: Shell) -> str:
+    """Return the time as events carry it: UTC, in milliseconds."""
+    moment = datetime.fromtimestamp(shell.unix_ms() / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

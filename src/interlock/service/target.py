@@ -1,0 +1,109 @@
+"""What a call is about: a verified token's node in a healthy session, in the run it says (D4, D15)."""
+
+from dataclasses import dataclass
+
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import AttemptId
+from interlock.record.tokens import AttemptRef, StateRef, TokenRef
+from interlock.service.ports import ReadPorts
+from interlock.service.tokens import Argument, lost_history, scope_mismatch
+from interlock.service.words import Scene, scene_of
+from interlock.views.session import LABEL_CHARS, Node, Session
+from interlock.views.standing import chain_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The node a call addresses, its run, and the attempt it makes, if it makes one."""
+
+    scene: Scene
+    node: Node
+    attempt: AttemptId | None
+
+
+def target_of(
+    ports: ReadPorts, ref: TokenRef, *, beside: StateRef | None = None, run: str | None = None
+) -> Target | Refusal:
+    """Return the target of a verified token; `beside` and `run` are witnesses that must agree with it.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+    """
+    argument: Argument = "ackToken" if isinstance(ref, AttemptRef) else "stateToken"
+    with ports.trace.span("load"):
+        session = ports.reader.load(ref.session)
+    if session is None or ref.run not in session.runs:
+        return lost_history(argument)
+    scene = scene_of(session, session.runs[ref.run], ports.plans)
+    if ref.node not in session.nodes or session.nodes[ref.node].run != ref.run:
+        return lost_history(argument, scene.words())
+    node = session.nodes[ref.node]
+    refusal = _witness_refusal(ports, scene, node, beside, run)
+    if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
+        refusal = _hash_mismatch(scene)
+    if refusal is not None:
+        return refusal
+    return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
+
+
+def _witness_refusal(
+    ports: ReadPorts, scene: Scene, node: Node, beside: StateRef | None, run: str | None
+) -> Refusal | None:
+    words = scene.words(node)
+    if run is not None and not (len(run) >= LABEL_CHARS and scene.run.run.endswith(run)):
+        return scope_mismatch(
+            f"The token belongs to run `{words.label}` ({words.workflow_id}), but `run` says {run!r}.",
+            f'To go on with run `{words.label}`, send `run: "{words.label}"`; otherwise use the tokens of the last'
+            " answer of the run you mean.",
+            run=words.to_json(),
+            found=run,
+        )
+    if beside is None:
+        return None
+    if beside.run != scene.run.run or beside.session != scene.session.session:
+        return _two_runs(ports, scene, node, beside)
+    return None if _is_same_place(scene.session, node, beside) else _two_steps(scene, node)
+
+
+def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
+    """Say whether two tokens name one node; any node of one chain of refused attempts or its checkpoints counts."""
+    other = session.nodes.get(beside.node)
+    return other is not None and chain_head(session, other).node == chain_head(session, node).node
+
+
+def _two_runs(ports: ReadPorts, scene: Scene, node: Node, beside: StateRef) -> Refusal:
+    words = scene.words(node)
+    other = ports.reader.load(beside.session)
+    named = "a run that is not in the log"
+    if other is not None and beside.run in other.runs:
+        other_words = scene_of(other, other.runs[beside.run], ports.plans).words()
+        named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
+    return scope_mismatch(
+        f"The `ackToken` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the `stateToken` to"
+        f" {named}.",
+        "Send the `ackToken` alone: it names its run by itself.",
+        run=words.to_json(),
+    )
+
+
+def _two_steps(scene: Scene, node: Node) -> Refusal:
+    words = scene.words(node)
+    return scope_mismatch(
+        f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
+        "Send the `ackToken` of the last answer alone: it names its step by itself.",
+        run=words.to_json(),
+    )
+
+
+def _goal(goal: str | None) -> str:
+    return f", goal {goal[:60]!r}" if goal else ""
+
+
+def _hash_mismatch(scene: Scene) -> Refusal:
+    words = scene.words()
+    return Refusal(
+        code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,
+        message=f"The `stateToken` pins another workflow than run `{words.label}` does.",
+        suggestion="Use a token of the last answer of this run.",
+        details={"run": words.to_json()},
+    )

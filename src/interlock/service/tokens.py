@@ -1,0 +1,103 @@
+"""Minting and resolving tokens with the key ring (locks 1.2, D3, D15)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.engine.answer import RunWords
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import AttemptId, NodeId
+from interlock.record.tokens import (
+    AttemptRef,
+    StateRef,
+    TokenFault,
+    TokenKind,
+    TokenRef,
+    kind_of,
+    mint,
+    verify,
+)
+from interlock.service.ports import ReadPorts
+from interlock.store.ports import KeyRing
+from interlock.views.session import Run, Session
+
+Argument = Literal["ackToken", "stateToken"]
+
+_WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE}
+_SHAPE = {"ackToken": "`ack.v1.…`", "stateToken": "`st.v1.…`"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mint:
+    """Makes the tokens of one run, all signed with the current key."""
+
+    ring: KeyRing
+    session: Session
+    run: Run
+
+    def state(self, node: NodeId) -> str:
+        """Return the token that looks at a node."""
+        ref = StateRef(session=self.session.session, run=self.run.run, node=node, workflow_hash=self.run.workflow_hash)
+        return mint(ref, self.ring.current)
+
+    def attempt(self, node: NodeId, attempt: AttemptId) -> str:
+        """Return the token that makes an attempt on a node."""
+        ref = AttemptRef(kind=TokenKind.ACK, session=self.session.session, run=self.run.run, node=node, attempt=attempt)
+        return mint(ref, self.ring.current)
+
+
+def resolved(ports: ReadPorts, text: str, argument: Argument) -> TokenRef | Refusal:
+    """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more."""
+    for fresh in (False, True):
+        ring = ports.key_ring.keys(fresh=fresh)
+        found = verify(text, ring.keys() if ring is not None else ())
+        if not isinstance(found, TokenFault):
+            return found if kind_of(found) is _WANTED[argument] else _wrong_kind(kind_of(found), argument)
+        if found.code is not ErrorCode.TOKEN_BAD_SIGNATURE:
+            break
+    return _refused(found, argument)
+
+
+def scope_mismatch(message: str, suggestion: str, **details: Json) -> Refusal:
+    """Return the refusal of a token that is ours but does not belong here."""
+    return Refusal(code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details)
+
+
+def lost_history(argument: Argument, words: RunWords | None = None) -> Refusal:
+    """Return the refusal of a token whose node or attempt the log does not hold: history is gone (D2)."""
+    of_run = f" of run `{words.label}`" if words else ""
+    return Refusal(
+        code=ErrorCode.TOKEN_UNKNOWN_NODE,
+        message=f"The `{argument}` was issued here, but the log{of_run} does not hold what it refers to: the stored"
+        " history is shorter than when the token was issued.",
+        suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup. To go on,"
+        " use a token of an earlier answer of this run, or begin anew with `start_workflow`.",
+        details={"run": words.to_json()} if words else {},
+    )
+
+
+def _wrong_kind(kind: TokenKind, argument: Argument) -> Refusal:
+    return scope_mismatch(
+        f"`{argument}` holds a token of kind {kind.value}.",
+        f"Send the {kind.value} token under its own name (`{kind.value}Token`), or put the token of the last answer's"
+        f" `{argument}`, which begins with {_SHAPE[argument]}, here.",
+        found=kind.value,
+        expected=_WANTED[argument].value,
+    )
+
+
+def _refused(fault: TokenFault, argument: Argument) -> Refusal:
+    copy = f"Copy the `{argument}` of the last answer of this run, whole and unchanged."
+    match fault.code:
+        case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
+            message = f"`{argument}` is a token of {fault.found}, which this release does not know."
+        case ErrorCode.TOKEN_BAD_SIGNATURE:
+            message = f"`{argument}` does not verify: this data directory did not issue it, or its text was altered."
+        case _:
+            message = f"`{argument}` is not a token ({fault.found}); one begins with {_SHAPE[argument]}."
+    return Refusal(
+        code=fault.code,
+        message=message,
+        suggestion=f"{copy} If there is none, begin with `start_workflow`.",
+        details={"argument": argument, "found": fault.found},
+    )

@@ -1,0 +1,54 @@
+"""The recap: the newest notes on the way to a node, within a budget (D19, locks 18.1)."""
+
+from collections.abc import Callable
+
+from interlock.kernel.budgets import RECAP_BYTES_MAX
+from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
+from interlock.record.payloads import NotesPayload
+from interlock.views.session import Node, Output, Session
+
+_NODES_WALKED_MAX = 200
+"""A run without notes must not cost its whole length."""
+_ROOM_MIN = 200
+"""A cut of less than this says nothing."""
+
+
+def current_notes(node: Node) -> str | None:
+    """Return a node's current notes: the latest that no later output supersedes (locks 2.1)."""
+    output = current_output(node, "recap")
+    return output.payload.notes_markdown if output and isinstance(output.payload, NotesPayload) else None
+
+
+def current_output(node: Node, channel: str) -> Output | None:
+    """Return the current output of a channel: the latest one that is not superseded (locks 2.1)."""
+    superseded = {output.supersedes for output in node.outputs}
+    live = [output for output in node.outputs if output.channel == channel and output.output_id not in superseded]
+    return live[-1] if live else None
+
+
+def recap(session: Session, node: Node, title_of: Callable[[Node], str]) -> str | None:
+    """Return what was done on the way to a node, newest first, cut at the budget; None if nothing was noted.
+
+    Args:
+        session: The session's facts.
+        node: Where the recap ends; notes of refused attempts are left out.
+        title_of: The title of the step that was pending at a node.
+    """
+    parts: list[str] = []
+    room = RECAP_BYTES_MAX - utf8_bytes(TRUNCATION_MARKER)
+    here = node
+    for _ in range(_NODES_WALKED_MAX):
+        if here.parent is None:
+            return "\n\n".join(parts) or None
+        parent = session.nodes[here.parent]
+        notes = current_notes(here) if here.kind == "step" else None
+        if notes is not None:
+            part = f"**{title_of(parent)}**\n{notes}"
+            if utf8_bytes(part) + 2 > room:
+                if room >= _ROOM_MIN:
+                    parts.append(truncated(part, room, marker=""))
+                return "\n\n".join(parts) + TRUNCATION_MARKER
+            parts.append(part)
+            room -= utf8_bytes(part) + 2
+        here = parent
+    return "\n\n".join(parts) + TRUNCATION_MARKER if parts else None
