@@ -333,10 +333,22 @@ def _closing_on_signals(close: Callable[[], None]) -> Generator[None, None, None
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    loop = asyncio.get_running_loop()
     for number in _SIGNALS:
+        # A signal that comes just before the loop falls asleep would be heard when it next wakes, perhaps never.
+        # Registered with the loop, it wakes it. Windows has no such call; there the loop always wakes.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, _wake)
+        # The loop would run its handler in its turn; ours runs even while it is busy or being closed.
         signal.signal(number, on_signal)
     try:
         yield
     finally:
         for number in _SIGNALS:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_DFL)
+
+
+def _wake() -> None:
+    """Do nothing: that the loop runs this is the point."""

@@ -92,12 +92,13 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
 
 
 def _holds_reserved(value: object) -> bool:
-    stack = [value]
+    stack: list[object] = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, Mapping) and not RESERVED_KEYS.isdisjoint(cast("Mapping[str, object]", item)):
+        keys = cast("Mapping[str, object]", item).keys() if isinstance(item, Mapping) else ()
+        if not RESERVED_KEYS.isdisjoint(keys):
             return True
-        stack.extend(_items(item))
+        stack.extend(_items(cast("object", item)))
     return False
 
 

@@ -19,7 +19,7 @@ _STORE_WORDS = {
     FailureKind.READ_ONLY: (
         ErrorCode.STORE_READ_ONLY,
         "The data directory cannot be written; nothing was recorded.",
-        "Ask the user to make the data directory writable or to choose another with `--data-dir`, then repeat the call.",
+        "Ask the user to make the data directory writable or to choose another (`--data-dir`), then repeat the call.",
     ),
     FailureKind.FULL: (
         ErrorCode.STORE_FULL,

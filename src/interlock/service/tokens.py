@@ -19,7 +19,7 @@ from interlock.record.tokens import (
 )
 from interlock.service.ports import ReadPorts
 from interlock.store.ports import KeyRing
-from interlock.views.session import Run, Session
+from interlock.views.session import LABEL_CHARS, Run, Session
 
 Argument = Literal["ackToken", "stateToken"]
 
@@ -52,7 +52,7 @@ def resolved(ports: ReadPorts, text: str, argument: Argument) -> TokenRef | Refu
         ring = ports.key_ring.keys(fresh=fresh)
         found = verify(text, ring.keys() if ring is not None else ())
         if not isinstance(found, TokenFault):
-            return found if kind_of(found) is _WANTED[argument] else _wrong_kind(kind_of(found), argument)
+            return found if kind_of(found) is _WANTED[argument] else _wrong_kind(found, argument)
         if found.code is not ErrorCode.TOKEN_BAD_SIGNATURE:
             break
     return _refused(found, argument)
@@ -76,13 +76,15 @@ def lost_history(argument: Argument, words: RunWords | None = None) -> Refusal:
     )
 
 
-def _wrong_kind(kind: TokenKind, argument: Argument) -> Refusal:
+def _wrong_kind(ref: TokenRef, argument: Argument) -> Refusal:
+    kind, label = kind_of(ref), ref.run[-LABEL_CHARS:]
     return scope_mismatch(
-        f"`{argument}` holds a token of kind {kind.value}.",
-        f"Send the {kind.value} token under its own name (`{kind.value}Token`), or put the token of the last answer's"
-        f" `{argument}`, which begins with {_SHAPE[argument]}, here.",
+        f"`{argument}` holds a {kind.value} token, of run `{label}`.",
+        f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
+        f" {_SHAPE[argument]}.",
         found=kind.value,
         expected=_WANTED[argument].value,
+        run={"label": label},
     )
 
 

@@ -1,0 +1,60 @@
+"""The command `interlock`: with a client on stdin it serves, in a terminal it helps."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from interlock.version import VERSION
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    match chosen.command:
+        case "serve":
+            return _serve(chosen)
+        case "version":
+            print(f"interlock {VERSION}")
+            return 0
+        case "schemas":
+            from interlock.cli.schemas import run_schemas  # noqa: PLC0415 — a server does not pay for it
+
+            return run_schemas(chosen.action)
+        case "demo":
+            from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
+
+            return run_demo(keep=chosen.keep)
+        case _:
+            if sys.stdin.isatty():
+                parser.print_help()
+                return 0
+            return _serve(chosen)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="interlock",
+        description="A durable workflow server for AI agents. Without a command and with a client on stdin, it serves.",
+    )
+    _add_places(parser)
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    _add_places(commands.add_parser("serve", help="serve MCP over stdin and stdout"))
+    demo = commands.add_parser("demo", help="watch a run survive kill -9, then fork and verify it")
+    demo.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
+    schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
+    schemas.add_argument("action", choices=["generate", "verify"])
+    commands.add_parser("version", help="print the version")
+    return parser
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    # Given before or after the command; a default of the later parser must not undo the earlier one's value.
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+
+
+def _serve(chosen: argparse.Namespace) -> int:
+    from interlock.cli.serve import run_server  # noqa: PLC0415 — the SDK takes half a second; help need not
+
+    return run_server(data_dir=getattr(chosen, "data_dir", None), workspace=getattr(chosen, "workspace", None))

@@ -1,0 +1,20 @@
+"""`interlock serve`: the MCP server on stdin and stdout."""
+
+import logging
+import os
+import sys
+
+import anyio
+
+from interlock.server.app import build_server, local_ports, settings_from
+from interlock.server.stdio import serve_stdio
+
+
+def run_server(*, data_dir: str | None, workspace: str | None) -> int:
+    """Serve until the client leaves or a signal says so; return the exit code. Logs go to stderr."""
+    logging.basicConfig(stream=sys.stderr, level=os.environ.get("INTERLOCK_LOG_LEVEL", "WARNING").upper())
+    if os.name == "nt":
+        logging.getLogger(__name__).warning("Windows is untested")
+    settings = settings_from(os.environ, data_dir=data_dir, workspace=workspace)
+    server = build_server(local_ports(settings), settings.workspace)
+    return anyio.run(serve_stdio, server)

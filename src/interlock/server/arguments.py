@@ -1,0 +1,332 @@
+"""From what a client sent to a command: lenient in what is harmless, exact in what is not (D16 to D18)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from interlock.define.diagnostics import did_you_mean
+from interlock.define.document import document_path
+from interlock.engine.request import PreferenceDelta, Request
+from interlock.kernel.budgets import (
+    ARTIFACT_BYTES_MAX,
+    ARTIFACT_DEPTH_MAX,
+    ARTIFACTS_MAX,
+    ECHO_BYTES_MAX,
+    NOTES_INPUT_BYTES_MAX,
+)
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line, utf8_bytes
+from interlock.record.events import Actor
+from interlock.server.tools import (
+    Arguments,
+    ContinueArguments,
+    InspectArguments,
+    ListArguments,
+    OutputArgument,
+    PreferencesArgument,
+    StartArguments,
+    Tool,
+    argument_names,
+)
+from interlock.service.context import depth_exceeds
+from interlock.service.continue_workflow import ContinueCommand
+from interlock.service.inspect_workflow import InspectCommand
+from interlock.service.list_workflows import ListCommand
+from interlock.service.start_workflow import StartCommand
+
+INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
+"""Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
+
+_OBJECTS = frozenset({"output", "context", "preferences"})
+_EXAMPLES: dict[str, dict[str, Json]] = {
+    "list_workflows": {"query": "review"},
+    "inspect_workflow": {"workflowId": "wr.code_review"},
+    "start_workflow": {"workflowId": "wr.code_review", "goal": "Review the login change"},
+    "continue_workflow": {"ackToken": "<ackToken of the last answer>", "output": {"notesMarkdown": "<your notes>"}},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What a command takes from its surroundings: the default workspace, and who calls."""
+
+    workspace: Path | None
+    actor: Actor | None = None
+
+
+Command = ListCommand | InspectCommand | StartCommand | ContinueCommand
+
+
+def parse_arguments(tool: Tool, sent: Mapping[str, Json], caller: Caller) -> Command | Refusal:
+    """Return the command of a call, or a refusal with the path, what was found and the corrected call."""
+    cleaned = _cleaned(tool, sent)
+    if isinstance(cleaned, Refusal):
+        return cleaned
+    try:
+        arguments = tool.arguments.model_validate(cleaned)
+    except ValidationError as error:
+        return _invalid(tool, cleaned, error)
+    except RecursionError:
+        return refused(tool, "", "The arguments nest too deep.", "Flatten them.")
+    return _command(tool, arguments, caller)
+
+
+def refused(tool: Tool, path: str, message: str, suggestion: str, **details: Json) -> Refusal:
+    """Return a `VALIDATION_ERROR` that names the tool, the place, and what to send."""
+    where = f"`{path}`: " if path else ""
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"{tool.name}: {where}{message}",
+        suggestion=suggestion,
+        details={"tool": tool.name, "path": path, **details},
+    )
+
+
+def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Refusal:
+    """Drop what clients inject, take null and "" on an optional argument as absent, read objects sent as text."""
+    fields = tool.arguments.model_fields
+    names = argument_names(tool)
+    cleaned: dict[str, Json] = {}
+    for key, value in sent.items():
+        if key in INJECTED_BY_CLIENTS:
+            continue
+        field = fields.get(names.get(key, ""))
+        if field is not None and not field.is_required() and value in (None, ""):
+            continue
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+            return refused(tool, key, "The text holds a lone surrogate.", "Send valid Unicode text.")
+        if key in _OBJECTS and isinstance(value, str):
+            read = _read(value)
+            if read is None:
+                return refused(tool, key, "Found text that is not a JSON object.", f"Send `{key}` as an object.")
+            value = read  # noqa: PLW2901 — the object is what the text meant
+        cleaned[key] = _without_nulls(value) if key in {"output", "preferences"} else value
+    return cleaned
+
+
+def _without_nulls(value: Json) -> Json:
+    if not isinstance(value, dict):
+        return value
+    kept: dict[str, Json] = {
+        key: item for key, item in value.items() if item is not None and key not in INJECTED_BY_CLIENTS
+    }
+    artifacts = kept.get("artifacts")
+    if isinstance(artifacts, str) and (read := _read_any(artifacts)) is not None:
+        kept["artifacts"] = read
+    return kept
+
+
+def _read(text: str) -> dict[str, Json] | None:
+    value = _read_any(text)
+    return value if isinstance(value, dict) else None
+
+
+def _read_any(text: str) -> Json:
+    try:
+        return cast("Json", json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _invalid(tool: Tool, sent: Mapping[str, Json], error: ValidationError) -> Refusal:
+    """Tell the first fault in words, and show the call as it should have been."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
+    path = document_path(fault["loc"])
+    key = str(fault["loc"][-1])
+    example: dict[str, Json] = {"tool": tool.name, "arguments": _EXAMPLES[tool.name]}
+    match fault["type"]:
+        case "extra_forbidden":
+            guess = did_you_mean(key, _known(tool, fault["loc"]))
+            kept = {(guess or "") if name == key else name: value for name, value in sent.items()}
+            corrected: dict[str, Json] = {name: value for name, value in kept.items() if name}
+            fix = f"Did you mean `{guess}`? Send it under that name." if guess else f"Leave `{key}` out."
+            if len(fault["loc"]) == 1:
+                example["arguments"] = _shortened(corrected)
+            return refused(tool, path, "This argument is not known.", fix, didYouMean=guess, correctedCall=example)
+        case "missing":
+            message = "This argument is required and was not sent."
+            return refused(tool, path, message, f"Send it, for example: {json.dumps(example)}", correctedCall=example)
+        case _:
+            found = _found(sent, fault["loc"])
+            wanted = f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            return refused(tool, path, f"Found {found}.", f"Correct it: {wanted}.", correctedCall=example)
+
+
+def _known(tool: Tool, loc: tuple[int | str, ...]) -> list[str]:
+    nested: dict[str, type[Arguments]] = {"output": OutputArgument, "preferences": PreferencesArgument}
+    model = nested.get(str(loc[0]), tool.arguments) if len(loc) > 1 else tool.arguments
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Return arguments fit for an error: long values are named, not repeated."""
+    shown: dict[str, Json] = {}
+    for key, value in arguments.items():
+        is_short = isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= ECHO_BYTES_MAX)
+        shown[key] = value if is_short else f"<your {key}>"
+    return shown
+
+
+def _found(sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
+    value: object = sent
+    for part in loc:
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            value = cast("list[object]", value)[part]
+    if isinstance(value, str):
+        return repr(one_line(value, ECHO_BYTES_MAX))
+    kinds = ((bool, "a boolean"), (int | float, "a number"), (type(None), "null"), (list, "a list"))
+    return next((words for kind, words in kinds if isinstance(value, kind)), "an object")
+
+
+def _command(tool: Tool, arguments: Arguments, caller: Caller) -> Command | Refusal:
+    if isinstance(arguments, ContinueArguments):
+        return _continue(tool, arguments, caller)
+    assert isinstance(arguments, ListArguments | InspectArguments | StartArguments), "a tool has one of four models"
+    workspace = _workspace(tool, arguments.workspace_path, caller)
+    if isinstance(workspace, Refusal):
+        return workspace
+    match arguments:
+        case ListArguments():
+            return ListCommand(workspace=workspace, query=arguments.query, tag=arguments.tag)
+        case InspectArguments():
+            return InspectCommand(
+                workflow_id=arguments.workflow_id, workspace=workspace, detail=arguments.detail or "summary"
+            )
+        case StartArguments():
+            return _start(tool, arguments, workspace, caller)
+
+
+def _workspace(tool: Tool, path: str | None, caller: Caller) -> Path | Refusal | None:
+    if path is None:
+        return caller.workspace
+    if not Path(path).is_absolute() or "\0" in path:
+        arguments = {**_EXAMPLES[tool.name], "workspacePath": "/path/to/project"}
+        return refused(
+            tool,
+            "workspacePath",
+            f"Found {one_line(path, ECHO_BYTES_MAX)!r}, which is not an absolute path.",
+            "Send the project's absolute path, or leave it out to use the server's workspace.",
+            correctedCall={"tool": tool.name, "arguments": arguments},
+        )
+    return Path(path)
+
+
+def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller: Caller) -> StartCommand | Refusal:
+    context = dict(arguments.context or {})
+    if arguments.goal is not None and context.setdefault("goal", arguments.goal) != arguments.goal:
+        return refused(
+            tool,
+            "goal",
+            "`goal` and `context.goal` differ; the goal is the context key of that name.",
+            "Send the goal once, as `goal`.",
+        )
+    return StartCommand(
+        workflow_id=arguments.workflow_id,
+        workspace=workspace,
+        request=Request(context=context, preferences=_preferences(arguments.preferences)),
+        session=SessionId(arguments.session_id) if arguments.session_id else None,
+        actor=caller.actor,
+    )
+
+
+def _continue(tool: Tool, arguments: ContinueArguments, caller: Caller) -> ContinueCommand | Refusal:
+    if arguments.ack_token is None:
+        refusal = _look_refusal(tool, arguments)
+        if refusal is not None:
+            return refusal
+    refusal = _evidence_refusal(tool, arguments.output)
+    if refusal is not None:
+        return refusal
+    output = arguments.output or OutputArgument()
+    return ContinueCommand(
+        ack_token=arguments.ack_token,
+        state_token=arguments.state_token,
+        run=arguments.run,
+        request=Request(
+            notes=output.notes_markdown,
+            artifacts=tuple(output.artifacts or ()),
+            context=dict(arguments.context or {}),
+            preferences=_preferences(arguments.preferences),
+        ),
+        actor=caller.actor,
+    )
+
+
+def _look_refusal(tool: Tool, arguments: ContinueArguments) -> Refusal | None:
+    """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""
+    if arguments.state_token is None:
+        return refused(
+            tool,
+            "ackToken",
+            "Neither `ackToken` nor `stateToken` was sent.",
+            "Send the `nextCall` of the last answer: its `ackToken` with your notes.",
+            correctedCall={"tool": tool.name, "arguments": _EXAMPLES[tool.name]},
+        )
+    beside = {"output": arguments.output, "context": arguments.context, "preferences": arguments.preferences}
+    extra = [name for name, value in beside.items() if value is not None]
+    if not extra:
+        return None
+    return refused(
+        tool,
+        extra[0],
+        f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
+        "To report the step as done, send the `ackToken` of the same answer with it; to look, leave it out.",
+        correctedCall={"tool": tool.name, "arguments": _EXAMPLES[tool.name]},
+    )
+
+
+def _evidence_refusal(tool: Tool, output: OutputArgument | None) -> Refusal | None:
+    if output is None:
+        return None
+    notes, artifacts = output.notes_markdown or "", output.artifacts or []
+    if utf8_bytes(notes) > NOTES_INPUT_BYTES_MAX:
+        return _too_large(tool, "output.notesMarkdown", utf8_bytes(notes), NOTES_INPUT_BYTES_MAX)
+    if any("\ud800" <= char <= "\udfff" for char in notes):
+        return refused(tool, "output.notesMarkdown", "The text holds a lone surrogate.", "Send valid Unicode text.")
+    if len(artifacts) > ARTIFACTS_MAX:
+        return refused(tool, "output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
+    for at, artifact in enumerate(artifacts):
+        refusal = _artifact_refusal(tool, f"output.artifacts[{at}]", artifact)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json]) -> Refusal | None:
+    if not isinstance(artifact.get("kind"), str):
+        return refused(
+            tool, f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".'
+        )
+    if depth_exceeds(artifact, ARTIFACT_DEPTH_MAX):
+        return refused(tool, path, f"It nests deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
+    try:
+        size = len(canonical_bytes(artifact))
+    except NotCanonicalError as error:
+        return refused(tool, f"{path}.{error.path}", f"Found {error.found}.", "Send it as text.")
+    return _too_large(tool, path, size, ARTIFACT_BYTES_MAX) if size > ARTIFACT_BYTES_MAX else None
+
+
+def _too_large(tool: Tool, path: str, measured: int, limit: int) -> Refusal:
+    return refused(
+        tool,
+        path,
+        f"It has {measured} bytes, at most {limit} (UTF-8 bytes).",
+        "Write the long part to a file and give its path.",
+        measuredBytes=measured,
+        maxBytes=limit,
+    )
+
+
+def _preferences(argument: PreferencesArgument | None) -> PreferenceDelta:
+    if argument is None:
+        return PreferenceDelta()
+    return PreferenceDelta(autonomy=argument.autonomy, risk_policy=argument.risk_policy)

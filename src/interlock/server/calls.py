@@ -1,0 +1,185 @@
+"""One tool call, from arguments to result: parse, wait in the session's queue, run in a thread, answer.
+
+Async stops here. Calls that may append to one session wait for each other before they take a thread, first come
+first served; a call that is cancelled while it waits has not begun, one that is in a thread finishes (D12).
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, assert_never
+
+import anyio
+import anyio.to_thread
+from mcp import types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from interlock.engine.answer import Answer
+from interlock.kernel.budgets import WORKER_THREADS_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.record.events import Actor
+from interlock.record.tokens import session_hint
+from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.tools import Tool, tool_named
+from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
+from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.ports import Ports
+from interlock.service.start_workflow import StartCommand, start_workflow
+
+_log = logging.getLogger(__name__)
+
+
+class Calls:
+    """Runs tool calls for one server."""
+
+    def __init__(self, ports: Ports, caller: Caller) -> None:
+        self._ports = ports
+        self._caller = caller
+        self._threads: anyio.CapacityLimiter | None = None
+        self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
+
+    async def call(
+        self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Answer `tools/call`.
+
+        Raises:
+            MCPError: There is no such tool.
+        """
+        tool = tool_named(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        try:
+            outcome = await self._outcome(tool, params.arguments or {}, _actor(context))
+        except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
+            _log.exception("%s failed", tool.name)
+            outcome = _internal_error(tool)
+        return _result(outcome)
+
+    async def _outcome(self, tool: Tool, sent: Mapping[str, Json], actor: Actor | None) -> Answer | Refusal:
+        caller = Caller(workspace=self._caller.workspace, actor=actor)
+        with self._ports.read.trace.span("parse"):
+            command = parse_arguments(tool, sent, caller)
+        if isinstance(command, Refusal):
+            return command
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
+        run = partial(_run, self._ports, command)
+        session = _appends_to(command)
+        if session is None:
+            return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+        async with _Turn(self._queues, session):
+            return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+
+
+class _Turn:
+    """A place in the queue of one session. The queue goes when nobody stands in it."""
+
+    def __init__(self, queues: dict[SessionId, tuple[anyio.Lock, int]], session: SessionId) -> None:
+        self._queues = queues
+        self._session = session
+
+    async def __aenter__(self) -> None:
+        lock, waiting = self._queues.get(self._session, (anyio.Lock(), 0))
+        self._queues[self._session] = (lock, waiting + 1)
+        try:
+            await lock.acquire()
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._queues[self._session][0].release()
+        self._leave()
+
+    def _leave(self) -> None:
+        lock, waiting = self._queues[self._session]
+        if waiting > 1:
+            self._queues[self._session] = (lock, waiting - 1)
+        else:
+            del self._queues[self._session]
+
+
+def _appends_to(command: Command) -> SessionId | None:
+    """Return the session that a call may append to, as it claims; reads and new sessions wait for nobody."""
+    match command:
+        case ContinueCommand():
+            return session_hint(command.ack_token) if command.ack_token is not None else None
+        case StartCommand():
+            return command.session
+        case ListCommand() | InspectCommand():
+            return None
+        case _:
+            assert_never(command)
+
+
+def _run(ports: Ports, command: Command) -> Answer | Refusal:
+    """Run one command; what can be expected to fail is a refusal."""
+    try:
+        match command:
+            case ListCommand():
+                return list_workflows(ports.catalog, command)
+            case InspectCommand():
+                return inspect_workflow(ports.catalog, command)
+            case StartCommand():
+                return start_workflow(ports, command)
+            case ContinueCommand():
+                return continue_workflow(ports, command)
+            case _:
+                assert_never(command)
+    except EXPECTED_ERRORS as error:
+        _log.warning("%s", error)
+        return refusal_of(error)
+
+
+def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
+    """Return who calls, by the client's own account: a claim, never a proof (D5)."""
+    params = context.session.client_params
+    if params is None:
+        return None
+    info = params.client_info
+    return Actor(type="agent", identifier=info.name[:128], metadata={"version": info.version[:64]})
+
+
+def _internal_error(tool: Tool) -> Refusal:
+    return Refusal(
+        code=ErrorCode.INTERNAL_ERROR,
+        message=f"{tool.name} met a fault of Interlock itself; it is not caused by what you sent.",
+        suggestion="Repeat the call once; what was recorded is kept. If it fails again, tell the user: the server's"
+        " log (stderr) has the details.",
+    )
+
+
+def _result(outcome: Answer | Refusal) -> types.CallToolResult:
+    """Return the wire form: the same facts in both channels (D14, D16)."""
+    if isinstance(outcome, Answer):
+        return types.CallToolResult(
+            content=[types.TextContent(text=outcome.text)], structured_content=dict(outcome.structure)
+        )
+    return types.CallToolResult(
+        content=[types.TextContent(text=refusal_text(outcome))],
+        structured_content=outcome.envelope(),
+        is_error=True,
+    )
+
+
+def refusal_text(refusal: Refusal) -> str:
+    """Return a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
+    envelope = refusal.envelope()
+    retry = envelope["retry"]
+    assert isinstance(retry, dict), "the envelope has a retry rule"
+    after = f" after {retry['afterMs']} ms" if "afterMs" in retry else ""
+    lines = [f"**{refusal.code}** ({retry['kind']}{after})", refusal.message, f"**What to do:** {refusal.suggestion}"]
+    call = refusal.details.get("correctedCall")
+    if call is not None:
+        lines.append(f"```json\n{json.dumps(call, ensure_ascii=False)}\n```")
+    fork = refusal.details.get("fork")
+    if isinstance(fork, dict):
+        lines.append(f"{fork['note']} `ackToken`: `{fork['ackToken']}`")
+    return "\n\n".join(lines)

@@ -1,0 +1,181 @@
+"""What the tools answer, as published: the models behind every output schema (TOOLS)."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic.alias_generators import to_camel
+
+
+class Output(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, defer_build=True)
+
+
+class StepPosition(Output):
+    """Where in the workflow the step stands, counted from 1."""
+
+    number: int
+    total: int | None = None
+
+
+class RunIdentity(Output):
+    """Which run the answer is about."""
+
+    label: Annotated[str, Field(description="Short name of the run; send it as `run`.")]
+    workflow_id: str
+    goal: str | None = None
+    step: StepPosition | None = None
+    session_id: str | None = None
+    run_id: str | None = None
+    workflow_name: str | None = None
+
+
+class NextCall(Output):
+    """Exactly what to send next; fill in the notes."""
+
+    tool: str
+    arguments: dict[str, JsonValue]
+
+
+class Fork(Output):
+    """The one way to redo a step that is done, on a branch of its own."""
+
+    ack_token: str
+    note: str
+
+
+class Warned(Output):
+    """Something to know."""
+
+    code: str
+    message: str
+
+
+class BlockerOut(Output):
+    """What keeps the step from advancing, and what to send instead."""
+
+    code: str
+    pointer: dict[str, JsonValue]
+    message: str
+    suggested_fix: str | None = None
+    details: dict[str, JsonValue] | None = None
+
+
+class PreferencesOut(Output):
+    """How much the run may do alone, and how cautious it is."""
+
+    autonomy: str
+    risk_policy: str
+
+
+class Pending(Output):
+    """The step to perform."""
+
+    step_id: str
+    title: str
+    prompt: str
+    agent_role: str | None = None
+    require_confirmation: bool | None = None
+
+
+class ReferenceOut(Output):
+    """Material the workflow points at."""
+
+    title: str
+    source: str
+    id: str | None = None
+    purpose: str | None = None
+    authoritative: bool | None = None
+
+
+class ExecutionAnswer(Output):
+    """Answer of `start_workflow` and `continue_workflow`."""
+
+    kind: Literal["ok", "blocked"]
+    run: RunIdentity
+    next_call: NextCall | None
+    state_token: str
+    ack_token: str | None = None
+    is_complete: bool
+    next_intent: Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
+    fork: Fork | None = None
+    blockers: list[BlockerOut] | None = None
+    retryable: bool | None = None
+    warnings: list[Warned] | None = None
+    preferences: PreferencesOut | None = None
+    guidance: list[str] | None = None
+    recap: str | None = None
+    references: list[ReferenceOut] | None = None
+    pending: Pending | None
+
+
+class DiagnosticOut(Output):
+    """A fault of a workflow file, with its place and its fix."""
+
+    path: str
+    code: str
+    severity: str
+    message: str
+    fix: str
+
+
+class ListedWorkflow(Output):
+    """A workflow that can be started."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: list[str]
+    steps: int
+    source_kind: str
+    id_status: Literal["namespaced", "legacy"]
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+
+
+class RefusedOut(Output):
+    """A file that holds no workflow that can be started."""
+
+    source: str
+    source_kind: str
+    diagnostic: DiagnosticOut
+    workflow_id: str | None = None
+
+
+class ListAnswer(Output):
+    """Answer of `list_workflows`."""
+
+    workflows: list[ListedWorkflow]
+    more: int | None = None
+    refused: list[RefusedOut] | None = None
+
+
+class InspectedStep(Output):
+    """A step in short."""
+
+    step_id: str
+    title: str
+    require_confirmation: bool
+    notes_required: bool
+
+
+class InspectAnswer(Output):
+    """Answer of `inspect_workflow`."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: list[str]
+    workflow_hash: str
+    source_kind: str
+    source_ref: str
+    id_status: Literal["namespaced", "legacy"]
+    guidance: list[str]
+    references: list[ReferenceOut]
+    steps: list[InspectedStep]
+    warnings: list[DiagnosticOut] | None = None
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+    plan: dict[str, JsonValue] | None = None
+    source: dict[str, JsonValue] | None = None

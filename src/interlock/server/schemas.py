@@ -1,0 +1,66 @@
+"""From models to the JSON Schemas that every client takes: flat, inlined, without unions (D18)."""
+
+from typing import Literal, cast
+
+from pydantic import BaseModel
+
+from interlock.kernel.canonical import Json
+
+_SAY_NOTHING: tuple[tuple[str, Json], ...] = (("default", None), ("additionalProperties", {}))
+_FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"})
+
+
+def flat_schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Json]:
+    """Return a model's schema with definitions inlined and titles dropped.
+
+    An optional argument is absent, never null. In an answer, a value that must be there and may be null says so.
+    """
+    raw = cast("dict[str, Json]", model.model_json_schema(mode=mode, by_alias=True))
+    definitions = cast("dict[str, Json]", raw.pop("$defs", {}))
+    raw.pop("description", None)
+    schema = cast("dict[str, Json]", _flattened(raw, definitions))
+    schema.setdefault("required", [])
+    assert mode == "serialization" or not _keywords(schema) & _FORBIDDEN, "arguments use no composition"
+    return schema
+
+
+def _flattened(node: Json, definitions: dict[str, Json]) -> Json:
+    if isinstance(node, list):
+        return [_flattened(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = cast("dict[str, Json]", definitions[str(node["$ref"]).rpartition("/")[2]])
+        return _flattened(target | {key: value for key, value in node.items() if key != "$ref"}, definitions)
+    if "anyOf" in node and "default" in node:
+        return _flattened(_without_null(node), definitions)
+    return {
+        key: _member(key, value, definitions)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str)) and (key, value) not in _SAY_NOTHING
+    }
+
+
+def _member(key: str, value: Json, definitions: dict[str, Json]) -> Json:
+    if key == "properties" and isinstance(value, dict):
+        return {name: _flattened(schema, definitions) for name, schema in value.items()}
+    return _flattened(value, definitions)
+
+
+def _without_null(node: dict[str, Json]) -> dict[str, Json]:
+    """Return the schema of `T | None = None` as that of T."""
+    options = [option for option in cast("list[dict[str, Json]]", node["anyOf"]) if option.get("type") != "null"]
+    assert len(options) == 1, "a published union is T or null"
+    return options[0] | {key: value for key, value in node.items() if key not in {"anyOf", "default"}}
+
+
+def _keywords(node: Json) -> set[str]:
+    """Return every schema keyword used in a schema; the names of properties are none."""
+    if isinstance(node, list):
+        return {word for item in node for word in _keywords(item)}
+    if not isinstance(node, dict):
+        return set()
+    members = node.get("properties")
+    schemas = list(members.values()) if isinstance(members, dict) else []
+    below = [value for key, value in node.items() if key != "properties"]
+    return set(node) | {word for item in [*schemas, *below] for word in _keywords(item)}
