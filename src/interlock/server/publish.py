@@ -4,14 +4,14 @@ Deterministic: sorted where order means nothing, no time, no path, one newline a
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel
 
 from interlock.define.document import WorkflowDocument
 from interlock.kernel import budgets
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import CODES
+from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import EVENT
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
@@ -78,14 +78,17 @@ def _words(member: Json) -> str:
 
 def _errors() -> str:
     rows = [
-        f"| `{code.value}` | {rule.meaning} | `{rule.retry.value}`{f' ({rule.after_ms} ms)' if rule.after_ms else ''} | {rule.owner.value} |"
-        for code, rule in CODES.items()
+        f"| `{code.value}` | {rule.meaning} | {_retry(rule)} | {rule.owner.value} |" for code, rule in CODES.items()
     ]
     return "# Error codes\n\n| code | meaning | retry | answered by |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
+def _retry(rule: CodeRule) -> str:
+    return f"`{rule.retry.value}`" + (f" ({rule.after_ms} ms)" if rule.after_ms else "")
+
+
 def _limits() -> str:
-    values: dict[str, object] = vars(budgets)
+    values: Mapping[str, object] = vars(budgets)
     rows = [
         f"| `{name}` | {value} |"
         for name, value in values.items()
