@@ -1,0 +1,72 @@
+"""Documents and configuration keep step with the code."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from interlock.server.tools import INSTRUCTIONS, TOOLS
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def tracked_texts() -> dict[str, str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+        "\n"
+    )
+    paths = [ROOT / name for name in listed if name] or [path for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+        for path in paths
+        if path.is_file()
+    }
+
+
+def test_each_run_time_dependency_has_its_line_of_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    documented = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    names = [re.split(r"[^A-Za-z0-9-]", requirement)[0] for requirement in project["dependencies"]]
+    assert [name for name in names if f"| {name} |" not in documented] == []
+
+
+def test_the_tool_set_is_frozen() -> None:
+    assert [tool.name for tool in TOOLS] == [
+        "list_workflows",
+        "inspect_workflow",
+        "start_workflow",
+        "continue_workflow",
+    ]
+
+
+def test_descriptions_and_instructions_fit_what_clients_show() -> None:
+    assert all(len(tool.description.encode()) < 2_000 for tool in TOOLS)
+    assert len(INSTRUCTIONS.encode()) < 2_000
+
+
+def test_descriptions_name_no_tool_that_does_not_exist() -> None:
+    named = set(re.findall(r"[a-z]+_(?:workflows?|session)", INSTRUCTIONS + " ".join(t.description for t in TOOLS)))
+    assert named <= {tool.name for tool in TOOLS}
+
+
+def test_pinned_requirements_carry_hashes_and_no_index_address() -> None:
+    for name in ("run", "dev"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+        pins = re.findall(r"^[a-z0-9._-]+==", text, re.MULTILINE | re.IGNORECASE)
+        assert pins
+        assert "://" not in text
+        assert "--index" not in text
+        assert text.count("--hash=sha256:") >= len(pins)
+
+
+@pytest.mark.parametrize("word", ["TO" + "DO", "FIX" + "ME", "X" + "XX"])
+def test_no_unfinished_note_lands(word: str) -> None:
+    assert [name for name, text in tracked_texts().items() if name.startswith("src/") and word in text] == []
+
+
+def test_every_decision_record_is_listed() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert records
+    assert [name for name in records if name not in index] == []

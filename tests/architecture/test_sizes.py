@@ -1,0 +1,78 @@
+"""What a reader should never have to check by hand: sizes, parameters, and that the pure rooms are synchronous."""
+
+import ast
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parent.parent.parent / "src" / "interlock"
+PURE_ROOMS = ("kernel", "record", "define", "plan", "engine", "views")
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+FUNCTION_LINES_P95_MAX = 35
+FUNCTION_LINES_MEDIAN_MAX = 10
+PARAMETERS_MAX = 5
+
+# Grows only with a reason beside it; a stale entry fails.
+EXEMPT: dict[str, str] = {}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules() -> Iterator[tuple[str, str, ast.Module]]:
+    for path in sorted(SRC.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        yield path.relative_to(SRC).as_posix(), text, ast.parse(text)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def code_lines(function: Function) -> int:
+    first = function.body[0]
+    has_docstring = ast.get_docstring(function, clean=False) is not None
+    docstring = ((first.end_lineno or 0) - first.lineno + 1) if has_docstring else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+def parameters(function: Function) -> int:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return sum(argument.arg not in {"self", "cls"} for argument in named)
+
+
+def breaches() -> Iterator[str]:
+    for where, text, tree in modules():
+        if text.count("\n") > FILE_LINES_MAX:
+            yield where
+        for function in functions(tree):
+            if code_lines(function) > FUNCTION_LINES_MAX or parameters(function) > PARAMETERS_MAX:
+                yield f"{where}:{function.name}"
+
+
+def test_sizes_stay_readable_and_no_exemption_is_stale() -> None:
+    assert set(breaches()) == set(EXEMPT)
+
+
+def test_most_functions_are_short() -> None:
+    lengths = sorted(code_lines(function) for _, _, tree in modules() for function in functions(tree))
+    assert statistics.median(lengths) <= FUNCTION_LINES_MEDIAN_MAX
+    assert lengths[int(len(lengths) * 0.95)] <= FUNCTION_LINES_P95_MAX
+
+
+@pytest.mark.parametrize("room", PURE_ROOMS)
+def test_a_pure_room_is_synchronous(room: str) -> None:
+    asynchronous = [
+        where
+        for where, _, tree in modules()
+        if where.startswith(f"{room}/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await)
+    ]
+    assert asynchronous == []
