@@ -3,6 +3,7 @@
 First cut of the native language: plain steps. All keys are camelCase; nothing else is accepted.
 """
 
+import re
 from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -72,7 +73,6 @@ class WorkflowDocument(Authored):
     id: Annotated[str, Field(min_length=1, max_length=128)]
     name: _Title
     description: Annotated[str, Field(max_length=DESCRIPTION_CHARS_MAX)] = ""
-    version: Annotated[str, Field(max_length=64)] | None = None
     tags: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=64)], ...], Field(strict=False)
     ] = ()
@@ -144,6 +144,8 @@ def _diagnostic(loc: tuple[int | str, ...], kind: str, document: dict[str, Json]
         fix = f"Did you mean `{guess}`?" if guess else "Remove it."
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
     code, fix = _WORDS.get(kind, ("wrong_value", "Correct it."))
+    if code == "bad_id" and isinstance(value := _at(document, loc), str):
+        fix += f" For example `{safe_id(value)}`."
     if code == "missing_key":
         return fault(path, code, f"The key {str(loc[-1])!r} is missing.", fix)
     found = _found(document, loc)
@@ -166,14 +168,23 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _found(document: dict[str, Json], loc: tuple[int | str, ...]) -> str:
+def safe_id(text: str) -> str:
+    """Return the delimiter-safe id that most resembles a text."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:128] or "step"
+
+
+def _at(document: dict[str, Json], loc: tuple[int | str, ...]) -> object:
     value: object = document
     for part in loc:
         if isinstance(value, dict):
             value = cast("dict[str, object]", value).get(str(part))
         elif isinstance(value, list) and isinstance(part, int):
             value = cast("list[object]", value)[part]
-    match value:
+    return cast("object", value)
+
+
+def _found(document: dict[str, Json], loc: tuple[int | str, ...]) -> str:
+    match value := _at(document, loc):
         case str():
             return repr(value if len(value) <= 60 else value[:57] + "…")  # noqa: PLR2004 — enough to find it
         case dict():

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
@@ -124,6 +124,15 @@ class PreferencesChanged(Record):
     source: Literal["user", "workflow_recommendation", "system"]
     delta: Annotated[tuple[PreferenceChange, ...], Field(min_length=1, strict=False)]
     effective: Preferences
+
+    @model_validator(mode="after")
+    def _delta_and_effective_agree(self) -> "PreferencesChanged":
+        effective = self.effective.to_json()
+        if len({change.key for change in self.delta}) != len(self.delta):
+            raise ValueError("a preference is changed twice")
+        if any(effective[change.key] != change.value for change in self.delta):
+            raise ValueError("the effective preferences disagree with the change")
+        return self
 
 
 class ProbeStepDetail(Record):

@@ -1,6 +1,7 @@
 """From what a client sent to a command: lenient in what is harmless, exact in what is not (D16 to D18)."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record.events import Actor
 from interlock.server.tools import (
@@ -43,6 +44,7 @@ from interlock.service.start_workflow import StartCommand
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
+_SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _OBJECTS = frozenset({"output", "context", "preferences"})
 _EXAMPLES: dict[str, dict[str, Json]] = {
     "list_workflows": {"query": "review"},
@@ -229,11 +231,18 @@ def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller
             "`goal` and `context.goal` differ; the goal is the context key of that name.",
             "Send the goal once, as `goal`.",
         )
+    if arguments.session_id is not None and re.fullmatch(_SESSION_ID, arguments.session_id) is None:
+        return refused(
+            tool,
+            "sessionId",
+            f"Found {one_line(arguments.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
+            "Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
+        )
     return StartCommand(
         workflow_id=arguments.workflow_id,
         workspace=workspace,
         request=Request(context=context, preferences=_preferences(arguments.preferences)),
-        session=SessionId(arguments.session_id) if arguments.session_id else None,
+        session=None if arguments.session_id is None else SessionId(arguments.session_id),
         actor=caller.actor,
     )
 

@@ -178,6 +178,8 @@ def evolve(session: Session, event: ev.Event) -> Session:
         raise BrokenHistoryError(f"event {event.event_index} where {session.next_index} was due")
     if event.dedupe_key in session.dedupe_keys:
         raise BrokenHistoryError(f"{event.kind} is recorded twice")
+    if (event.event_index == 0) != (event.kind == "session_created"):
+        raise BrokenHistoryError(f"{event.kind} at {event.event_index}; a session begins with session_created")
     try:
         after = _applied(session, event)
     except KeyError as missing:
@@ -204,9 +206,10 @@ def _applied(session: Session, event: ev.Event) -> Session:
         case ev.PreferencesChangedEvent():
             effective = event.data.effective
             return _with_node(session, event.scope.node_id, lambda node: replace(node, preferences=effective))
+        case ev.EdgeCreatedEvent():
+            return _edge_created(session, event)
         case (
             ev.SessionCreatedEvent()
-            | ev.EdgeCreatedEvent()
             | ev.ObservationRecordedEvent()
             | ev.CapabilityObservedEvent()
             | ev.GapRecordedEvent()
@@ -247,6 +250,8 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     parent = session.nodes[payload.parent_node_id] if payload.parent_node_id is not None else None
     if (parent.run if parent else run.run) != run.run or payload.workflow_hash != run.workflow_hash:
         raise BrokenHistoryError(f"{node_id} is not of its run")
+    if (parent is None) != (run.root is None) or (parent is None and payload.node_kind != "step"):
+        raise BrokenHistoryError(f"{node_id} is a second root, or a root that is no step")
     node = Node(
         node=node_id,
         run=run.run,
@@ -261,7 +266,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         request_digest=payload.request_digest,
     )
     if payload.node_kind == "checkpoint":
-        assert parent is not None, "a checkpoint is always of a node"
+        assert parent is not None, "only a step is a root, as judged above"
         counted = replace(parent, checkpoints=parent.checkpoints + 1)
         return replace(session, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
     nodes, contexts = session.nodes.insert(node_id, node), session.contexts
@@ -273,6 +278,16 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     # The newest node is the preferred tip: every event of its plan touches its history and is the latest (locks 2).
     moved = replace(run, root=run.root or node_id, tip=node_id)
     return replace(session, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
+
+
+def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:
+    """An edge says again what the nodes say, with a cause; it must say the same (locks 1)."""
+    upper, lower = session.nodes[event.data.from_node_id], session.nodes[event.data.to_node_id]
+    if lower.parent != upper.node or {upper.run, lower.run} != {event.scope.run_id}:
+        raise BrokenHistoryError(f"an edge from {upper.node} to {lower.node}, which is not its child")
+    if (event.data.edge_kind == "checkpoint") != (lower.kind == "checkpoint"):
+        raise BrokenHistoryError(f"a {event.data.edge_kind} edge to a {lower.kind}")
+    return session
 
 
 def _refusals(parent: Node | None, kind: data.NodeKind) -> int:
@@ -303,7 +318,11 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
         index=event.event_index,
         supersedes=event.data.supersedes_output_id,
     )
-    return _with_node(session, event.scope.node_id, lambda node: replace(node, outputs=(*node.outputs, output)))
+    node = session.nodes[event.scope.node_id]
+    earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
+    if output.supersedes is not None and output.supersedes not in earlier:
+        raise BrokenHistoryError(f"{output.output_id} supersedes what is no earlier output of its node and channel")
+    return _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
 
 
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
