@@ -19,7 +19,7 @@ def measured() -> dict[str, Any]:
 
 def room_of(path: str) -> str:
     """Return the room a source file lies in."""
-    return path.split("interlock/", 1)[1].split("/")[0]
+    return path.split("interlock/", 1)[1].split("/", maxsplit=1)[0]
 
 
 def main() -> int:

@@ -25,16 +25,16 @@ async def list_tools(_context: Context, _params: types.PaginatedRequestParams | 
 
 
 async def call_tool(_context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    arguments = params.arguments or {}
+    arguments, text = params.arguments or {}, "never"
     match params.name:
         case "echo":
             text = echo(arguments["text"], arguments.get("how"))
         case "slow":
             port, marker = int(arguments["port"]), Path(arguments["marker"])
-            text = await to_thread.run_sync(pass_gate, port, marker, abandon_on_cancel=False)
+            for _ in range(arguments["gates"]):
+                text = await to_thread.run_sync(pass_gate, port, marker, abandon_on_cancel=False)
         case _:
             await anyio.sleep_forever()
-            text = "never"
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 

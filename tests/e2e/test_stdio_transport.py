@@ -111,7 +111,9 @@ class Served:
 @contextlib.contextmanager
 def serving(*arguments: str, command: list[str] = COMMAND) -> Generator[Served, None, None]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*command, *arguments], **pipes) as process:  # type: ignore[call-overload]
+    # Stray prints are to wait in a buffer, as they do by default: its last flush must miss the wire too.
+    environment = os.environ | {"PYTHONUNBUFFERED": ""}
+    with subprocess.Popen([*command, *arguments], env=environment, **pipes) as process:  # type: ignore[call-overload]
         try:
             yield Served(process)
         finally:
@@ -136,9 +138,9 @@ class Gate:
         self._waiting: socket.socket | None = None
         self.marker = directory / "marker"
 
-    def call(self, identity: int) -> Json:
+    def call(self, identity: int, gates: int = 1) -> Json:
         port = self._listener.getsockname()[1]
-        return call(identity, "slow", port=port, marker=str(self.marker))
+        return call(identity, "slow", port=port, marker=str(self.marker), gates=gates)
 
     def await_arrival(self) -> None:
         self._waiting, _ = self._listener.accept()
@@ -271,10 +273,12 @@ def test_an_idle_server_ends_at_once_and_quietly(
 def test_a_call_in_a_worker_thread_finishes_and_is_answered(
     served: Served, gate: Gate, end: str | signal.Signals
 ) -> None:
-    served.send(gate.call(1))
+    served.send(gate.call(1, gates=2))
     gate.await_arrival()
     served.end(end)
     assert served.errors.line() == b"closing"
+    gate.open()
+    gate.await_arrival()
     gate.open()
     assert text_of(served.answer()) == "through"
     assert served.exit_code() == 0
@@ -324,20 +328,31 @@ def test_a_second_signal_ends_the_process_at_once(served: Served, gate: Gate, se
     assert (served.answers.rest(), served.errors.rest()) == (b"", b"")
 
 
-def test_an_open_subscription_does_not_keep_the_server(served: Served) -> None:
+def test_open_subscriptions_count_as_answered(served: Served) -> None:
     params = {"notifications": {"toolsListChanged": True}, "_meta": ENVELOPE}
-    served.send({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params})
-    assert served.answer()["method"] == "notifications/subscriptions/acknowledged"
+    for at in range(UNANSWERED_MAX):
+        served.send({"jsonrpc": "2.0", "id": at, "method": "subscriptions/listen", "params": params})
+        assert served.answer()["method"] == "notifications/subscriptions/acknowledged"
+    served.send(call(-1, "echo", text="a"))
+    assert served.answer()["id"] == -1
     served.end(signal.SIGTERM)
     assert (served.exit_code(), served.errors.rest()) == (0, b"closing\n")
 
 
-def test_a_cancelled_call_is_not_answered_and_not_waited_for(served: Served) -> None:
-    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-    served.send(call(1, "park"), cancelled, call(2, "echo", text="a"))
-    assert served.answer()["id"] == 2
+def test_cancelled_calls_are_not_answered_and_count_as_answered(served: Served) -> None:
+    for at in range(UNANSWERED_MAX):
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": at}}
+        served.send(call(at, "park"), cancelled)
+    served.send(call(-1, "echo", text="a"))
+    assert served.answer()["id"] == -1
     served.end("end of input")
     assert (served.exit_code(), served.answers.rest()) == (0, b"")
+
+
+def test_a_client_that_sends_too_many_calls_at_once_is_made_to_wait(served: Served) -> None:
+    """The calls before the limit and the one after it come in separate chunks, so the limit parts them."""
+    served.send(*(call(at, "park") for at in range(UNANSWERED_MAX)), call(-1, "echo", text="a"))
+    assert served.answer()["id"] == -1
 
 
 @pytest.mark.parametrize("last_newline", [b"\n", b""])
@@ -375,6 +390,21 @@ def test_a_client_that_does_not_read_cannot_hold_the_server(served: Served) -> N
     served.send(*(call(at, "echo", text="x" * 10_000) for at in range(50)))
     served.end("end of input")
     assert (served.exit_code(), served.errors.rest()) == (0, b"closing\n")
+
+
+def test_descriptors_that_came_non_blocking_are_waited_on() -> None:
+    theirs, ours = os.pipe(), os.pipe()
+    for descriptor in (theirs[0], ours[1]):
+        os.set_blocking(descriptor, False)
+    with subprocess.Popen(COMMAND, stdin=theirs[0], stdout=ours[1]) as process:
+        os.close(theirs[0])
+        os.close(ours[1])
+        text = "x" * 1_000_000
+        with os.fdopen(theirs[1], "wb") as stdin:
+            stdin.write(bytes_of(call(1, "echo", text=text)))
+        with os.fdopen(ours[0], "rb") as stdout:
+            assert text_of(json.loads(stdout.readline())) == text
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -63,25 +63,25 @@ async def serve_stdio(
     `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned,
     however long it takes. A second signal ends the process at once.
 
-    While serving, fd 0 is the null device and fd 1 is stderr, so stray output cannot reach the client. The
-    signals' former handlers are not put back: from here on the process only ends, and a late signal may do
-    it without a traceback. Needs asyncio's event loop; off the main thread the signals are left alone.
+    From the start fd 0 is the null device and fd 1 is stderr, so stray output cannot reach the client. Neither
+    they nor the signals' former handlers are put back: afterwards the process only ends. A late print or a
+    buffer flushed at exit still misses the wire, and a late signal ends the process without a traceback.
+    Needs asyncio's event loop; off the main thread the signals are left alone.
 
     Returns:
         0 when the client left or a signal ended the server, 1 when stdout failed in another way.
     """
-    with _claimed_descriptors() as (source, sink):
-        output = _Output(sink)
-        connection = _Connection(output, on_closing)
-        with _closing_on_signals(connection.close_soon):
-            output.start(on_broken=connection.end_soon)
-            reader = threading.Thread(target=_read_lines, args=(source, connection, output), name="stdin", daemon=True)
-            reader.start()
-            try:
-                await server.run(connection.messages, connection, server.create_initialization_options())
-            finally:
-                connection.end()
-                output.finish()
+    source, sink = _claim_descriptors()
+    output = _Output(sink)
+    connection = _Connection(output, on_closing)
+    with _closing_on_signals(connection.close_soon):
+        output.start(on_broken=connection.end_soon)
+        threading.Thread(target=_read_lines, args=(source, connection, output), name="stdin", daemon=True).start()
+        try:
+            await server.run(connection.messages, connection, server.create_initialization_options())
+        finally:
+            connection.end()
+            output.finish()
     if output.failure is not None:
         _log.error("stdout cannot be written: %s", output.failure.strerror)
         return 1
@@ -296,9 +296,8 @@ def _is_hang_up(error: OSError) -> bool:
     return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
 
 
-@contextmanager
-def _claimed_descriptors() -> Generator[tuple[int, int], None, None]:
-    """Yield private descriptors of the wire, and keep everyone else off it.
+def _claim_descriptors() -> tuple[int, int]:
+    """Return private descriptors of the wire, and take everyone else off it for good.
 
     They are never closed: a thread may still wait on them, and a recycled number would give it another's file.
     """
@@ -308,14 +307,11 @@ def _claimed_descriptors() -> Generator[tuple[int, int], None, None]:
     # In a process that was started without stderr, 2 is the number of some other file.
     os.dup2(null if sys.stderr is None else 2, 1)
     os.close(null)
-    try:
-        yield source, sink
-    finally:
-        # What a stray print left in the buffer must go to stderr as well, not out with the next flush.
-        with suppress(AttributeError, OSError, ValueError):
-            sys.stdout.flush()
-        os.dup2(source, 0)
-        os.dup2(sink, 1)
+    for descriptor in (source, sink):
+        # A parent that shares the file may have set it to return at once; a thread can wait. Windows has no such call.
+        with suppress(AttributeError, OSError):
+            os.set_blocking(descriptor, True)
+    return source, sink
 
 
 @contextmanager
