@@ -89,3 +89,18 @@ DIAGNOSTICS_MAX = 50
 """Diagnostics of one document that an answer carries; the count of the rest is said."""
 SOURCE_FILES_MAX = 2_000
 """Files one source directory may hold: a mounted home directory is a mistake."""
+
+# The wire.
+LINE_BYTES_MAX = 16 * KIB * KIB
+"""Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
+LINE_DEPTH_MAX = 100
+"""Nesting of one message: above every budget for a value inside it, far below what a recursive reader bears."""
+UNANSWERED_MAX = 1024
+"""Requests taken and not answered before the reader pauses: each is a task that holds memory."""
+UNREAD_LINES_MAX = 1024
+"""Lines waiting for a client to read them before nothing more is taken from it."""
+DRAIN_SECONDS_MAX = 0.5
+"""How long a closed intake waits for the next answer: calls that compute or queue give one by then, and a call
+that waits for the client would wait for ever. Clients kill after about two seconds."""
+FLUSH_SECONDS_MAX = 1.0
+"""How long the last answers wait for a client to read them: one that is alive reads at once."""

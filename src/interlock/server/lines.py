@@ -6,19 +6,15 @@ stream is touched, so each rule is tested without a process.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
-from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX, LINE_BYTES_MAX, LINE_DEPTH_MAX
 from interlock.kernel.text import one_line
-
-LINE_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
-LINE_DEPTH_MAX = 100
-"""Nesting of one message: above every budget for a value inside it, far below what a recursive reader bears."""
 
 _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
@@ -131,13 +127,9 @@ class _RepeatedKeyError(Exception):
 
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            raise _RepeatedKeyError(key)
-        seen.add(key)
+    if len(members) < len(pairs):
+        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise _RepeatedKeyError(repeated)
     return members
 
 

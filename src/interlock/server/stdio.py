@@ -33,17 +33,8 @@ from mcp_types import (
     RequestId,
 )
 
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, FLUSH_SECONDS_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
 from interlock.server.lines import LineSplitter, Message, Reject, Skip, judge_line
-
-UNANSWERED_MAX = 1024
-"""Requests taken and not answered before the reader pauses: each is a task that holds memory."""
-UNREAD_LINES_MAX = 1024
-"""Lines waiting for a client to read them before nothing more is taken from it."""
-DRAIN_SECONDS_MAX = 0.5
-"""How long a closed intake waits for the next answer: calls that compute or queue give one by then, and a call
-that waits for the client would wait for ever. Clients kill after about two seconds."""
-FLUSH_SECONDS_MAX = 1.0
-"""How long the last answers wait for a client to read them: one that is alive reads at once."""
 
 _CHUNK_BYTES = 64 * 1024
 _ENDLESS_METHOD = "subscriptions/listen"

@@ -14,9 +14,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from interlock.kernel.budgets import LINE_BYTES_MAX, LINE_DEPTH_MAX
 from interlock.server.lines import (
-    LINE_BYTES_MAX,
-    LINE_DEPTH_MAX,
     LineSplitter,
     Message,
     Reject,

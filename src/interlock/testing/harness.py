@@ -1,0 +1,350 @@
+"""An Interlock in the caller's own process: the server's code over a chosen store, repeatable to the byte.
+
+For tests of Interlock, and of whatever is built on it. A test is a few lines:
+
+    harness = Harness.in_memory(linear_workflow("test.demo", "a", "b"))
+    first = harness.start("test.demo", goal="Show it")
+    second = harness.advance(first, "Did a.")
+    assert second["pending"]["stepId"] == "b"
+
+Calls go through the server's own parsing, use cases and rendering, and each answer is held against its published
+schema. What the harness leaves out is the wire: `Harness.client` adds the SDK's client in both protocol eras. A fault
+of Interlock itself is raised here with its traceback, where the server would answer `INTERNAL_ERROR`.
+"""
+
+import itertools
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Self, TypeAlias, assert_never, cast
+
+from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
+from mcp import Client
+
+from interlock.define.text_form import Form
+from interlock.engine.answer import Answer
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId, SourceKind
+from interlock.record.events import Event, parse_event
+from interlock.record.tokens import SigningKey
+from interlock.server.app import build_server
+from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.calls import refusal_text
+from interlock.server.tools import tool_named
+from interlock.service.catalog import Catalog
+from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
+from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.plans import Plans
+from interlock.service.ports import Ports, ReadPorts
+from interlock.service.shell import Shell
+from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.store.local.store import LocalStore
+from interlock.store.memory import MemoryStore
+from interlock.store.ports import KeyRing, KeyRingPort
+from interlock.store.workflow_files import WorkflowFile, WorkflowSources
+
+Store: TypeAlias = MemoryStore | LocalStore
+Arguments: TypeAlias = Mapping[str, object]
+Era: TypeAlias = Literal["auto", "legacy"]
+"""`auto` is 2026-07-28, `legacy` the handshake of 2025-11-25."""
+
+ERAS: tuple[Era, ...] = ("auto", "legacy")
+FIXED_UNIX_MS = 1_735_689_600_000
+"""2025-01-01T00:00:00Z, the only moment a `CounterShell` knows."""
+FIXED_KEYS = KeyRing(current=SigningKey(bytes(range(32))), previous=SigningKey(bytes(range(32, 64))))
+"""Keys for tests whose tokens must be the same every time. Public, so good for nothing else."""
+
+_ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugin")
+
+
+class CounterShell:
+    """A shell whose clock stands still and whose entropy counts, so that two runs of a script mint the same ids."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._counter = itertools.count(first)
+
+    def unix_ms(self) -> int:
+        """See `Shell.unix_ms`."""
+        return FIXED_UNIX_MS
+
+    def entropy(self) -> bytes:
+        """See `Shell.entropy`."""
+        return next(self._counter).to_bytes(10, "big")
+
+
+class FixedKeyRing:
+    """A key ring that is there from the start and never changes; rotation is refused."""
+
+    def __init__(self, ring: KeyRing = FIXED_KEYS) -> None:
+        self._ring = ring
+
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — it is always fresh
+        """See `KeyRingPort.keys`."""
+        return self._ring
+
+    def ensured(self) -> KeyRing:
+        """See `KeyRingPort.ensured`."""
+        return self._ring
+
+    def rotate(self) -> KeyRing:
+        """Refuse: what is fixed does not rotate.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("a fixed key ring does not rotate")
+
+
+class InlineWorkflows:
+    """Workflow files that a test holds in memory: documents, or the raw bytes of files, by source and name."""
+
+    def __init__(self, *documents: Mapping[str, object]) -> None:
+        self._files: dict[tuple[SourceKind, str], bytes] = {}
+        self._stamps: dict[tuple[SourceKind, str], int] = {}
+        self._clock = itertools.count(1)
+        for document in documents:
+            self.put(document)
+
+    def put(
+        self, content: Mapping[str, object] | bytes, *, kind: SourceKind = "project", ref: str | None = None
+    ) -> None:
+        """Add or replace a file. A document is written as JSON and, without a `ref`, named after its id."""
+        name = ref or (f"{content['id']}.json" if isinstance(content, Mapping) else "workflow.json")
+        data = content if isinstance(content, bytes) else json.dumps(content).encode("utf-8", "surrogatepass")
+        self._files[kind, name] = data
+        self._stamps[kind, name] = next(self._clock)
+
+    def remove(self, ref: str, *, kind: SourceKind = "project") -> None:
+        """Remove a file."""
+        del self._files[kind, ref]
+
+    def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:  # noqa: ARG002 — the same from everywhere
+        """See `WorkflowSources.files`."""
+        return tuple(
+            WorkflowFile(
+                kind=kind,
+                ref=ref,
+                form=_form_of(ref),
+                path=Path("/inline", kind, ref),
+                stamp=(self._stamps[kind, ref], len(self._files[kind, ref]), 0),
+            )
+            for kind, ref in sorted(self._files, key=lambda name: (_ORDER.index(name[0]), name[1]))
+        )
+
+    def read(self, file: WorkflowFile) -> bytes:
+        """See `WorkflowSources.read`."""
+        return self._files[file.kind, file.ref][: DOCUMENT_BYTES_MAX + 1]
+
+
+def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more: object) -> dict[str, object]:
+    """Return a document with these steps, one after the other; a name alone is a step that needs notes."""
+    return {
+        "id": workflow_id,
+        "name": f"Workflow {workflow_id}",
+        "steps": [_step(step) if isinstance(step, str) else dict(step) for step in steps],
+        **more,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """What a call came to, in both channels, as a client would read it."""
+
+    structure: Mapping[str, Any]
+    text: str
+    is_error: bool
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 — a JSON value, read by whoever knows its schema
+        return self.structure[key]
+
+    @property
+    def ack(self) -> str:
+        """The answer's `ackToken`."""
+        return str(self.structure["ackToken"])
+
+    @property
+    def state(self) -> str:
+        """The answer's `stateToken`."""
+        return str(self.structure["stateToken"])
+
+    @property
+    def code(self) -> ErrorCode | None:
+        """The error's code; None where the call was answered."""
+        return ErrorCode(self.structure["code"]) if self.is_error else None
+
+    @property
+    def warnings(self) -> list[str]:
+        """The codes of the answer's warnings."""
+        return [warned["code"] for warned in self.structure.get("warnings", ())]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """Interlock's use cases behind the surface that agents meet. `ports` may be replaced part by part."""
+
+    ports: Ports
+    store: Store
+    workflows: InlineWorkflows = field(default_factory=InlineWorkflows)
+    workspace: Path | None = None
+    data_dir: Path | None = None
+
+    @classmethod
+    def in_memory(cls, *documents: Mapping[str, object]) -> Self:
+        """Return a harness that keeps everything in memory, under the fixed keys."""
+        return cls.over(MemoryStore(), *documents, keys=FixedKeyRing())
+
+    @classmethod
+    def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Shell | None = None) -> Self:
+        """Return a harness over a data directory, with the key ring that stands, or comes to stand, in it."""
+        return replace(cls.over(LocalStore(root), *documents, shell=shell), data_dir=root)
+
+    @classmethod
+    def over(
+        cls,
+        store: Store,
+        *documents: Mapping[str, object],
+        keys: KeyRingPort | None = None,
+        shell: Shell | None = None,
+        sources: WorkflowSources | None = None,
+    ) -> Self:
+        """Return a harness over a store. `sources` replaces the inline workflows, as for files on a disk."""
+        workflows = InlineWorkflows(*documents)
+        ports = Ports(
+            read=ReadPorts(reader=store, key_ring=keys or store, plans=Plans(store)),
+            writer=store,
+            catalog=Catalog(sources or workflows),
+            shell=shell or CounterShell(),
+        )
+        return cls(ports=ports, store=store, workflows=workflows)
+
+    def call(self, tool_name: str, arguments: Arguments | None = None) -> Called:
+        """Call a tool as a client would, without the wire.
+
+        Raises:
+            AssertionError: The answer breaks the tool's published schema, or cannot be sent as JSON.
+            Exception: Whatever the server would have to answer with `INTERNAL_ERROR`.
+        """
+        tool = tool_named(tool_name)
+        assert tool is not None, f"there is no tool {tool_name!r}"
+        sent = cast("Mapping[str, Json]", dict(arguments or {}))
+        command = parse_arguments(tool, sent, Caller(workspace=self.workspace))
+        outcome = command if isinstance(command, Refusal) else self._outcome(command)
+        if isinstance(outcome, Refusal):
+            return Called(structure=_sendable(outcome.envelope()), text=refusal_text(outcome), is_error=True)
+        structure = _sendable(outcome.structure)
+        assert_conforms(tool_name, structure)
+        return Called(structure=structure, text=outcome.text, is_error=False)
+
+    def start(self, workflow_id: str, **arguments: object) -> Called:
+        """Call `start_workflow`."""
+        return self.call("start_workflow", {"workflowId": workflow_id, **arguments})
+
+    def advance(self, answer: Called | str, notes: str | None = "Done.", **arguments: object) -> Called:
+        """Ack an answer, or an `ackToken`, with notes; without any if they are None."""
+        token = answer if isinstance(answer, str) else answer.ack
+        sent = {"ackToken": token, **arguments}
+        if notes is not None:
+            sent.setdefault("output", {"notesMarkdown": notes})
+        return self.call("continue_workflow", sent)
+
+    def look(self, answer: Called | str, **arguments: object) -> Called:
+        """Rehydrate an answer, or a `stateToken`."""
+        token = answer if isinstance(answer, str) else answer.state
+        return self.call("continue_workflow", {"stateToken": token, **arguments})
+
+    def follow(self, answer: Called, notes: str = "Done.") -> Called:
+        """Send an answer's `nextCall` with nothing but the notes filled in."""
+        return self.call(answer["nextCall"]["tool"], filled_in(answer, notes))
+
+    def session_of(self, answer: Called) -> SessionId:
+        """Return the session that a start or a rehydrate names."""
+        return SessionId(answer["run"]["sessionId"])
+
+    def events(self, session: SessionId) -> list[Event]:
+        """Return a session's events as they are stored, oldest first."""
+        return [parse_event(line) for segment in self._segments(session) for line in segment.splitlines()]
+
+    @asynccontextmanager
+    async def client(self, era: Era = "auto") -> AsyncGenerator[Client]:
+        """Connect the SDK's client to the real MCP server over these ports, in memory."""
+        async with Client(build_server(self.ports, self.workspace), mode=era) as client:
+            yield client
+
+    def _outcome(self, command: Command) -> Answer | Refusal:
+        try:
+            match command:
+                case ListCommand():
+                    return list_workflows(self.ports.catalog, command)
+                case InspectCommand():
+                    return inspect_workflow(self.ports.catalog, command)
+                case StartCommand():
+                    return start_workflow(self.ports, command)
+                case ContinueCommand():
+                    return continue_workflow(self.ports, command)
+                case _:
+                    assert_never(command)
+        except EXPECTED_ERRORS as error:
+            return refusal_of(error)
+
+    def _segments(self, session: SessionId) -> tuple[bytes, ...]:
+        if isinstance(self.store, MemoryStore):
+            return self.store.segments(session)
+        assert self.data_dir is not None, "a harness over a local store knows its directory"
+        directory = self.data_dir / "sessions" / session / "events"
+        return tuple(path.read_bytes() for path in sorted(directory.glob("*.jsonl")))
+
+
+async def call_through(client: Client, tool_name: str, arguments: Arguments | None = None) -> Called:
+    """Call a tool through a connected SDK client, and hold an answer against the tool's published schema."""
+    result = await client.call_tool(tool_name, dict(arguments or {}))
+    text = "".join(block.text for block in result.content if block.type == "text")
+    structure = cast("dict[str, Any]", result.structured_content or {})
+    if not result.is_error:
+        assert_conforms(tool_name, structure)
+    return Called(structure=structure, text=text, is_error=bool(result.is_error))
+
+
+def filled_in(answer: Called, notes: str) -> dict[str, Any]:
+    """Return the arguments of an answer's `nextCall`, with the notes filled in where it has room for them."""
+    arguments = cast("dict[str, Any]", json.loads(json.dumps(answer["nextCall"]["arguments"])))
+    if "notesMarkdown" in arguments.get("output", {}):
+        arguments["output"]["notesMarkdown"] = notes
+    return arguments
+
+
+def assert_conforms(tool_name: str, structure: Mapping[str, Any]) -> None:
+    """Hold an answer's structure against the output schema that its tool publishes.
+
+    Raises:
+        AssertionError: It does not conform; the message names the place.
+    """
+    fault = next(_schema_of(tool_name).iter_errors(dict(structure)), None)
+    assert fault is None, f"{tool_name}: {fault.json_path}: {fault.message}"
+
+
+@lru_cache
+def _schema_of(tool_name: str) -> Validator:
+    tool = tool_named(tool_name)
+    assert tool is not None, f"there is no tool {tool_name!r}"
+    return Draft202012Validator(cast("dict[str, Any]", tool.to_json()["outputSchema"]))
+
+
+def _sendable(structure: Mapping[str, Json]) -> dict[str, Any]:
+    """Return what a client would parse. The bytes are UTF-8, so a lone surrogate is found out here."""
+    return cast("dict[str, Any]", json.loads(json.dumps(dict(structure), ensure_ascii=False).encode("utf-8")))
+
+
+def _form_of(ref: str) -> Form:
+    return "yaml" if ref.endswith((".yaml", ".yml")) else "json"
+
+
+def _step(name: str) -> dict[str, object]:
+    return {"id": name, "title": f"Step {name}", "prompt": f"Do {name}."}
