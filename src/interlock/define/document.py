@@ -4,6 +4,7 @@ First cut of the native language: plain steps. All keys are camelCase; nothing e
 """
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -144,7 +145,7 @@ def _diagnostic(loc: tuple[int | str, ...], kind: str, document: dict[str, Json]
         fix = f"Did you mean `{guess}`?" if guess else "Remove it."
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
     code, fix = _WORDS.get(kind, ("wrong_value", "Correct it."))
-    if code == "bad_id" and isinstance(value := _at(document, loc), str):
+    if code == "bad_id" and isinstance(value := value_at(document, loc), str):
         fix += f" For example `{safe_id(value)}`."
     if code == "missing_key":
         return fault(path, code, f"The key {str(loc[-1])!r} is missing.", fix)
@@ -173,18 +174,19 @@ def safe_id(text: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:128] or "step"
 
 
-def _at(document: dict[str, Json], loc: tuple[int | str, ...]) -> object:
+def value_at(document: Mapping[str, Json], loc: tuple[int | str, ...]) -> object:
+    """Return what stands at a location of a JSON value, or None where nothing does."""
     value: object = document
     for part in loc:
-        if isinstance(value, dict):
-            value = cast("dict[str, object]", value).get(str(part))
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(str(part))
         elif isinstance(value, list) and isinstance(part, int):
             value = cast("list[object]", value)[part]
     return cast("object", value)
 
 
 def _found(document: dict[str, Json], loc: tuple[int | str, ...]) -> str:
-    match value := _at(document, loc):
+    match value := value_at(document, loc):
         case str():
             return repr(value if len(value) <= 60 else value[:57] + "…")  # noqa: PLR2004 — enough to find it
         case dict():

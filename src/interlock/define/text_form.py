@@ -5,7 +5,7 @@ from typing import Literal, NoReturn, cast
 
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 
 Form = Literal["json", "yaml"]
 
@@ -33,7 +33,8 @@ def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
         return fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
     try:
         value = _json(text) if form == "json" else _yaml(text)
-        _check_depth(value)
+        if nests_deeper_than(value, DOCUMENT_DEPTH_MAX):
+            return _too_deep()
     except _FormError as error:
         return error.diagnostic
     except RecursionError:
@@ -50,21 +51,6 @@ def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
 
 def _too_deep() -> Diagnostic:
     return fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
-
-
-def _check_depth(value: object) -> None:
-    level = [value]
-    for _ in range(DOCUMENT_DEPTH_MAX + 1):
-        level = [item for parent in level for item in _items(parent)]
-        if not level:
-            return
-    raise _FormError(_too_deep())
-
-
-def _items(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(cast("dict[str, object]", value).values())
-    return cast("list[object]", value) if isinstance(value, list) else []
 
 
 def _json(text: str) -> object:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import rfc8785
@@ -45,7 +46,7 @@ def canonical_bytes(value: object) -> bytes:
     except RecursionError:
         raise NotCanonicalError("", "nested too deep") from None
     except (ValueError, UnicodeError, AttributeError):
-        raise _located(value, "") or NotCanonicalError("", "not a JSON value") from None
+        raise _fault_of(value) from None
 
 
 def digest_of_bytes(data: bytes) -> Digest:
@@ -60,6 +61,28 @@ def digest_of(value: object) -> Digest:
         NotCanonicalError: See `canonical_bytes`.
     """
     return digest_of_bytes(canonical_bytes(value))
+
+
+def members_of(value: object) -> Iterable[object]:
+    """Return what stands directly inside a JSON value: an object's values, a list's items, nothing in a scalar."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).values()
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def nests_deeper_than(value: object, depth_max: int) -> bool:
+    """Say whether more than so many containers stand inside each other.
+
+    Walks level by level: a walk that recursed would meet the limit it is to guard.
+    """
+    level = [value]
+    for _ in range(depth_max):
+        level = [
+            item for container in level for item in members_of(container) if isinstance(item, Mapping | list | tuple)
+        ]
+        if not level:
+            return False
+    return any(isinstance(item, Mapping | list | tuple) for item in level)
 
 
 def is_digest(text: str) -> bool:
@@ -90,6 +113,14 @@ def _is_plain(value: object) -> bool:
     if kind is list:
         return all(map(_is_plain, cast("list[object]", value)))
     return False
+
+
+def _fault_of(value: object) -> NotCanonicalError:
+    """Return why a value has no canonical form. The search descends further than what failed before it."""
+    try:
+        return _located(value, "") or NotCanonicalError("", "not a JSON value")
+    except RecursionError:
+        return NotCanonicalError("", "nested too deep")
 
 
 def _located(value: object, path: str) -> NotCanonicalError | None:

@@ -42,8 +42,8 @@ def minted_id(prefix: str, *, unix_ms: int, entropy: bytes) -> str:
 
 def derived_id(prefix: str, *parts: str | int) -> str:
     """Return the id that these parts always have: the first 128 bits of sha256 over their canonical bytes."""
-    # Strings of ASCII and small integers in a list: json's bytes are the canonical ones.
-    data = json.dumps(parts, separators=(",", ":")).encode("ascii")
+    # For strings and small integers in a list, json's bytes are the canonical ones.
+    data = json.dumps(parts, separators=(",", ":"), ensure_ascii=False).encode()
     return f"{prefix}_{_encode(int.from_bytes(hashlib.sha256(data).digest()[:16], 'big'))}"
 
 

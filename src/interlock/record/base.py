@@ -4,6 +4,7 @@ from typing import Annotated, Literal, NewType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import InterlockError
@@ -108,10 +109,27 @@ _NEWER = frozenset({"extra_forbidden", "union_tag_invalid", "literal_error"})
 
 
 def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
-    """Tell a newer record from a broken one: only unknown fields, kinds or members make it newer (D5)."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    where = ".".join(map(str, faults[0]["loc"])) or "record"
-    if all(fault["type"] in _NEWER for fault in faults):
-        return UnknownVersionError(what, f"unknown {where}")
-    broken = next(fault for fault in faults if fault["type"] not in _NEWER)
-    return MalformedRecordError(what, f"{'.'.join(map(str, broken['loc'])) or 'record'}: {broken['type']}")
+    """Tell a newer record from a broken one (D5).
+
+    Newer is what names another version, whatever else it holds, and what differs in nothing but unknown fields,
+    kinds or members.
+    """
+    faults = error.errors(include_url=False, include_context=False)
+    version = next((fault for fault in faults if _is_version(fault)), None)
+    broken = next((fault for fault in faults if not _is_newer(fault)), None)
+    if version is not None or broken is None:
+        return UnknownVersionError(what, f"unknown {_place(version or faults[0])}")
+    return MalformedRecordError(what, f"{_place(broken)}: {broken['type']}")
+
+
+def _is_version(fault: ErrorDetails) -> bool:
+    return fault["type"] == "literal_error" and fault["loc"][-1:] == ("v",) and type(fault["input"]) is int
+
+
+def _is_newer(fault: ErrorDetails) -> bool:
+    """Say whether a newer record can have this fault; a member of a closed set is always text."""
+    return fault["type"] in _NEWER and (fault["type"] != "literal_error" or isinstance(fault["input"], str))
+
+
+def _place(fault: ErrorDetails) -> str:
+    return ".".join(map(str, fault["loc"])) or "record"

@@ -290,7 +290,7 @@ def parse_event(line: bytes) -> Event:
 def _event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return MalformedRecordError("event", "not JSON")
     version = cast("dict[str, object]", value).get("v") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:

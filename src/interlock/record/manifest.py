@@ -131,7 +131,7 @@ def parse_segment_closed(line: bytes) -> SegmentClosed:
     """
     try:
         value: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise MalformedRecordError("manifest", "not JSON") from None
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     if isinstance(version := fields.get("v"), int) and version != 1:

@@ -116,7 +116,7 @@ def session_hint(text: str) -> SessionId | None:
     payload = _decoded(parts[2]) if len(parts) == 4 else None  # noqa: PLR2004 — see verify
     try:
         value: object = json.loads(payload or b"")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     claimed = cast("dict[str, object]", value).get("sessionId") if isinstance(value, dict) else None
     return SessionId(claimed) if isinstance(claimed, str) else None

@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from interlock.define.diagnostics import did_you_mean
-from interlock.define.document import document_path
+from interlock.define.document import document_path, value_at
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
@@ -19,7 +19,7 @@ from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     NOTES_INPUT_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
@@ -35,7 +35,6 @@ from interlock.server.tools import (
     Tool,
     argument_names,
 )
-from interlock.service.context import depth_exceeds
 from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.inspect_workflow import InspectCommand
 from interlock.service.list_workflows import ListCommand
@@ -177,12 +176,7 @@ def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _found(sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
-    value: object = sent
-    for part in loc:
-        if isinstance(value, Mapping):
-            value = cast("Mapping[str, object]", value).get(str(part))
-        elif isinstance(value, list) and isinstance(part, int):
-            value = cast("list[object]", value)[part]
+    value = value_at(sent, loc)
     if isinstance(value, str):
         return repr(one_line(value, ECHO_BYTES_MAX))
     kinds = ((bool, "a boolean"), (int | float, "a number"), (type(None), "null"), (list, "a list"))
@@ -315,7 +309,7 @@ def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json]) -> Refus
         return refused(
             tool, f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".'
         )
-    if depth_exceeds(artifact, ARTIFACT_DEPTH_MAX):
+    if nests_deeper_than(artifact, ARTIFACT_DEPTH_MAX):
         return refused(tool, path, f"It nests deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
     try:
         size = len(canonical_bytes(artifact))

@@ -7,13 +7,13 @@ stream is touched, so each rule is tested without a process.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
 from interlock.kernel.budgets import ECHO_BYTES_MAX, LINE_BYTES_MAX, LINE_DEPTH_MAX
+from interlock.kernel.canonical import nests_deeper_than
 from interlock.kernel.text import one_line
 
 _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
@@ -172,7 +172,7 @@ def _parse_unless_repeated(text: str) -> _Parsed | Reject:
 
 def _form_fault(raw: bytes, value: object) -> str | None:
     """Find what valid JSON may hold and no reader bears. The cheap look at the bytes spares most lines a walk."""
-    if raw.count(b"{") + raw.count(b"[") > LINE_DEPTH_MAX and _is_too_deep(value):
+    if raw.count(b"{") + raw.count(b"[") > LINE_DEPTH_MAX and nests_deeper_than(value, LINE_DEPTH_MAX):
         return _too_deep()
     if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
         return (
@@ -268,22 +268,6 @@ def _id_among(pairs: object) -> RequestId | None:
     if sum(key == "id" for key, _ in members) != 1:
         return None
     return _readable_id(dict(members))
-
-
-def _is_too_deep(value: object) -> bool:
-    """Walk level by level: a walk that recursed would meet the limit it is to guard."""
-    level = [value]
-    for _ in range(LINE_DEPTH_MAX):
-        level = [child for item in level for child in _children(item) if isinstance(child, dict | list)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return cast("dict[str, object]", value).values()
-    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 def _holds_lone_surrogate(value: object) -> bool:

@@ -1,6 +1,6 @@
 """Context as callers send it: within its budget as a whole, without reserved keys (locks 16.3.1, 18.2, D7)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 from interlock.kernel.budgets import (
@@ -10,7 +10,7 @@ from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     GOAL_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, members_of, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.views.session import merged_context
@@ -44,23 +44,6 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
     return None
 
 
-def depth_exceeds(value: object, depth_max: int) -> bool:
-    """Say whether a JSON value nests deeper than allowed. Does not recurse."""
-    level = [value]
-    for _ in range(depth_max + 1):
-        level = [item for parent in level for item in _items(parent)]
-        if not level:
-            return False
-    return True
-
-
-def _items(value: object) -> Iterable[object]:
-    """Return what stands directly inside a JSON value."""
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, object]", value).values()
-    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
-
-
 def _key_refusal(key: str) -> Refusal | None:
     shown = one_line(key.encode("utf-8", "replace").decode(), ECHO_BYTES_MAX)
     if key in RESERVED_KEYS:
@@ -73,7 +56,7 @@ def _key_refusal(key: str) -> Refusal | None:
 
 
 def _value_refusal(key: str, value: Json) -> Refusal | None:
-    if depth_exceeds(value, CONTEXT_DEPTH_MAX):
+    if nests_deeper_than(value, CONTEXT_DEPTH_MAX):
         return _refusal(
             f"context.{key}",
             f"`context.{key}` nests deeper than {CONTEXT_DEPTH_MAX} levels.",
@@ -98,7 +81,7 @@ def _holds_reserved(value: object) -> bool:
         keys = cast("Mapping[str, object]", item).keys() if isinstance(item, Mapping) else ()
         if not RESERVED_KEYS.isdisjoint(keys):
             return True
-        stack.extend(_items(cast("object", item)))
+        stack.extend(members_of(cast("object", item)))
     return False
 
 
