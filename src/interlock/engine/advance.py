@@ -75,9 +75,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
-    """The evidence holds; the plan makes the next node."""
+    """The evidence holds; the plan makes the next node, with this snapshot."""
 
     plan: AppendPlan
+    snapshot: ExecutionSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +147,7 @@ def decide_advance(attempt: Attempt) -> Decision:
     step = attempt.workflow.steps[state.pending.step.step_id]
     blockers = _judge(step, attempt.request)
     if not blockers:
-        return Advanced(plan=_advance_plan(attempt, state, step))
+        return _advanced(attempt, state, step)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
         return LimitReached(blockers=tuple(report(blockers).blockers))
     return Refused(plan=_refusal_plan(attempt, blockers))
@@ -158,7 +159,7 @@ def _judge(step: PlanNode, request: Request) -> list[Blocker]:
     return []
 
 
-def _advance_plan(attempt: Attempt, state: Running, step: PlanNode) -> AppendPlan:
+def _advanced(attempt: Attempt, state: Running, step: PlanNode) -> Advanced:
     child = node_of_attempt(attempt.attempt)
     completed = state.completed.with_key(step_instance_key(step.step_id, state.pending.step.loop_path))
     following = attempt.workflow.followers.get(step.step_id)
@@ -167,7 +168,8 @@ def _advance_plan(attempt: Attempt, state: Running, step: PlanNode) -> AppendPla
         if following is not None
         else Complete(kind="complete", completed=completed, skipped=state.skipped, pending=PendingNone(kind="none"))
     )
-    ref, snapshot = _stored(snapshot_of(attempt.snapshot.workflow_hash, after))
+    snapshot = snapshot_of(attempt.snapshot.workflow_hash, after)
+    ref, stored = _stored(snapshot)
     outcome = AdvancedTo(kind="advanced", to_node_id=child)
     edge = PlannedEdge(
         edge_kind="acked_step",
@@ -182,12 +184,13 @@ def _advance_plan(attempt: Attempt, state: Running, step: PlanNode) -> AppendPla
         Draft(data=edge, run=attempt.run),
         *_brought(attempt, child),
     ]
-    return AppendPlan(
+    plan = AppendPlan(
         session=attempt.session,
         drafts=tuple(drafts),
-        snapshots=((ref, snapshot),),
+        snapshots=((ref, stored),),
         artifacts=attempt.request.stored_artifacts(),
     )
+    return Advanced(plan=plan, snapshot=snapshot)
 
 
 def _refusal_plan(attempt: Attempt, blockers: list[Blocker]) -> AppendPlan:

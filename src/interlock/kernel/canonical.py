@@ -16,6 +16,7 @@ SAFE_INTEGER_MAX = 2**53 - 1
 Json = JsonValue
 JsonScalar = str | int | float | bool | None
 
+_PLAIN_SCALARS: frozenset[type[object]] = frozenset({str, bool, type(None)})
 _encode_plain = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
@@ -111,7 +112,8 @@ def _is_plain(value: object) -> bool:
             for key, item in cast("dict[object, object]", value).items()
         )
     if kind is list:
-        return all(map(_is_plain, cast("list[object]", value)))
+        items = cast("list[object]", value)
+        return set(map(type, items)) <= _PLAIN_SCALARS or all(map(_is_plain, items))
     return False
 
 

@@ -105,7 +105,7 @@ class MalformedRecordError(InterlockError):
         self.found = found
 
 
-_NEWER = frozenset({"extra_forbidden", "union_tag_invalid", "literal_error"})
+_NEWER = frozenset({"extra_forbidden", "union_tag_invalid"})
 
 
 def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
@@ -114,7 +114,7 @@ def reading_error(what: str, error: ValidationError) -> UnknownVersionError | Ma
     Newer is what names another version, whatever else it holds, and what differs in nothing but unknown fields,
     kinds or members.
     """
-    faults = error.errors(include_url=False, include_context=False)
+    faults = error.errors(include_url=False)
     version = next((fault for fault in faults if _is_version(fault)), None)
     broken = next((fault for fault in faults if not _is_newer(fault)), None)
     if version is not None or broken is None:
@@ -127,8 +127,15 @@ def _is_version(fault: ErrorDetails) -> bool:
 
 
 def _is_newer(fault: ErrorDetails) -> bool:
-    """Say whether a newer record can have this fault; a member of a closed set is always text."""
-    return fault["type"] in _NEWER and (fault["type"] != "literal_error" or isinstance(fault["input"], str))
+    """Say whether a newer record can have this fault: a version is a number, a member of a closed set is text."""
+    match fault["type"]:
+        case "literal_error":
+            return _is_version(fault) if fault["loc"][-1:] == ("v",) else isinstance(fault["input"], str)
+        case "too_short":
+            # Items with faults are left out of the count, so a list that is long enough is called short beside them.
+            return len(fault["input"]) >= fault.get("ctx", {})["min_length"]
+        case kind:
+            return kind in _NEWER
 
 
 def _place(fault: ErrorDetails) -> str:

@@ -7,7 +7,7 @@ import json
 from abc import abstractmethod
 from typing import Annotated, Literal, cast, get_args
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
 from interlock.kernel.budgets import DEDUPE_KEY_CHARS_MAX
 from interlock.kernel.canonical import digest_of
@@ -80,11 +80,23 @@ class SessionCreatedEvent(Envelope):
         return ""
 
 
+def _scope_tag(scope: object) -> str:
+    """Tell a node's scope from a run's. A plain union would call a newer one broken: it fits neither."""
+    is_node = "nodeId" in scope if isinstance(scope, dict) else isinstance(scope, NodeScope)
+    return "node" if is_node else "run"
+
+
 class ObservationRecordedEvent(Envelope):
     """`observation_recorded`: of the session, or of a run."""
 
     kind: Literal["observation_recorded"]
-    scope: RunScope | NodeScope | None = None
+    scope: (
+        Annotated[
+            Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag("node")],
+            Discriminator(_scope_tag),
+        ]
+        | None
+    ) = None
     data: data.ObservationRecorded
 
     def recipe(self) -> str:

@@ -1,5 +1,8 @@
 """The execution snapshot: the least that lets a node go on, and nothing else (locks: snapshot payload boundary)."""
 
+import bisect
+import itertools
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -34,13 +37,15 @@ class KeySet(Record):
 
     @model_validator(mode="after")
     def _is_sorted(self) -> "KeySet":
-        if any(earlier >= later for earlier, later in zip(self.values, self.values[1:], strict=False)):
+        if not all(map(operator.lt, self.values, itertools.islice(self.values, 1, None))):
             raise ValueError("set values are not in ascending order")
         return self
 
     def with_key(self, key: str) -> "KeySet":
         """Return the set with one key more."""
-        return KeySet(kind="set", values=tuple(sorted({*self.values, key})))
+        at = bisect.bisect_left(self.values, key)
+        rest = self.values[at:]
+        return self if rest[:1] == (key,) else KeySet(kind="set", values=(*self.values[:at], key, *rest))
 
 
 class PendingStep(Record):
@@ -106,7 +111,7 @@ class EnginePayload(Record):
 
     @model_validator(mode="after")
     def _nothing_is_both_completed_and_skipped(self) -> "EnginePayload":
-        if set(self.engine_state.completed.values) & set(self.engine_state.skipped.values):
+        if not set(self.engine_state.skipped.values).isdisjoint(self.engine_state.completed.values):
             raise ValueError("a step is both completed and skipped")
         return self
 

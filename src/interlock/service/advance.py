@@ -67,6 +67,9 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
                 return outcome
             with ports.read.trace.span("append"):
                 session = ports.writer.append(witness, outcome.plan, _stamps(ports, actor))
+            if isinstance(outcome, Advanced):
+                child = session.nodes[node_of_attempt(call.attempt)]
+                ports.read.plans.keep(child.snapshot, outcome.snapshot)
             recorded = session.advance(target.node.node, call.attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _told(ports, call, session, recorded)

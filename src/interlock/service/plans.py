@@ -32,11 +32,16 @@ class _Recent(Generic[_Key, _Value]):
                 self._values.move_to_end(key)
                 return self._values[key]
         value = load()
+        self.put(key, value)
+        return value
+
+    def put(self, key: _Key, value: _Value) -> None:
+        """Keep a value, and let go of the one used longest ago."""
         with self._mutex:
             self._values[key] = value
+            self._values.move_to_end(key)
             while len(self._values) > self._kept_max:
                 self._values.popitem(last=False)
-        return value
 
 
 class Plans:
@@ -62,6 +67,10 @@ class Plans:
             ContentDamagedError: It is missing, damaged, of another workflow, or impossible in its plan.
         """
         return self._snapshots.get(ref, lambda: self._load_snapshot(ref, workflow_hash))
+
+    def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
+        """Keep a snapshot that this process just made true, so that it is not read back."""
+        self._snapshots.put(ref, snapshot)
 
     def _load_workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         data = self._reader.workflow_bytes(workflow_hash)
