@@ -12,7 +12,7 @@ from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.ids import Digest, EventId, NodeId, RunId, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import payloads as data
 from interlock.record.base import Record
-from interlock.record.events import Actor, Event, NodeScope, RunScope, dedupe_key, event_class_of, kind_of
+from interlock.record.events import Actor, Event, NodeScope, RunScope, dedupe_key, event_class_of, kind_of, parse_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +67,20 @@ class Segment:
 
 
 def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
-    """Turn a plan into the segment that its append will write."""
+    """Turn a plan into the segment that its append will write.
+
+    Its events are those that a reader of its bytes gets: a caller's `1.0` is stored as `1`, and the keys of
+    its objects are sorted. Whoever appends must not see more than whoever follows.
+    """
     assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
     ids = [stamps.mint_event_id() for _ in plan.drafts]
-    events = tuple(
-        _stamped(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps)
+    lines = [
+        _stamped(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
         for at, draft in enumerate(plan.drafts)
-    )
-    segment = segment_bytes(events)
+    ]
+    segment = b"".join(line + b"\n" for line in lines)
     assert len(segment) <= PLAN_BYTES_MAX, "what enters a plan is bounded where it enters"
-    return Segment(events=events, data=segment)
-
-
-def segment_bytes(events: Sequence[Event]) -> bytes:
-    """Return the bytes of the segment file that holds these events: one canonical line each."""
-    return b"".join(event.to_bytes() + b"\n" for event in events)
+    return Segment(events=tuple(map(parse_event, lines)), data=segment)
 
 
 def _stamped(draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps) -> Event:

@@ -203,8 +203,12 @@ class Harness:
 
     @classmethod
     def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Shell | None = None) -> Self:
-        """Return a harness over a data directory, with the key ring that stands, or comes to stand, in it."""
-        return replace(cls.over(LocalStore(root), *documents, shell=shell), data_dir=root)
+        """Return a harness over a data directory, with the key ring that stands, or comes to stand, in it.
+
+        Without a shell its ids count on from what the directory holds. Harnesses that start runs in one directory
+        at once need a `CounterShell` each, far apart: else they mint the same ids.
+        """
+        return replace(cls.over(LocalStore(root), *documents, shell=shell or _counting_on(root)), data_dir=root)
 
     @classmethod
     def over(
@@ -340,6 +344,10 @@ def _schema_of(tool_name: str) -> Validator:
 def _sendable(structure: Mapping[str, Json]) -> dict[str, Any]:
     """Return what a client would parse. The bytes are UTF-8, so a lone surrogate is found out here."""
     return cast("dict[str, Any]", json.loads(json.dumps(dict(structure), ensure_ascii=False).encode("utf-8")))
+
+
+def _counting_on(root: Path) -> CounterShell:
+    return CounterShell(1 + 1_000 * sum(1 for _ in root.glob("sessions/*/events/*.jsonl")))
 
 
 def _form_of(ref: str) -> Form:

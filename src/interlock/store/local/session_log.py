@@ -178,8 +178,12 @@ class SessionLog:
             self._files.sync(path, full=True)
 
     def _make_dirs(self, session: SessionId) -> None:
-        """Make what a new session needs; the first append syncs it. An existing one costs one look."""
-        if self._files.stat(layout.manifest(session)) is not None:
+        """Make what a new session needs; the first append syncs it. An existing one costs one look.
+
+        An empty manifest says nothing: it may be what a crash left of all this.
+        """
+        stat = self._files.stat(layout.manifest(session))
+        if stat is not None and stat.size:
             return
         for path in (layout.SESSIONS, layout.session_dir(session), layout.events_dir(session)):
             self._files.make_dir(path)

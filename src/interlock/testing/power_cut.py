@@ -1,0 +1,295 @@
+"""A disk that loses power: what may be left of every operation that was not synced (D10).
+
+It models what durability rests on. Bytes reach the disk by `sync`, names by `sync_dir`; until then each change may
+survive or not, by itself and in any combination, and bytes may survive in part. A kill of the process alone loses
+nothing that was written.
+"""
+
+import errno
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from interlock.kernel.ids import SessionId
+from interlock.store.local.files import FileStat
+
+_SECTOR_BYTES = 512
+
+
+class PowerCutError(BaseException):
+    """The power went. No handler of ordinary errors sees it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file: the bytes that are there, and those that would be after a power loss."""
+
+    data: bytes
+    durable: bytes
+    is_dir: bool = False
+    modified_s: float = 0.0
+
+
+Names: TypeAlias = dict[str, int]
+"""What each path names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Renaming:
+    """One change of names in a directory that is not synced: `gone` lose their meaning, `given` gets one."""
+
+    directory: str
+    gone: str | None = None
+    given: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One operation as it was asked for."""
+
+    name: str
+    path: str
+    bytes: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Trouble:
+    """What is to go wrong: at the operation of this number (from 0), after so many bytes of it.
+
+    Without an error the power is cut: before the operation if `keep_bytes` is None. With `is_lasting`, every later
+    operation fails in the same way.
+    """
+
+    at: int
+    keep_bytes: int | None = None
+    error: int | None = None
+    is_lasting: bool = False
+
+
+@dataclass(slots=True)
+class CrashDisk:
+    """`FileOps` in memory. Copies are independent."""
+
+    files: dict[int, File] = field(default_factory=lambda: {0: File(data=b"", durable=b"", is_dir=True)})
+    names_now: Names = field(default_factory=lambda: {"": 0})
+    names_durable: Names = field(default_factory=lambda: {"": 0})
+    pending: list[_Renaming] = field(default_factory=list[_Renaming])
+    steps: list[Step] = field(default_factory=list[Step])
+    trouble: Trouble | None = None
+
+    def copy(self) -> "CrashDisk":
+        """Return an equal disk without trouble and without memory of steps."""
+        return CrashDisk(dict(self.files), dict(self.names_now), dict(self.names_durable), list(self.pending))
+
+    # -- the operations -----------------------------------------------------------------------------------------
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        """See `FileOps.read`."""
+        return self._file(path).data[offset:]
+
+    def stat(self, path: str) -> FileStat | None:
+        """See `FileOps.stat`."""
+        if path not in self.names_now:
+            return None
+        number = self.names_now[path]
+        file = self.files[number]
+        return FileStat(size=len(file.data), device=1, inode=number, modified_s=file.modified_s)
+
+    def names(self, path: str) -> list[str]:
+        """See `FileOps.names`."""
+        prefix = f"{path}/" if path else ""
+        below = (name[len(prefix) :] for name in self.names_now if name and name.startswith(prefix))
+        return [name for name in below if "/" not in name]
+
+    def make_dir(self, path: str) -> bool:
+        """See `FileOps.make_dir`."""
+        if path in self.names_now:
+            return False
+        self._step("make_dir", path)
+        self._create(path, File(data=b"", durable=b"", is_dir=True))
+        return True
+
+    def write(self, path: str, data: bytes) -> None:
+        """See `FileOps.write`."""
+        if path in self.names_now:
+            raise FileExistsError(errno.EEXIST, "exists")
+        self._step("write", path, data, lambda kept: self._create(path, File(data=kept, durable=b"")))
+
+    def append(self, path: str, data: bytes) -> None:
+        """See `FileOps.append`."""
+        old = self._file(path)
+        self._step("append", path, data, lambda kept: self._put(path, replace(old, data=old.data + kept)))
+
+    def truncate(self, path: str, size: int) -> None:
+        """See `FileOps.truncate`."""
+        self._step("truncate", path)
+        self._put(path, replace(self._file(path), data=self._file(path).data[:size]))
+
+    def sync(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — this disk has no cache of its own
+        """See `FileOps.sync`."""
+        self._step("sync", path)
+        self._put(path, replace(self._file(path), durable=self._file(path).data))
+
+    def sync_dir(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — see sync
+        """See `FileOps.sync_dir`."""
+        self._file(path)
+        self._step("sync_dir", path)
+        for change in [change for change in self.pending if change.directory == path]:
+            _apply(self.names_durable, change)
+        self.pending = [change for change in self.pending if change.directory != path]
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileOps.rename`."""
+        self._file(source)
+        self._step("rename", target)
+        self._change(_Renaming(directory=_parent(target), gone=source, given=(target, self.names_now[source])))
+
+    def link(self, source: str, target: str) -> bool:
+        """See `FileOps.link`."""
+        self._step("link", target)
+        if target in self.names_now:
+            return False
+        self._change(_Renaming(directory=_parent(target), given=(target, self.names_now[source])))
+        return True
+
+    def unlink(self, path: str) -> None:
+        """See `FileOps.unlink`."""
+        self._file(path)
+        self._step("unlink", path)
+        self._change(_Renaming(directory=_parent(path), gone=path))
+
+    def renew(self, path: str) -> None:
+        """See `FileOps.renew`."""
+        self._step("renew", path)
+        self._put(path, replace(self._file(path), modified_s=2.0**40))
+
+    # -- what is left -------------------------------------------------------------------------------------------
+
+    def survivors(self, *, every: int = 1) -> Iterator["CrashDisk"]:
+        """Yield every disk that a power loss may leave, each distinct one once.
+
+        Every subset of names is yielded with all written bytes whole. Of the disks on which bytes are torn as well,
+        only each `every`-th is, which is for when there are very many.
+        """
+        seen: set[frozenset[tuple[str, bytes]]] = set()
+        torn = [number for number, file in self.files.items() if file.data != file.durable]
+        for kept in itertools.product((False, True), repeat=len(self.pending)):
+            names = dict(self.names_durable)
+            for change in itertools.compress(self.pending, kept):
+                _apply(names, change)
+            names = _reachable(names, self.files)
+            present = [number for number in torn if number in names.values()]
+            products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
+            for turn, versions in enumerate(products):
+                if turn and (turn + sum(kept)) % every:
+                    continue
+                left = _left(self.files, names, dict(zip(present, versions, strict=True)))
+                state = frozenset((path, left.files[number].data) for path, number in names.items())
+                if state not in seen:
+                    seen.add(state)
+                    yield left
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _file(self, path: str) -> File:
+        if path not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "no such file")
+        return self.files[self.names_now[path]]
+
+    def _put(self, path: str, file: File) -> None:
+        self.files[self.names_now[path]] = file
+
+    def _create(self, path: str, file: File) -> None:
+        if _parent(path) not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "no such directory")
+        number = max(self.files) + 1
+        self.files[number] = file
+        self._change(_Renaming(directory=_parent(path), given=(path, number)))
+
+    def _change(self, change: _Renaming) -> None:
+        _apply(self.names_now, change)
+        self.pending.append(change)
+
+    def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
+        """Count an operation and let its trouble happen; `write` takes the bytes that are kept of it."""
+        self.steps.append(Step(name=name, path=path, bytes=len(data)))
+        trouble, number = self.trouble, len(self.steps) - 1
+        if trouble is None or not (number == trouble.at or (trouble.is_lasting and number > trouble.at)):
+            write(data)
+            return
+        if trouble.keep_bytes is not None:
+            write(data[: trouble.keep_bytes])
+        if trouble.error is not None:
+            raise OSError(trouble.error, "made to fail")
+        raise PowerCutError
+
+
+class ThreadLocks:
+    """Session locks for one process without files."""
+
+    def __init__(self) -> None:
+        self._locks: dict[SessionId, threading.RLock] = {}
+
+    def hold(self, session: SessionId) -> AbstractContextManager[None]:
+        """See `Locks.hold`."""
+        return _held(self._locks.setdefault(session, threading.RLock()))
+
+
+@contextmanager
+def _held(lock: "threading.RLock") -> Iterator[None]:
+    with lock:
+        yield
+
+
+def surviving_bytes(file: File) -> list[bytes]:
+    """Return what may be left of a file: the old bytes, the new, and any part of what was added, NULs for the rest."""
+    if not file.data.startswith(file.durable):
+        return [file.durable, file.data]
+    left = [file.data, file.durable]
+    for cut in [b"", *cuts_of(file.data[len(file.durable) :])]:
+        part = file.durable + cut
+        left.append(part)
+        # One NUL alone is no torn write but a flipped byte: disks lose more at once.
+        if len(file.data) - len(part) > 1:
+            left.append(part.ljust(len(file.data), b"\0"))
+    return list(dict.fromkeys(left))
+
+
+def cuts_of(data: bytes) -> list[bytes]:
+    """Return the prefixes at which a write may be cut: at line ends, at sectors, and one byte before the end."""
+    ends = {at + 1 for at, byte in enumerate(data) if byte == ord("\n")}
+    ends |= set(range(_SECTOR_BYTES, len(data), _SECTOR_BYTES)) | {len(data) - 1}
+    return [data[:end] for end in sorted(ends) if 0 < end < len(data)]
+
+
+def _apply(names: Names, change: _Renaming) -> None:
+    if change.gone is not None:
+        names.pop(change.gone, None)
+    if change.given is not None:
+        path, number = change.given
+        names[path] = number
+
+
+def _reachable(names: Names, files: dict[int, File]) -> Names:
+    """Return the names whose directories are there: what stands in a lost directory is lost with it."""
+    kept: Names = {"": 0}
+    for path in sorted(names, key=lambda one: one.count("/")):
+        parent = _parent(path)
+        if path and parent in kept and files[kept[parent]].is_dir:
+            kept[path] = names[path]
+    return kept
+
+
+def _left(files: dict[int, File], names: Names, versions: dict[int, bytes]) -> CrashDisk:
+    left: dict[int, File] = {}
+    for number in names.values():
+        data = versions.get(number, files[number].data)
+        left[number] = replace(files[number], data=data, durable=data)
+    return CrashDisk(left, dict(names), dict(names))
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

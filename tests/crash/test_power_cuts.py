@@ -1,0 +1,202 @@
+"""Cut at every file operation of a start and of an advance, then lose every subset of what was not synced.
+
+Whatever is left is the old state or the new one, never a third; the next append works; nothing that was
+acknowledged, or that anybody was answered from, is ever missing.
+"""
+
+import errno
+from collections.abc import Iterator
+
+import pytest
+from tests.support_crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
+
+from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+
+CASES = {kind: prepared(kind) for kind in KINDS}
+
+
+def steps_of(case: Case) -> int:
+    disk = case.disk.copy()
+    apply(opened(disk), case.plan)
+    return len(disk.steps)
+
+
+def cut_disks(case: Case, at: int) -> Iterator[tuple[CrashDisk, bool]]:
+    """Yield the disk with the power cut at an operation: before it and at each part of it; and after the last one.
+
+    The second value says whether the append had been acknowledged.
+    """
+    whole = case.disk.copy()
+    apply(opened(whole), case.plan)
+    if at == len(whole.steps):
+        yield whole, True
+        return
+    size = whole.steps[at].bytes
+    parts = sorted({1, size // 2, size - 1, size}) if size else []
+    for keep in [None, *parts]:
+        disk = case.disk.copy()
+        disk.trouble = Trouble(at=at, keep_bytes=keep)
+        with pytest.raises(PowerCutError):
+            apply(opened(disk), case.plan)
+        disk.trouble = None
+        yield disk, False
+
+
+def assert_old_or_new_and_next_works(case: Case, disk: CrashDisk, *, is_new: bool) -> None:
+    seen = opened(disk).load(case.plan.session)
+    if is_new:
+        assert seen == case.new
+    else:
+        assert seen in (case.old, case.new)
+    if seen is not None:
+        assert_readable(opened(disk), seen)
+    # The same call again, as an agent makes it that got no answer: applied once in the end, whatever was left.
+    assert apply(opened(disk), case.plan) == case.new
+    again = opened(disk)
+    assert again.load(case.plan.session) == case.new
+    assert_readable(again, case.new)
+
+
+PLACES = [(kind, at) for kind, case in CASES.items() for at in range(steps_of(case) + 1)]
+
+
+def assert_power_loss_is_survived(kind: str, at: int, *, every: int) -> None:
+    case = CASES[kind]
+    for disk, is_acknowledged in cut_disks(case, at):
+        for left in disk.survivors(every=every):
+            assert_old_or_new_and_next_works(case, left, is_new=is_acknowledged)
+
+
+def assert_answers_survive_a_later_power_loss(kind: str, at: int, *, every: int) -> None:
+    case = CASES[kind]
+    for disk, _ in cut_disks(case, at):
+        # The process is dead, the machine is not: what it wrote is there, synced or not.
+        answered = opened(disk).load(case.plan.session)
+        assert answered in (case.old, case.new)
+        for left in disk.survivors(every=every):
+            assert_old_or_new_and_next_works(case, left, is_new=answered == case.new)
+
+
+@pytest.mark.inv("CRASH-1", "CRASH-2", "APP-1")
+@pytest.mark.parametrize(("kind", "at"), PLACES)
+def test_power_lost_at_an_operation_leaves_the_old_state_or_the_new_and_the_next_call_works(kind: str, at: int) -> None:
+    assert_power_loss_is_survived(kind, at, every=11 if kind.startswith("start") else 1)
+
+
+@pytest.mark.inv("CRASH-3")
+@pytest.mark.parametrize(("kind", "at"), PLACES)
+def test_what_another_process_answered_from_after_a_kill_survives_a_power_loss(kind: str, at: int) -> None:
+    assert_answers_survive_a_later_power_loss(kind, at, every=17 if kind.startswith("start") else 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("kind", "at"), PLACES)
+def test_every_way_a_start_can_be_torn_is_survived(kind: str, at: int) -> None:
+    assert_power_loss_is_survived(kind, at, every=1)
+    assert_answers_survive_a_later_power_loss(kind, at, every=1)
+
+
+@pytest.mark.inv("CRASH-5")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
+    case = CASES[kind]
+    disk = case.disk.copy()
+    apply(opened(disk), case.plan)
+    at = next(number for number, step in enumerate(disk.steps) if step.name == "append")
+    torn = case.disk.copy()
+    torn.trouble = Trouble(at=at, keep_bytes=disk.steps[at].bytes // 2)
+    with pytest.raises(PowerCutError):
+        apply(opened(torn), case.plan)
+    torn.trouble = None
+    for left in torn.survivors():
+        for cut in range(40):
+            again = left.copy()
+            again.trouble = Trouble(at=cut)
+            try:
+                apply(opened(again), case.plan)
+            except PowerCutError:
+                again.trouble = None
+                for twice_left in again.survivors():
+                    assert_old_or_new_and_next_works(case, twice_left, is_new=False)
+                continue
+            break
+
+
+@pytest.mark.inv("APP-2", "APP-3")
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_synced_then_directories_then_the_group(kind: str) -> None:
+    case = CASES[kind]
+    disk = case.disk.copy()
+    apply(opened(disk), case.plan)
+    names = [step.name for step in disk.steps]
+    # What comes before the first file is written syncs what another process left.
+    names = names[max(names.index("rename") - 2, 0) :]
+    group = names.index("append")
+    syncs = [name for name in names if name in {"sync", "sync_dir", "append"}]
+    files, dirs = syncs.index("sync_dir"), syncs.index("append")
+    assert set(syncs[:files]) == {"sync"}
+    assert set(syncs[files:dirs]) == {"sync_dir"}
+    assert syncs[dirs:] == ["append", "sync"]
+    assert "rename" not in names[group:]
+    # Each file is written, synced and renamed before the next, under a name of its own.
+    renamed = [step.path for step in disk.steps if step.name == "rename"]
+    assert len(renamed) == len(set(renamed))
+
+
+@pytest.mark.inv("APP-7")
+@pytest.mark.parametrize(
+    ("error", "kind_of_failure"),
+    [(errno.ENOSPC, FailureKind.FULL), (errno.EROFS, FailureKind.READ_ONLY), (errno.EIO, FailureKind.FAILED)],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_operation_that_fails_leaves_the_old_state_and_the_same_call_works_later(
+    kind: str, error: int, kind_of_failure: FailureKind
+) -> None:
+    case = CASES[kind]
+    for at in range(steps_of(case)):
+        for keep in (None, 40):
+            disk = case.disk.copy()
+            store = opened(disk)
+            disk.trouble = Trouble(at=at, keep_bytes=keep, error=error)
+            with pytest.raises(StoreFailureError) as failure:
+                apply(store, case.plan)
+            assert failure.value.kind is kind_of_failure
+            disk.trouble = None
+            assert opened(disk.copy()).load(case.plan.session) == case.old
+            assert apply(store, case.plan) == case.new
+            assert opened(disk).load(case.plan.session) == case.new
+
+
+@pytest.mark.inv("APP-6")
+def test_a_group_that_cannot_be_cut_back_makes_this_process_refuse_the_session_until_a_restart() -> None:
+    case = CASES["advance"]
+    probe = case.disk.copy()
+    apply(opened(probe), case.plan)
+    at = next(number for number, step in enumerate(probe.steps) if step.name == "append")
+    for first in (at, at + 1):
+        disk = case.disk.copy()
+        store = opened(disk)
+        disk.trouble = Trouble(at=first, keep_bytes=10_000, error=errno.EIO, is_lasting=True)
+        with pytest.raises(StoreFailureError):
+            apply(store, case.plan)
+        disk.trouble = None
+        with pytest.raises(StoreFailureError):
+            store.load(case.plan.session)
+        with pytest.raises(StoreFailureError):
+            apply(store, case.plan)
+        assert opened(disk).load(case.plan.session) in (case.old, case.new)
+        assert apply(opened(disk), case.plan) == case.new
+
+
+@pytest.mark.inv("CRASH-6")
+def test_a_failing_session_does_not_disturb_another() -> None:
+    case = CASES["advance"]
+    disk = case.disk.copy()
+    store = opened(disk)
+    disk.trouble = Trouble(at=3, error=errno.EIO)
+    with pytest.raises(StoreFailureError):
+        apply(store, case.plan)
+    disk.trouble = None
+    other = apply(store, start_plan("c"))
+    assert opened(disk).load(session_id("c")) == other
