@@ -8,7 +8,7 @@ nothing that was written.
 import errno
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -239,7 +239,7 @@ class ThreadLocks:
 
 
 @contextmanager
-def _held(lock: "threading.RLock") -> Iterator[None]:
+def _held(lock: "threading.RLock") -> Generator[None]:
     with lock:
         yield
 

@@ -1,0 +1,147 @@
+"""What every store must hold: one suite, run against each implementation of the ports (D31).
+
+Subclass `StoreContract`, return a store from `make_store`, and let pytest collect the subclass. `reopen` gives a
+store over the same truth without its memory, where truth outlives the store.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
+from interlock.record.append_plan import AppendPlan, Draft, Stamps
+from interlock.record.payloads import SessionCreated
+from interlock.store.local.store import LocalStore
+from interlock.store.memory import MemoryStore
+from interlock.store.ports import ContentDamagedError, WitnessReleasedError
+from interlock.views.session import BrokenHistoryError
+
+Store = LocalStore | MemoryStore
+
+
+def expects(error: type[InterlockError]) -> "_Expected":
+    """Return a context in which an error of this kind must be raised."""
+    return _Expected(error)
+
+
+class _Expected:
+    """Holds that a block raises."""
+
+    def __init__(self, error: type[InterlockError]) -> None:
+        self._error = error
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        """Swallow the expected error; fail without one."""
+        assert kind is not None, f"{self._error.__name__} was not raised"
+        return issubclass(kind, self._error)
+
+
+class StoreContract(ABC):
+    """The suite. Plans come from the subclass, so that the suite needs no engine."""
+
+    @abstractmethod
+    def make_store(self) -> Store:
+        """Return an empty store."""
+
+    @abstractmethod
+    def plans(self) -> tuple[AppendPlan, AppendPlan]:
+        """Return a start and an advance of it, with content."""
+
+    @abstractmethod
+    def stamps(self) -> Stamps:
+        """Return stamps with fresh event ids."""
+
+    def reopen(self, store: Store) -> Store:
+        """Return a store over the same truth that remembers nothing."""
+        return store
+
+    def test_what_was_appended_is_loaded_and_survives_reopening(self) -> None:
+        """Append, load, reopen: the same session."""
+        store, (start, advance) = self.make_store(), self.plans()
+        assert store.load(start.session) is None
+        with store.hold(start.session) as witness:
+            assert witness.session is None
+            started = store.append(witness, start, self.stamps())
+            assert witness.session == started
+            advanced = store.append(witness, advance, self.stamps())
+        assert store.load(start.session) == advanced != started
+        assert self.reopen(store).load(start.session) == advanced
+
+    def test_content_is_read_back_as_it_was_given_and_missing_content_is_told(self) -> None:
+        """Snapshots, the pinned workflow and artifacts come back; a foreign digest is damage."""
+        store, (start, advance) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+            store.append(witness, advance, self.stamps())
+        again = self.reopen(store)
+        for ref, data in (*start.snapshots, *advance.snapshots):
+            assert again.snapshot(ref).to_bytes() == data
+        assert start.workflow is not None
+        assert again.workflow_bytes(start.workflow[0]) == start.workflow[1]
+        for digest, data in advance.artifacts:
+            assert again.artifact(digest) == data
+        foreign = digest_of_bytes(b"foreign")
+        for read in (
+            lambda: again.snapshot(SnapshotRef(foreign)),
+            lambda: again.workflow_bytes(WorkflowHash(foreign)),
+            lambda: again.artifact(Digest(foreign)),
+        ):
+            with expects(ContentDamagedError):
+                read()
+
+    def test_a_plan_whose_key_event_is_recorded_changes_nothing(self) -> None:
+        """A replayed plan yields the session as it is."""
+        store, (start, advance) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+            first = store.append(witness, advance, self.stamps())
+            assert store.append(witness, advance, self.stamps()) == first
+            assert store.append(witness, start, self.stamps()) == first
+        assert self.reopen(store).load(start.session) == first
+
+    def test_any_other_duplicate_is_an_invariant_violation_that_writes_nothing(self) -> None:
+        """A second `session_created` cannot be history."""
+        store, (start, _) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            first = store.append(witness, start, self.stamps())
+            again = AppendPlan(session=start.session, drafts=(Draft(data=SessionCreated()),))
+            with expects(BrokenHistoryError):
+                store.append(witness, again, self.stamps())
+        assert self.reopen(store).load(start.session) == first
+
+    def test_a_witness_is_worth_nothing_after_its_hold_or_for_another_session(self) -> None:
+        """Stashed or borrowed witnesses are rejected, and nothing is written."""
+        store, (start, _) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            pass
+        with expects(WitnessReleasedError):
+            store.append(witness, start, self.stamps())
+        other = SessionId(derived_id("sess", "other"))
+        with store.hold(other) as foreign, expects(WitnessReleasedError):
+            store.append(foreign, start, self.stamps())
+        with store.hold(start.session), expects(WitnessReleasedError):
+            store.append(witness, start, self.stamps())
+        assert self.reopen(store).load(start.session) is None
+        assert self.reopen(store).load(other) is None
+
+    def test_sessions_do_not_know_of_each_other(self) -> None:
+        """What one session holds is not seen from another."""
+        store, (start, _) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+        assert store.load(SessionId(derived_id("sess", "other"))) is None
+
+    def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
+        """Current becomes previous; what was previous is gone."""
+        store = self.make_store()
+        assert store.keys() is None
+        first = store.ensured()
+        assert store.ensured() == store.keys() == first
+        second = store.rotate()
+        assert second.previous == first.current != second.current
+        assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
+        assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous

@@ -1,0 +1,259 @@
+"""Every store passes the one suite; what only a disk and processes have is tested beside it."""
+
+import multiprocessing
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support_crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
+
+from interlock.engine.advance import root_node
+from interlock.engine.request import Request
+from interlock.kernel.budgets import RENEW_AFTER_S, SESSIONS_KEPT_MAX
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.store.local import layout
+from interlock.store.local.locks import OsLocks
+from interlock.store.local.store import LocalStore
+from interlock.store.memory import MemoryStore
+from interlock.store.ports import KeyRingDamagedError, SessionBusyError, StoreFailureError
+from interlock.testing.power_cut import CrashDisk, ThreadLocks
+from interlock.testing.store_contract import Store, StoreContract
+
+A = session_id("a")
+
+
+def both_plans() -> tuple[AppendPlan, AppendPlan]:
+    store = opened(CrashDisk())
+    start = start_plan()
+    apply(store, start)
+    evidence = Request(notes="Done.", artifacts=({"kind": "report"},))
+    return start, advance_plan(store, root_node(run_id("a")), evidence)
+
+
+class Plans(StoreContract):
+    __test__ = False
+
+    def plans(self) -> tuple[AppendPlan, AppendPlan]:
+        return both_plans()
+
+    def stamps(self) -> Stamps:
+        return stamps()
+
+
+@pytest.mark.inv("LOCK-2", "APP-4", "KEY-1", "KEY-2", "HOUSE-3")
+class TestMemoryStore(Plans):
+    __test__ = True
+
+    def make_store(self) -> Store:
+        return MemoryStore()
+
+    def test_the_fold_equals_a_replay_of_the_stored_bytes(self) -> None:
+        store, (start, advance) = MemoryStore(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+            store.append(witness, advance, self.stamps())
+        assert store.replayed(start.session) == store.load(start.session)
+        assert len(store.segments(start.session)) == 2
+
+
+@pytest.mark.inv("LOCK-2", "APP-4", "KEY-1", "KEY-2", "HOUSE-3")
+class TestLocalStore(Plans):
+    __test__ = True
+
+    @pytest.fixture(autouse=True)
+    def _root(self, tmp_path: Path) -> None:
+        self.root = tmp_path / "data"
+
+    def make_store(self) -> Store:
+        return LocalStore(self.root)
+
+    def reopen(self, store: Store) -> Store:
+        del store
+        return LocalStore(self.root)
+
+
+@pytest.mark.inv("LOCK-2", "APP-4")
+class TestLocalStoreOnACrashDisk(Plans):
+    __test__ = True
+
+    def make_store(self) -> Store:
+        self.disk = CrashDisk()
+        return LocalStore(Path("/nowhere"), files=self.disk, locks=ThreadLocks())
+
+    def reopen(self, store: Store) -> Store:
+        del store
+        return opened(self.disk)
+
+
+@pytest.mark.inv("FOLLOW-1", "LOCK-5")
+def test_two_stores_on_one_directory_follow_each_other(tmp_path: Path) -> None:
+    one, other = LocalStore(tmp_path), LocalStore(tmp_path)
+    apply(one, start_plan())
+    seen = other.load(A)
+    assert seen == one.load(A)
+    advanced = apply(other, advance_plan(other, root_node(run_id("a")), Request(notes="Done.")))
+    assert one.load(A) == advanced
+    refused = apply(one, advance_plan(one, advanced.runs[run_id("a")].tip or root_node(run_id("a")), Request()))
+    assert other.load(A) == refused == LocalStore(tmp_path).load(A)
+
+
+@pytest.mark.inv("LOCK-3")
+def test_a_session_that_is_held_elsewhere_is_busy_and_free_afterwards(tmp_path: Path) -> None:
+    one = LocalStore(tmp_path)
+    other = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=30))
+    apply(one, start_plan())
+    with one.hold(A), pytest.raises(SessionBusyError) as busy:
+        apply(other, start_plan())
+    assert busy.value.waited_ms >= 30
+    apply(other, start_plan())
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from interlock.kernel.ids import SessionId
+from interlock.store.local.store import LocalStore
+with LocalStore(Path(sys.argv[1])).hold(SessionId(sys.argv[2])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.inv("LOCK-4")
+def test_the_lock_of_a_killed_process_is_free_at_once_and_garbage_in_its_file_locks_nobody_out(tmp_path: Path) -> None:
+    apply(LocalStore(tmp_path), start_plan())
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path), A], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        busy = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=30))
+        with pytest.raises(SessionBusyError):
+            apply(busy, start_plan())
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    apply(busy, start_plan())
+    (tmp_path / layout.lock(A)).write_bytes(b"999999 garbage\n")
+    apply(busy, start_plan())
+    assert (tmp_path / layout.lock(A)).exists()
+
+
+@pytest.mark.inv("FOLLOW-2")
+@pytest.mark.parametrize("how", ["another file", "cut back", "gone"])
+def test_a_manifest_that_is_no_longer_the_same_is_read_from_the_start(tmp_path: Path, how: str) -> None:
+    store = LocalStore(tmp_path)
+    started = apply(store, start_plan())
+    path = tmp_path / layout.manifest(A)
+    old = path.read_bytes()
+    apply(store, advance_plan(store, root_node(run_id("a")), Request(notes="Done.")))
+    match how:
+        case "another file":
+            path.unlink()
+            path.write_bytes(old)
+        case "cut back":
+            path.write_bytes(old)
+        case _:
+            path.unlink()
+    assert store.load(A) == (None if how == "gone" else started)
+
+
+@pytest.mark.inv("FOLLOW-4")
+def test_a_forgotten_session_gives_the_same_answers_as_a_remembered_one() -> None:
+    disk = CrashDisk()
+    store = opened(disk)
+    names = [f"s{number}" for number in range(SESSIONS_KEPT_MAX + 5)]
+    stored = {name: apply(store, start_plan(name)) for name in names}
+    assert all(store.load(session_id(name)) == session for name, session in stored.items())
+
+
+@pytest.mark.inv("FOLLOW-1")
+def test_a_known_session_costs_one_look_and_one_short_read() -> None:
+    disk = CrashDisk()
+    store = opened(disk)
+    apply(store, start_plan())
+    before = len(disk.steps)
+    for _ in range(3):
+        store.load(A)
+    assert len(disk.steps) == before
+
+
+def first_keys(root: str) -> bytes:
+    return LocalStore(Path(root)).ensured().current
+
+
+@pytest.mark.inv("KEY-3", "KEY-4")
+def test_six_first_starts_at_once_agree_on_one_private_key_ring(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    with multiprocessing.get_context("spawn").Pool(6) as pool:
+        keys = pool.map(first_keys, [str(root)] * 6)
+    assert len(set(keys)) == 1
+    assert stat.S_IMODE((root / layout.KEYRING).stat().st_mode) == 0o600
+    assert stat.S_IMODE((root / layout.KEYS).stat().st_mode) == 0o700
+    assert [path.name for path in (root / layout.KEYS).iterdir()] == ["keyring.json"]
+
+
+@pytest.mark.inv("KEY-3")
+def test_any_flipped_byte_of_the_key_ring_is_damage_and_no_new_ring_takes_its_place() -> None:
+    disk = CrashDisk()
+    opened(disk).ensured()
+    opened(disk).rotate()
+    number = disk.names_now[layout.KEYRING]
+    good = disk.files[number]
+    for at in range(len(good.data)):
+        for other in (good.data[at] ^ 1, 0, ord(" ")):
+            bad = good.data[:at] + bytes((other,)) + good.data[at + 1 :]
+            if bad == good.data:
+                continue
+            disk.files[number] = type(good)(data=bad, durable=bad)
+            for use in (opened(disk).keys, opened(disk).ensured, opened(disk).rotate):
+                with pytest.raises(KeyRingDamagedError):
+                    use()
+            assert disk.files[number].data == bad
+
+
+@pytest.mark.inv("KEY-2")
+def test_a_rotation_made_elsewhere_holds_at_once(tmp_path: Path) -> None:
+    one, other = LocalStore(tmp_path), LocalStore(tmp_path)
+    first = one.ensured()
+    assert other.keys() == first
+    rotated = other.rotate()
+    assert one.keys() == rotated == one.ensured()
+    assert one.keys(fresh=True) == rotated
+
+
+@pytest.mark.inv("KEY-4")
+def test_the_ring_is_durable_before_it_is_handed_out() -> None:
+    disk = CrashDisk()
+    ring = opened(disk).ensured()
+    assert all(opened(left).keys() == ring for left in disk.survivors())
+    second = CrashDisk()
+    opened(second).ensured()
+    rotated = opened(second).rotate()
+    assert all(opened(left).keys() == rotated for left in second.survivors())
+
+
+@pytest.mark.inv("APP-5")
+def test_content_that_exists_is_verified_replaced_if_damaged_and_renewed_if_old(tmp_path: Path) -> None:
+    apply(LocalStore(tmp_path), start_plan())
+    (snapshot,) = (tmp_path / layout.SNAPSHOTS).iterdir()
+    (workflow,) = (tmp_path / layout.PINNED).iterdir()
+    good = snapshot.read_bytes()
+    snapshot.write_bytes(b"damaged")
+    os.utime(workflow, (1, 1))
+    apply(LocalStore(tmp_path), start_plan("b"))
+    assert snapshot.read_bytes() == good
+    assert workflow.stat().st_mtime > RENEW_AFTER_S
+
+
+def test_a_data_directory_that_cannot_be_made_is_a_failure_of_the_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    store = LocalStore(tmp_path / "file" / "data")
+    with pytest.raises(StoreFailureError):
+        store.ensured()
+    with pytest.raises(StoreFailureError):
+        apply(store, start_plan())
