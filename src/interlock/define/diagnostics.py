@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from interlock.kernel.budgets import PATH_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+
+_NAME_CHARS_MAX = 200
+"""Longer than any name that could be meant; comparing would take long."""
+_PREFIX_CHARS_MIN = 3
 
 DiagnosticCode = Literal[
     "too_large",
@@ -64,7 +70,12 @@ Diagnostics: TypeAlias = tuple[Diagnostic, ...]
 
 def fault(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
     """Return a diagnostic that keeps a document from running."""
-    return Diagnostic(path=path, code=code, message=message, fix=fix)
+    return Diagnostic(
+        path=one_line(path, PATH_BYTES_MAX),
+        code=code,
+        message=one_line(message, WORDS_BYTES_MAX),
+        fix=one_line(fix, WORDS_BYTES_MAX),
+    )
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -74,5 +85,12 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a mistaken one most resembles, if any does."""
-    matches = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    candidates = list(known)
+    if len(name) > _NAME_CHARS_MAX:
+        return None
+    matches = get_close_matches(name, candidates, n=1, cutoff=0.6)
+    if matches:
+        return matches[0]
+    # A short form is no close match, but it is what people write: `notes` for `notesMarkdown`.
+    begun = [candidate for candidate in candidates if len(name) >= _PREFIX_CHARS_MIN and candidate.startswith(name)]
+    return begun[0] if len(begun) == 1 else None

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, did_you_mean, fault
-from interlock.define.workflow_ids import id_status
+from interlock.define.workflow_ids import ID_CHARS_MAX, id_status
 from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
 from interlock.kernel.canonical import Json
 
@@ -85,37 +85,49 @@ class WorkflowDocument(Authored):
 
 def parse_workflow(value: dict[str, Json]) -> WorkflowDocument | Diagnostics:
     """Return the document that a value holds, or every fault that keeps it from being one."""
+    faults: list[Diagnostic] = []
+    document: WorkflowDocument | None = None
     try:
         document = WorkflowDocument.model_validate(value)
     except ValidationError as error:
-        return tuple(
-            _diagnostic(fields["loc"], fields["type"], value, fields["msg"])
-            for fields in error.errors(include_url=False, include_input=False, include_context=False)
-        )
-    faults = [*_id_faults(document), *_step_faults(document)]
-    return tuple(faults) if faults else document
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        # Members at fault are left out before a list is counted, so a list of them alone seems empty.
+        told = [one for one in found if not (one["type"] == "too_short" and value_at(value, one["loc"]))]
+        faults = [_diagnostic(one["loc"], one["type"], value, one["msg"]) for one in told]
+    # Judged on the value as it stands, so that no fault of form hides these.
+    faults += _id_faults(value.get("id"))
+    if not any(one.path == "steps" for one in faults):
+        faults += _step_faults(value.get("steps"))
+    return document if document is not None and not faults else tuple(faults)
 
 
-def _id_faults(document: WorkflowDocument) -> list[Diagnostic]:
-    if id_status(document.id) is not None:
+def _id_faults(workflow_id: object) -> list[Diagnostic]:
+    if not isinstance(workflow_id, str) or not workflow_id or len(workflow_id) > ID_CHARS_MAX:
         return []
-    return [
-        fault("id", "bad_id", f"{document.id!r} is not a workflow id.", "Use `namespace.name`, lower case, one dot.")
-    ]
+    if id_status(workflow_id) is not None:
+        return []
+    message = f"{workflow_id!r} is not a workflow id."
+    return [fault("id", "bad_id", message, "Use `namespace.name`, lower case, one dot.")]
 
 
-def _step_faults(document: WorkflowDocument) -> list[Diagnostic]:
+def _step_faults(steps: object) -> list[Diagnostic]:
     faults: list[Diagnostic] = []
     first_at: dict[str, int] = {}
-    for at, step in enumerate(document.steps):
-        here = f"steps[{at}]"
-        if step.id in first_at:
-            twin = f"steps[{first_at[step.id]}]"
-            faults.append(fault(f"{here}.id", "duplicate_id", f"{step.id!r} is the id of {twin} too.", "Rename one."))
-        first_at.setdefault(step.id, at)
-        if step.prompt is None and step.prompt_blocks is None:
+    for at, step in enumerate(cast("list[object]", steps) if isinstance(steps, list) else []):
+        if not isinstance(step, dict):
+            continue
+        here, members = f"steps[{at}]", cast("dict[str, object]", step)
+        step_id = members.get("id")
+        if isinstance(step_id, str):
+            if step_id in first_at:
+                twin = f"steps[{first_at[step_id]}]"
+                message = f"{step_id!r} is the id of {twin} too."
+                faults.append(fault(f"{here}.id", "duplicate_id", message, f"Rename one, for example `{step_id}-2`."))
+            first_at.setdefault(step_id, at)
+        prompts = [name for name in ("prompt", "promptBlocks") if members.get(name) is not None]
+        if not prompts:
             faults.append(fault(here, "prompt_missing", "The step says nothing.", "Add `prompt` or `promptBlocks`."))
-        if step.prompt is not None and step.prompt_blocks is not None:
+        if len(prompts) > 1:
             faults.append(fault(here, "prompt_twice", "It has `prompt` and `promptBlocks`.", "Keep one of them."))
     return faults
 
@@ -150,6 +162,10 @@ def _diagnostic(loc: tuple[int | str, ...], kind: str, document: dict[str, Json]
     if code == "missing_key":
         return fault(path, code, f"The key {str(loc[-1])!r} is missing.", fix)
     found = _found(document, loc)
+    if code == "wrong_type":
+        return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
+    if code in {"empty", "too_many"}:
+        return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
     return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
 
 
@@ -195,5 +211,7 @@ def _found(document: dict[str, Json], loc: tuple[int | str, ...]) -> str:
             return "a list"
         case None:
             return "null"
+        case bool():
+            return "true" if value else "false"
         case _:
             return repr(value)

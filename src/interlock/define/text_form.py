@@ -20,33 +20,38 @@ class _FormError(ValueError):
 
 def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
     """Return the object that a workflow file holds, or the fault that keeps it from being read."""
+    try:
+        value = _value(data, form)
+        canonical_bytes(value)
+    except _FormError as error:
+        return error.diagnostic
+    except NotCanonicalError as error:
+        return fault(error.path, "number_not_exact", f"Found {error.found}.", "Write it as text.")
+    except RecursionError:
+        return _too_deep()
+    except (ValueError, OverflowError):
+        # A number of thousands of digits, a character beyond Unicode: the reader stumbles, the document is at fault.
+        return fault("", "not_json" if form == "json" else "not_yaml", "A value cannot be read.", "Write it as text.")
+    return value
+
+
+def _value(data: bytes, form: Form) -> dict[str, Json]:
     if len(data) > DOCUMENT_BYTES_MAX:
-        return fault(
-            "",
-            "too_large",
-            f"The file has {len(data)} bytes.",
-            f"Keep it within {DOCUMENT_BYTES_MAX}; refer to long texts.",
-        )
+        fix = f"Keep it within {DOCUMENT_BYTES_MAX}; point at long texts."
+        raise _FormError(fault("", "too_large", f"The file has {len(data)} bytes.", fix))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
-    try:
-        value = _json(text) if form == "json" else _yaml(text)
-        if nests_deeper_than(value, DOCUMENT_DEPTH_MAX):
-            return _too_deep()
-    except _FormError as error:
-        return error.diagnostic
-    except RecursionError:
-        return _too_deep()
+        raise _FormError(
+            fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
+        ) from None
+    value = _json(text) if form == "json" else _yaml(text)
+    if nests_deeper_than(value, DOCUMENT_DEPTH_MAX):
+        raise _FormError(_too_deep())
     if not isinstance(value, dict):
-        return fault("", "not_an_object", "The file does not hold an object.", "Begin with `id`, `name` and `steps`.")
-    document = cast("dict[str, Json]", value)
-    try:
-        canonical_bytes(document)
-    except NotCanonicalError as error:
-        return fault(error.path, "number_not_exact", f"Found {error.found}.", "Write it as text.")
-    return document
+        begin = "Begin with `id`, `name` and `steps`."
+        raise _FormError(fault("", "not_an_object", "The file does not hold an object.", begin))
+    return cast("dict[str, Json]", value)
 
 
 def _too_deep() -> Diagnostic:
@@ -55,20 +60,32 @@ def _too_deep() -> Diagnostic:
 
 def _json(text: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_constant)
+        return _without_pairs(value, "")
     except json.JSONDecodeError as error:
         raise _FormError(
             fault("", "not_json", f"Line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the JSON.")
         ) from None
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    result: dict[str, object] = {}
-    for key, value in pairs:
-        if key in result:
-            raise _FormError(fault(key, "duplicate_key", f"The key {key!r} stands twice.", "Keep one of them."))
-        result[key] = value
-    return result
+class _Pairs(list[tuple[str, object]]):
+    """An object's members as they stand, so that a repeated key can be told with its place."""
+
+
+def _without_pairs(value: object, path: str) -> object:
+    """Return the value with objects as objects; a key that stands twice is told with its path."""
+    if isinstance(value, _Pairs):
+        members: dict[str, object] = {}
+        for key, member in value:
+            where = f"{path}.{key}" if path else key
+            if key in members:
+                raise _FormError(fault(where, "duplicate_key", f"The key {key!r} stands twice.", "Keep one of them."))
+            members[key] = _without_pairs(member, where)
+        return members
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        return [_without_pairs(item, f"{path}[{at}]") for at, item in enumerate(items)]
+    return value
 
 
 def _constant(name: str) -> NoReturn:

@@ -7,13 +7,15 @@ from typing import Literal, cast
 
 import yaml
 
+from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFault:
     """Why a text is not YAML of this kind."""
 
     path: str
-    code: Literal["not_yaml", "duplicate_key"]
+    code: Literal["not_yaml", "duplicate_key", "too_deep"]
     message: str
     fix: str
 
@@ -35,11 +37,9 @@ for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
-    ("float", r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
+    ("float", r"^[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
-
-_TAGS = {"str", "int", "float", "bool", "null", "seq", "map"}
 
 
 def load_yaml(text: str) -> YamlValue | YamlFault:
@@ -55,18 +55,26 @@ def load_yaml(text: str) -> YamlValue | YamlFault:
 
 
 def _refused_event(text: str) -> YamlFault | None:
+    """Find what is refused while the text is read, so that nothing behind it costs anything."""
+    depth = 0
     for event in cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_Loader)):
+        line = cast("yaml.Mark", event.start_mark).line + 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            line = cast("yaml.Mark", event.start_mark).line + 1
-            return YamlFault(
-                path="", code="not_yaml", message=f"Line {line} uses an anchor or alias.", fix="Write the value out."
-            )
+            return _not_yaml(f"Line {line} uses an anchor or alias.", "Write the value out.")
+        if getattr(event, "tag", None):
+            return _not_yaml(f"Line {line} uses a tag.", "Remove the tag.")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DOCUMENT_DEPTH_MAX:
+            message = f"Line {line} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
+            return YamlFault(path="", code="too_deep", message=message, fix="Flatten the document.")
     return None
 
 
+def _not_yaml(message: str, fix: str) -> YamlFault:
+    return YamlFault(path="", code="not_yaml", message=message, fix=fix)
+
+
 def _value(node: yaml.Node, path: str) -> YamlValue | YamlFault:
-    if node.tag.removeprefix("tag:yaml.org,2002:") not in _TAGS:
-        return YamlFault(path=path, code="not_yaml", message=f"The tag {node.tag} is not known.", fix="Remove the tag.")
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, path)
     if isinstance(node, yaml.SequenceNode):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interlock.engine.request import NOTES_PLACEHOLDER
-from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledReference
@@ -35,7 +35,8 @@ class RunWords:
     def header(self) -> str:
         """Return the run in one line of Markdown."""
         goal = f" · goal: {one_line(self.goal, HEADER_GOAL_BYTES_MAX)}" if self.goal else ""
-        return f"**{self.workflow_name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
+        name = one_line(self.workflow_name, HEADER_TITLE_BYTES_MAX)
+        return f"**{name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
 
     def to_json(self) -> dict[str, Json]:
         """Return the run as errors name it."""
@@ -73,7 +74,9 @@ class ForkOffer:
 class Warned:
     """Something the agent should know; derivable from the log."""
 
-    code: Literal["STEP_ALREADY_DONE", "ATTEMPT_LIMIT_REACHED", "REPLAY_PAYLOAD_IGNORED", "NOTES_TRUNCATED"]
+    code: Literal[
+        "STEP_ALREADY_DONE", "ATTEMPT_LIMIT_REACHED", "REPLAY_PAYLOAD_IGNORED", "NOTES_TRUNCATED", "BRANCH_CREATED"
+    ]
     message: str
 
 
@@ -195,7 +198,7 @@ def _text(facts: Facts, call: dict[str, Json] | None) -> str:
     parts = [_first_line(facts)]
     parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
     if facts.blockers is not None:
-        parts.append(_blocked(facts.blockers))
+        parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None))
     if facts.preferences is not None:
         preferences = facts.preferences
         parts.append(f"Preferences: autonomy `{preferences.autonomy}`, risk policy `{preferences.risk_policy}`.")
@@ -217,14 +220,15 @@ def _first_line(facts: Facts) -> str:
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
-    line = f"{head} · step {step.number} of {step.total}: {step.title}"
+    line = f"{head} · step {step.number} of {step.total}: {one_line(step.title, HEADER_TITLE_BYTES_MAX)}"
     return f"{line} · {facts.where}" if facts.where else line
 
 
-def _blocked(blockers: BlockerReport) -> str:
+def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
+    """Tell why the last attempt was refused; what to send instead only where that can still be sent."""
     lines = ["**Not accepted yet**"]
     for blocker in blockers.blockers:
-        fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix else ""
+        fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix and can_retry else ""
         lines.append(f"- `{blocker.code}` {blocker.message}{fix}")
     return "\n".join(lines)
 

@@ -65,10 +65,18 @@ RECAP_BYTES_MAX = 6_000
 """Recap on rehydrate: enough to go on, small enough for every client."""
 HEADER_GOAL_BYTES_MAX = 120
 """The goal as shown in an answer's first line."""
+HEADER_TITLE_BYTES_MAX = 200
+"""A name or title as shown in an answer's first line: a template may fill it with anything."""
 LIST_ENTRIES_MAX = 30
 """Workflows of one list answer; the rest is a count and a hint."""
-DETAILS_BYTES_MAX = 4 * KIB
-"""Structured details of an error."""
+PATH_BYTES_MAX = 120
+"""The place of a fault, which may be made of a caller's own keys."""
+WORDS_BYTES_MAX = 300
+"""What is said of one fault of a document."""
+LIST_DESCRIPTION_BYTES_MAX = 200
+"""A workflow's description in a list: thirty of them keep an answer small."""
+CORRECTED_ARGUMENTS_MAX = 12
+"""Arguments that a corrected call repeats: no tool has more."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
 

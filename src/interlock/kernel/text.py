@@ -24,8 +24,14 @@ def truncated(text: str, bytes_max: int, marker: str = TRUNCATION_MARKER) -> str
 
 
 def one_line(text: str, bytes_max: int) -> str:
-    """Return the text on one line, cut with an ellipsis: for headers and lists."""
-    return truncated(" ".join(text.split()), bytes_max, "…")
+    """Return the text on one line, cut with an ellipsis: for headers, lists, and a caller's own words in an error.
+
+    Half a character, which no answer can carry, is written out.
+    """
+    # No more than this can survive the cut, so a huge text costs no more than a long one.
+    head = text[: bytes_max * 4]
+    line = " ".join(head.split()).encode("utf-8", "backslashreplace").decode("utf-8")
+    return truncated(line if len(text) == len(head) else f"{line}{'…' * bytes_max}", bytes_max, "…")
 
 
 def tokens(text: str) -> frozenset[str]:

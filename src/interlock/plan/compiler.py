@@ -67,9 +67,11 @@ def compile_workflow(document: WorkflowDocument) -> CompiledWorkflow | Diagnosti
     return CompiledWorkflow.model_validate(fields)
 
 
-def placement_diagnostics(workflow_id: str, source_kind: SourceKind) -> Diagnostics:
+def placement_diagnostics(
+    workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
+) -> Diagnostics:
     """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (locks 7)."""
-    suggestion = suggested_id(workflow_id, source_kind)
+    suggestion = suggested_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
         return (
             fault(

@@ -16,6 +16,11 @@ def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> s
             return f"pending step {pending!r} is not in the plan"
         if state.loop_stack:
             return f"loop {state.loop_stack[0].loop_id!r} is not in the plan"
+        passed = {node.step_id for node in workflow.plan.nodes[: workflow.numbers[pending] - 1]}
+        if len(passed) != len(state.completed.values) + len(state.skipped.values) or not passed.issuperset(
+            (*state.completed.values, *state.skipped.values)
+        ):
+            return f"what is done is not what comes before {pending!r} in the plan"
         return None
     if len(state.completed.values) + len(state.skipped.values) != len(workflow.steps):
         return "complete, but some step is neither completed nor skipped"

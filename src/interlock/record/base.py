@@ -106,6 +106,7 @@ class MalformedRecordError(InterlockError):
 
 
 _NEWER = frozenset({"extra_forbidden", "union_tag_invalid"})
+_VERSIONS = frozenset({"v", "schemaVersion"})
 
 
 def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
@@ -123,14 +124,18 @@ def reading_error(what: str, error: ValidationError) -> UnknownVersionError | Ma
 
 
 def _is_version(fault: ErrorDetails) -> bool:
-    return fault["type"] == "literal_error" and fault["loc"][-1:] == ("v",) and type(fault["input"]) is int
+    return fault["type"] == "literal_error" and _names_version(fault) and type(fault["input"]) is int
+
+
+def _names_version(fault: ErrorDetails) -> bool:
+    return bool(fault["loc"]) and fault["loc"][-1] in _VERSIONS
 
 
 def _is_newer(fault: ErrorDetails) -> bool:
     """Say whether a newer record can have this fault: a version is a number, a member of a closed set is text."""
     match fault["type"]:
         case "literal_error":
-            return _is_version(fault) if fault["loc"][-1:] == ("v",) else isinstance(fault["input"], str)
+            return _is_version(fault) if _names_version(fault) else isinstance(fault["input"], str)
         case "too_short":
             # Items with faults are left out of the count, so a list that is long enough is called short beside them.
             return len(fault["input"]) >= fault.get("ctx", {})["min_length"]

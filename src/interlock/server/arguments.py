@@ -1,5 +1,6 @@
 """From what a client sent to a command: lenient in what is harmless, exact in what is not (D16 to D18)."""
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -16,8 +17,11 @@ from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_DEPTH_MAX,
     ARTIFACTS_MAX,
+    CORRECTED_ARGUMENTS_MAX,
     ECHO_BYTES_MAX,
     NOTES_INPUT_BYTES_MAX,
+    PATH_BYTES_MAX,
+    WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -44,6 +48,7 @@ INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
+_ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
 _EXAMPLES: dict[str, dict[str, Json]] = {
     "list_workflows": {"query": "review"},
@@ -80,10 +85,11 @@ def parse_arguments(tool: Tool, sent: Mapping[str, Json], caller: Caller) -> Com
 
 def refused(tool: Tool, path: str, message: str, suggestion: str, **details: Json) -> Refusal:
     """Return a `VALIDATION_ERROR` that names the tool, the place, and what to send."""
+    path = one_line(path, PATH_BYTES_MAX)
     where = f"`{path}`: " if path else ""
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"{tool.name}: {where}{message}",
+        message=one_line(f"{tool.name}: {where}{message}", PATH_BYTES_MAX + WORDS_BYTES_MAX),
         suggestion=suggestion,
         details={"tool": tool.name, "path": path, **details},
     )
@@ -115,7 +121,9 @@ def _without_nulls(value: Json) -> Json:
     if not isinstance(value, dict):
         return value
     kept: dict[str, Json] = {
-        key: item for key, item in value.items() if item is not None and key not in INJECTED_BY_CLIENTS
+        key: item
+        for key, item in value.items()
+        if item is not None and key not in INJECTED_BY_CLIENTS and (item != "" or key == "notesMarkdown")
     }
     artifacts = kept.get("artifacts")
     if isinstance(artifacts, str) and (read := _read_any(artifacts)) is not None:
@@ -139,14 +147,16 @@ def _invalid(tool: Tool, sent: Mapping[str, Json], error: ValidationError) -> Re
     """Tell the first fault in words, and show the call as it should have been."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    path = document_path(fault["loc"])
-    key = str(fault["loc"][-1])
+    path = document_path(_own_part(fault["loc"]))
+    key = one_line(str(fault["loc"][-1]), ECHO_BYTES_MAX)
     example: dict[str, Json] = {"tool": tool.name, "arguments": _EXAMPLES[tool.name]}
     match fault["type"]:
         case "extra_forbidden":
-            guess = did_you_mean(key, _known(tool, fault["loc"]))
-            kept = {(guess or "") if name == key else name: value for name, value in sent.items()}
-            corrected: dict[str, Json] = {name: value for name, value in kept.items() if name}
+            guess = did_you_mean(str(fault["loc"][-1]), _known(tool, fault["loc"]))
+            meant = str(fault["loc"][-1])
+            kept = {(guess or "") if name == meant else name: value for name, value in sent.items()}
+            known = argument_names(tool)
+            corrected: dict[str, Json] = {name: value for name, value in kept.items() if name in known}
             fix = f"Did you mean `{guess}`? Send it under that name." if guess else f"Leave `{key}` out."
             if len(fault["loc"]) == 1:
                 example["arguments"] = _shortened(corrected)
@@ -155,9 +165,18 @@ def _invalid(tool: Tool, sent: Mapping[str, Json], error: ValidationError) -> Re
             message = "This argument is required and was not sent."
             return refused(tool, path, message, f"Send it, for example: {json.dumps(example)}", correctedCall=example)
         case _:
-            found = _found(sent, fault["loc"])
+            found = _found(sent, _own_part(fault["loc"]))
             wanted = f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             return refused(tool, path, f"Found {found}.", f"Correct it: {wanted}.", correctedCall=example)
+
+
+def _own_part(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return a location without the model's own words for the arms of a free JSON value.
+
+    What lies very deep is told by the value it lies in.
+    """
+    own = tuple(part for part in loc if part not in _ARMS)
+    return own if len(own) <= ARTIFACT_DEPTH_MAX else own[: 3 if own[0] == "output" else 2]
 
 
 def _known(tool: Tool, loc: tuple[int | str, ...]) -> list[str]:
@@ -169,7 +188,7 @@ def _known(tool: Tool, loc: tuple[int | str, ...]) -> list[str]:
 def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
     """Return arguments fit for an error: long values are named, not repeated."""
     shown: dict[str, Json] = {}
-    for key, value in arguments.items():
+    for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         is_short = isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= ECHO_BYTES_MAX)
         shown[key] = value if is_short else f"<your {key}>"
     return shown
@@ -314,7 +333,7 @@ def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json]) -> Refus
     try:
         size = len(canonical_bytes(artifact))
     except NotCanonicalError as error:
-        return refused(tool, f"{path}.{error.path}", f"Found {error.found}.", "Send it as text.")
+        return refused(tool, f"{path}.{error.path}".rstrip("."), f"Found {error.found}.", "Send it as text.")
     return _too_large(tool, path, size, ARTIFACT_BYTES_MAX) if size > ARTIFACT_BYTES_MAX else None
 
 

@@ -149,6 +149,7 @@ class ListAnswer(Output):
     workflows: list[ListedWorkflow]
     more: int | None = None
     refused: list[RefusedOut] | None = None
+    more_refused: int | None = None
 
 
 class InspectedStep(Output):

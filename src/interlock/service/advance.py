@@ -10,6 +10,7 @@ from interlock.engine.advance import Advanced, Attempt, LimitReached, Refused, d
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.request import Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, NOTES_BYTES_MAX
+from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
@@ -59,7 +60,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     with ports.writer.hold(target.scene.session.session) as witness:
         session = witness.session
         if session is None or target.node.node not in session.nodes:
-            return lost_history("ackToken", target.scene.words())
+            return lost_history("ackToken", words=target.scene.words())
         recorded = session.advance(target.node.node, call.attempt)
         if recorded is None:
             outcome = _decided(ports, call, session)
@@ -85,7 +86,7 @@ def _attempt_refusal(call: _Call, session: Session) -> Refusal | None:
     if call.attempt == ack_attempt(node.node):
         return None
     if call.attempt != fork_attempt(node.node, node.forks):
-        return lost_history("ackToken", call.target.scene.words(node))
+        return lost_history("ackToken", words=call.target.scene.words(node))
     if node.forks >= FORKS_PER_NODE_MAX:
         words = call.target.scene.words(node)
         return Refusal(
@@ -106,7 +107,7 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
     with ports.read.trace.span("decide"):
         snapshot = scene.snapshot(node)
         if isinstance(snapshot.state, Complete):
-            return lost_history("ackToken", scene.words(node))
+            return lost_history("ackToken", words=scene.words(node))
         decision = decide_advance(
             Attempt(
                 session=session.session,
@@ -185,10 +186,21 @@ def _warnings(call: _Call, recorded: facts_of.Advance, child: Node) -> tuple[War
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = f"The notes were over {NOTES_BYTES_MAX} bytes and are stored cut, with a marker at the end."
         warnings.append(Warned(code="NOTES_TRUNCATED", message=message))
-    if recorded.request_digest != call.request.digest():
+    if recorded.attempt != ack_attempt(recorded.node) and child.kind == "step":
+        message = "This is a branch of its own: what came after the redone step before stays as it was."
+        warnings.append(Warned(code="BRANCH_CREATED", message=message))
+    if not _is_same_request(recorded, call.request):
         message = (
             "This attempt was recorded before with other content; that record stands and what came now was ignored."
             " Use the tokens of this answer to go on."
         )
         warnings.append(Warned(code="REPLAY_PAYLOAD_IGNORED", message=message))
     return tuple(warnings)
+
+
+def _is_same_request(recorded: facts_of.Advance, request: Request) -> bool:
+    """Say whether a request is what was recorded; one that cannot be recorded at all is not."""
+    try:
+        return recorded.request_digest == request.digest()
+    except NotCanonicalError:
+        return False

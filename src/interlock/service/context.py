@@ -9,6 +9,8 @@ from interlock.kernel.budgets import (
     CONTEXT_KEY_BYTES_MAX,
     ECHO_BYTES_MAX,
     GOAL_BYTES_MAX,
+    PATH_BYTES_MAX,
+    WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, members_of, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -45,7 +47,9 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
 
 
 def _key_refusal(key: str) -> Refusal | None:
-    shown = one_line(key.encode("utf-8", "replace").decode(), ECHO_BYTES_MAX)
+    shown = one_line(key, ECHO_BYTES_MAX)
+    if not key.isprintable() and any("\ud800" <= char <= "\udfff" for char in key):
+        return _refusal("context", f"A context key ({shown!r}) holds a lone surrogate.", "Send valid Unicode text.")
     if key in RESERVED_KEYS:
         return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give it another name.")
     if not 0 < utf8_bytes(key) <= CONTEXT_KEY_BYTES_MAX:
@@ -86,4 +90,9 @@ def _holds_reserved(value: object) -> bool:
 
 
 def _refusal(path: str, message: str, suggestion: str) -> Refusal:
-    return Refusal(code=ErrorCode.VALIDATION_ERROR, message=message, suggestion=suggestion, details={"path": path})
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=one_line(message, WORDS_BYTES_MAX),
+        suggestion=suggestion,
+        details={"path": one_line(path, PATH_BYTES_MAX)},
+    )

@@ -3,6 +3,8 @@
 Nothing of an exception's text leaves that could name a path or a library.
 """
 
+from dataclasses import replace
+
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.base import UnknownVersionError
@@ -58,7 +60,10 @@ def refusal_of(error: Exception) -> Refusal:
                 " ask the user to end it.",
             )
         case SessionUnhealthyError():
-            return _not_healthy(error.health.value, error.where, error.found, session=error.session)
+            refusal = _not_healthy(error.health.value, error.where, error.found, session=error.session)
+            if error.label is None:
+                return refusal
+            return replace(refusal, message=f"Run `{error.label}`: {refusal.message}")
         case ContentDamagedError():
             return _not_healthy("corrupt_tail", error.what, error.found)
         case UnknownVersionError():

@@ -1,5 +1,6 @@
 """`inspect_workflow`: exactly what a run would execute, before it does. Writes nothing."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,7 @@ from interlock.engine.answer import Answer
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.plan.compiled import PlanNode
+from interlock.plan.compiler import placement_diagnostics
 from interlock.service.catalog import Catalog, Entry
 from interlock.service.start_workflow import found_entry
 
@@ -30,16 +32,20 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
     entry = found_entry(view, command.workflow_id)
     if isinstance(entry, Refusal):
         return entry
+    warnings = placement_diagnostics(entry.workflow_id, entry.source_kind, frozenset(view.entries))
     structure = _summary(entry)
+    if warnings:
+        structure["warnings"] = [diagnostic.to_json() for diagnostic in warnings]
     suggested = view.suggested(entry)
     if suggested is not None:
         structure["suggestedId"] = suggested
-    text = _summary_text(entry)
+    text = "\n".join([_summary_text(entry), *(f"> {diagnostic.line()}" for diagnostic in warnings)])
     if command.detail == "plan":
         structure["plan"] = entry.compiled.plan.to_json()
         text += "".join(_step_text(number, node) for number, node in enumerate(entry.compiled.plan.nodes, start=1))
     if command.detail == "source":
         structure["source"] = entry.source
+        text += f"\n\n```json\n{json.dumps(entry.source, ensure_ascii=False, indent=2)}\n```"
     return Answer(structure=structure, text=text)
 
 
@@ -58,8 +64,6 @@ def _summary(entry: Entry) -> dict[str, Json]:
         "references": [reference.to_json() for reference in compiled.references],
         "steps": [_step(node) for node in compiled.plan.nodes],
     }
-    if entry.warnings:
-        summary["warnings"] = [diagnostic.to_json() for diagnostic in entry.warnings]
     return summary
 
 
@@ -86,7 +90,6 @@ def _summary_text(entry: Entry) -> str:
         f"{number}. {node.title} (`{node.step_id}`{', needs confirmation' if node.require_confirmation else ''})"
         for number, node in enumerate(entry.compiled.plan.nodes, start=1)
     ]
-    lines += [f"> {diagnostic.line()}" for diagnostic in entry.warnings]
     return "\n".join(line for line in lines if line)
 
 

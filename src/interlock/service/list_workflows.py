@@ -5,12 +5,10 @@ from pathlib import Path
 
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer import Answer
-from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, tokens
 from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
-
-_LINE_BYTES_MAX = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +25,16 @@ def list_workflows(catalog: Catalog, command: ListCommand) -> Answer:
     view = catalog.view(command.workspace)
     matching = [entry for _, entry in sorted(view.entries.items()) if _matches(entry, command)]
     shown, more = matching[:LIST_ENTRIES_MAX], max(0, len(matching) - LIST_ENTRIES_MAX)
-    refused = view.refused[:LIST_ENTRIES_MAX]
+    refused, unshown = view.refused[:LIST_ENTRIES_MAX], max(0, len(view.refused) - LIST_ENTRIES_MAX)
     structure: dict[str, Json] = {"workflows": [_entry(view, entry) for entry in shown]}
     if more:
         structure["more"] = more
     if refused:
         structure["refused"] = [_refused(file) for file in refused]
-    return Answer(structure=structure, text=_text(shown, more, refused))
+    if unshown:
+        structure["moreRefused"] = unshown
+    listed = [_line(view, entry) for entry in shown]
+    return Answer(structure=structure, text=_text(listed, more, refused, unshown))
 
 
 def _matches(entry: Entry, command: ListCommand) -> bool:
@@ -46,7 +47,8 @@ def _matches(entry: Entry, command: ListCommand) -> bool:
         (document.id.replace(".", " ").replace("_", " "), document.id, document.name, document.description)
     )
     have = tokens(words) | set(document.tags)
-    return tokens(command.query) <= have
+    wanted = tokens(command.query)
+    return bool(wanted) and wanted <= have
 
 
 def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
@@ -54,7 +56,7 @@ def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
     listed: dict[str, Json] = {
         "workflowId": document.id,
         "name": document.name,
-        "description": document.description,
+        "description": one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
         "tags": list(document.tags),
         "steps": len(document.steps),
         "sourceKind": entry.source_kind,
@@ -73,17 +75,24 @@ def _refused(file: RefusedFile) -> dict[str, Json]:
     return refused | ({"workflowId": file.workflow_id} if file.workflow_id else {})
 
 
-def _text(shown: list[Entry], more: int, refused: tuple[RefusedFile, ...]) -> str:
-    lines = [
-        f"- `{entry.workflow_id}` {entry.document.name} ({len(entry.document.steps)} steps): "
-        + one_line(entry.document.description, _LINE_BYTES_MAX)
-        for entry in shown
-    ] or ["No workflow matches. Call `list_workflows` without arguments for all of them."]
+def _line(view: CatalogView, entry: Entry) -> str:
+    document = entry.document
+    tags = f" [{', '.join(document.tags)}]" if document.tags else ""
+    suggested = view.suggested(entry)
+    rename = f" Rename it to `{suggested}`." if suggested else ""
+    described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
+    return f"- `{entry.workflow_id}` {document.name} ({len(document.steps)} steps){tags}: {described}{rename}"
+
+
+def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
+    lines = listed or ["No workflow matches. Call `list_workflows` without arguments for all of them."]
     if more:
-        lines.append(f"- {more} more; narrow with `query` or `tag`.")
+        lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
-        lines.append("\nCannot be started:")
+        lines = [*lines, "\nCannot be started:"]
         lines += [f"- {file.source_ref} ({file.source_kind}): {file.diagnostics[0].line()}" for file in refused]
-    if shown:
-        lines.append("\nBegin one with `start_workflow` and its `workflowId`.")
+    if unshown:
+        lines = [*lines, f"- {unshown} more files that cannot be started"]
+    if listed:
+        lines = [*lines, "\nBegin one with `start_workflow` and its `workflowId`."]
     return "\n".join(lines)

@@ -50,7 +50,7 @@ class Plans:
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
         self._workflows: _Recent[WorkflowHash, CompiledWorkflow] = _Recent(WORKFLOWS_KEPT_MAX)
-        self._snapshots: _Recent[SnapshotRef, ExecutionSnapshot] = _Recent(SNAPSHOTS_KEPT_MAX)
+        self._snapshots: _Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = _Recent(SNAPSHOTS_KEPT_MAX)
 
     def workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         """Return a pinned workflow.
@@ -66,11 +66,11 @@ class Plans:
         Raises:
             ContentDamagedError: It is missing, damaged, of another workflow, or impossible in its plan.
         """
-        return self._snapshots.get(ref, lambda: self._load_snapshot(ref, workflow_hash))
+        return self._snapshots.get((ref, workflow_hash), lambda: self._load_snapshot(ref, workflow_hash))
 
     def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
         """Keep a snapshot that this process just made true, so that it is not read back."""
-        self._snapshots.put(ref, snapshot)
+        self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
 
     def _load_workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         data = self._reader.workflow_bytes(workflow_hash)

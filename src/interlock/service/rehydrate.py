@@ -51,7 +51,7 @@ def _facts(here: _Here) -> Facts:
         run=scene.words(node),
         state_token=here.mint.state(at.node),
         step=scene.step(node),
-        preferences=node.preferences,
+        preferences=at.preferences,
         recap=recap(scene.session, standing.first, scene.title_of()),
         guidance=scene.workflow.guidance,
         references=scene.workflow.references,

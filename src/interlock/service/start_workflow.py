@@ -6,9 +6,10 @@ from pathlib import Path
 from interlock.engine.advance import Start, plan_start
 from interlock.engine.answer import Answer, Facts, render_answer
 from interlock.engine.request import Request
-from interlock.kernel.budgets import DIAGNOSTICS_MAX
+from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
+from interlock.kernel.text import one_line
 from interlock.record.append_plan import Stamps
 from interlock.record.events import Actor
 from interlock.service.catalog import CatalogView, Entry, RefusedFile
@@ -87,6 +88,7 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
     entry = view.entries.get(workflow_id)
     if entry is not None:
         return entry
+    workflow_id = one_line(workflow_id, ECHO_BYTES_MAX * 2)
     refused = view.refused_of(workflow_id)
     if refused is not None:
         return _invalid(refused, workflow_id)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId
+from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens import Argument, lost_history, scope_mismatch
 from interlock.service.words import Scene, scene_of
+from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Node, Session
 from interlock.views.standing import chain_head
 
@@ -30,13 +33,17 @@ def target_of(
         StoreFailureError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
     """
     argument: Argument = "ackToken" if isinstance(ref, AttemptRef) else "stateToken"
-    with ports.trace.span("load"):
-        session = ports.reader.load(ref.session)
+    try:
+        with ports.trace.span("load"):
+            session = ports.reader.load(ref.session)
+    except SessionUnhealthyError as error:
+        error.label = ref.run[-LABEL_CHARS:]
+        raise
     if session is None or ref.run not in session.runs:
-        return lost_history(argument)
+        return lost_history(argument, label=ref.run[-LABEL_CHARS:])
     scene = scene_of(session, session.runs[ref.run], ports.plans)
     if ref.node not in session.nodes or session.nodes[ref.node].run != ref.run:
-        return lost_history(argument, scene.words())
+        return lost_history(argument, words=scene.words())
     node = session.nodes[ref.node]
     refusal = _witness_refusal(ports, scene, node, beside, run)
     if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
@@ -50,13 +57,14 @@ def _witness_refusal(
     ports: ReadPorts, scene: Scene, node: Node, beside: StateRef | None, run: str | None
 ) -> Refusal | None:
     words = scene.words(node)
-    if run is not None and not (len(run) >= LABEL_CHARS and scene.run.run.endswith(run)):
+    if run is not None and not (len(run) >= len(words.label) and scene.run.run.endswith(run)):
+        found = one_line(run, ECHO_BYTES_MAX)
         return scope_mismatch(
-            f"The token belongs to run `{words.label}` ({words.workflow_id}), but `run` says {run!r}.",
+            f"The token belongs to run `{words.label}` ({words.workflow_id}), but `run` says {found!r}.",
             f'To go on with run `{words.label}`, send `run: "{words.label}"`; otherwise use the tokens of the last'
             " answer of the run you mean.",
             run=words.to_json(),
-            found=run,
+            found=found,
         )
     if beside is None:
         return None

@@ -18,6 +18,7 @@ from interlock.record.tokens import (
     verify,
 )
 from interlock.service.ports import ReadPorts
+from interlock.service.words import scene_of
 from interlock.store.ports import KeyRing
 from interlock.views.session import LABEL_CHARS, Run, Session
 
@@ -52,7 +53,7 @@ def resolved(ports: ReadPorts, text: str, argument: Argument) -> TokenRef | Refu
         ring = ports.key_ring.keys(fresh=fresh)
         found = verify(text, ring.keys() if ring is not None else ())
         if not isinstance(found, TokenFault):
-            return found if kind_of(found) is _WANTED[argument] else _wrong_kind(found, argument)
+            return found if kind_of(found) is _WANTED[argument] else _wrong_kind(ports, found, argument)
         if found.code is not ErrorCode.TOKEN_BAD_SIGNATURE:
             break
     return _refused(found, argument)
@@ -63,28 +64,33 @@ def scope_mismatch(message: str, suggestion: str, **details: Json) -> Refusal:
     return Refusal(code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details)
 
 
-def lost_history(argument: Argument, words: RunWords | None = None) -> Refusal:
+def lost_history(argument: Argument, *, words: RunWords | None = None, label: str = "") -> Refusal:
     """Return the refusal of a token whose node or attempt the log does not hold: history is gone (D2)."""
-    of_run = f" of run `{words.label}`" if words else ""
+    named: dict[str, Json] = words.to_json() if words else {"label": label}
     return Refusal(
         code=ErrorCode.TOKEN_UNKNOWN_NODE,
-        message=f"The `{argument}` was issued here, but the log{of_run} does not hold what it refers to: the stored"
-        " history is shorter than when the token was issued.",
+        message=f"The `{argument}` was issued here, but the log of run `{named['label']}` does not hold what it refers"
+        " to: the stored history is shorter than when the token was issued.",
         suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup. To go on,"
         " use a token of an earlier answer of this run, or begin anew with `start_workflow`.",
-        details={"run": words.to_json()} if words else {},
+        details={"run": named},
     )
 
 
-def _wrong_kind(ref: TokenRef, argument: Argument) -> Refusal:
-    kind, label = kind_of(ref), ref.run[-LABEL_CHARS:]
+def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
+    kind = kind_of(ref)
+    named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
+    session = ports.reader.load(ref.session)
+    if session is not None and ref.run in session.runs:
+        named = scene_of(session, session.runs[ref.run], ports.plans).words().to_json()
+    of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
     return scope_mismatch(
-        f"`{argument}` holds a {kind.value} token, of run `{label}`.",
+        f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
         f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
         f" {_SHAPE[argument]}.",
         found=kind.value,
         expected=_WANTED[argument].value,
-        run={"label": label},
+        run=named,
     )
 
 

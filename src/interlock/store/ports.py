@@ -35,6 +35,8 @@ class SessionUnhealthyError(InterlockError):
         self.health = health
         self.where = where
         self.found = found
+        self.label: str | None = None
+        """The run that the call was about, where it was about one."""
 
 
 class SessionBusyError(InterlockError):

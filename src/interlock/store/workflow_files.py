@@ -74,7 +74,8 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
             found.append(
                 WorkflowFile(
                     kind=kind,
-                    ref=path.relative_to(root).as_posix(),
+                    # A name that is no text is shown with marks where it is none.
+                    ref=path.relative_to(root).as_posix().encode("utf-8", "replace").decode("utf-8"),
                     form=_FORMS[path.suffix],
                     path=path,
                     stamp=(stat.st_mtime_ns, stat.st_size, stat.st_ino),

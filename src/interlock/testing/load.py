@@ -313,7 +313,7 @@ class Kills:
 
     seed: int
     count: int
-    sent_between: tuple[int, int] = (2, 60)
+    sent_between: tuple[int, int] = (2, 40)
     """Fewest and most calls between two kills."""
     seconds_after: float = 0.012
     """Longest time from the last of these calls to the kill: about what a few advances take."""

@@ -114,7 +114,7 @@ class Session:
     advances: "HashTrieMap[str, Advance]"
     deltas: "HashTrieMap[NodeId, Context]"
     contexts: "HashTrieMap[NodeId, Context]"
-    suffixes: "HashTrieMap[str, int]"
+    suffixes: "HashTrieMap[str, RunId]"
     dedupe_keys: "HashTrieMap[str, int]"
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
@@ -141,9 +141,12 @@ class Session:
         return merged
 
     def label(self, run: RunId) -> str:
-        """Return the run's label: the last four characters of its id, six where two runs share four (D15)."""
-        chars = LABEL_CHARS if self.suffixes.get(run[-LABEL_CHARS:], 0) <= 1 else LABEL_CHARS_ON_CLASH
-        return run[-chars:]
+        """Return the run's label: the last four characters of its id, six where an earlier run has those four (D15).
+
+        The earlier run keeps its label: what was handed out goes on naming it alone.
+        """
+        is_first = self.suffixes.get(run[-LABEL_CHARS:], run) == run
+        return run[-(LABEL_CHARS if is_first else LABEL_CHARS_ON_CLASH) :]
 
 
 def new_session(session: SessionId) -> Session:
@@ -240,7 +243,7 @@ def _run_started(session: Session, event: ev.RunStartedEvent) -> Session:
     return replace(
         session,
         runs=session.runs.insert(run, started),
-        suffixes=session.suffixes.insert(suffix, session.suffixes.get(suffix, 0) + 1),
+        suffixes=session.suffixes if suffix in session.suffixes else session.suffixes.insert(suffix, run),
     )
 
 

@@ -114,8 +114,9 @@ def _decoded(data: bytes) -> KeyRing:
             current=SigningKey(base64.b64decode(current or "")),
             previous=None if previous is None else SigningKey(base64.b64decode(previous)),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise KeyRingDamagedError("the key ring is not readable") from error
-    if _encoded(ring) != data:
+    lengths = {len(key) for key in (ring.current, ring.previous) if key is not None}
+    if _encoded(ring) != data or lengths != {_KEY_BYTES}:
         raise KeyRingDamagedError("the key ring's check does not hold")
     return ring

@@ -1,0 +1,1 @@
+"""What Interlock costs, in one run against floors measured beside it. Run by `python -m benchmarks`."""

@@ -1,0 +1,36 @@
+"""`python -m benchmarks`: run all or some, and print what holds. A budget that does not hold is no error here."""
+
+import argparse
+import os
+import sys
+
+from benchmarks import cold_load, concurrency, durability, history, spawning
+from benchmarks.table import Figure, table
+
+BENCHMARKS = {
+    "durability": durability.figures,
+    "history": history.figures,
+    "cold-load": cold_load.figures,
+    "concurrency": concurrency.figures,
+    "spawning": spawning.figures,
+}
+
+
+def main() -> int:
+    """Run what was asked for and return the exit code: 0 unless something failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=BENCHMARKS, help="run one of them")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: a look, not a measurement")
+    chosen = parser.parse_args()
+    found: list[Figure] = []
+    for name, figures in BENCHMARKS.items():
+        if chosen.only in (None, name):
+            print(f"{name} ...", file=sys.stderr, flush=True)
+            found += figures(is_quick=chosen.quick)
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, load {load}\n\n{table(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

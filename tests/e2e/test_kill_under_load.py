@@ -1,0 +1,162 @@
+"""Servers killed with SIGKILL at random moments under the load of real clients, and what the log says afterwards."""
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from interlock.kernel.ids import SessionId
+from interlock.record.outcome import AdvancedTo
+from interlock.record.tokens import AttemptRef, StateRef, TokenRef, verify
+from interlock.store.local.store import LocalStore
+from interlock.testing.load import (
+    Agent,
+    Era,
+    Habits,
+    Heard,
+    Journal,
+    Kills,
+    Post,
+    Site,
+    kill_under_load,
+    linear_workflow,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+
+STEPS = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many servers share the data directory, how many agents work, how often a server is killed."""
+
+    seed: int
+    era: Era
+    servers: int
+    agents: int
+    kills: int
+
+    def __str__(self) -> str:
+        return f"{self.kills} kills, {self.servers} servers, {self.era}"
+
+
+ERAS: tuple[Era, Era] = ("auto", "legacy")
+QUICK = [Plan(7, "auto", servers=1, agents=3, kills=8), Plan(11, "legacy", servers=2, agents=3, kills=12)]
+LONG = [Plan(101, era, servers=servers, agents=4, kills=50) for era in ERAS for servers in (1, 2)]
+
+
+@pytest.mark.inv("CRASH-8", "ADV-5", "ADV-6", "TOK-7")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("plan", [*QUICK, *(pytest.param(plan, marks=pytest.mark.soak) for plan in LONG)], ids=str)
+async def test_no_kill_loses_an_acknowledged_advance_or_applies_one_twice(plan: Plan, tmp_path: Path) -> None:
+    site, journal = Site(root=tmp_path), Journal()
+    for number in range(plan.agents):
+        site.add_workflow(linear_workflow(f"load.agent{number}", STEPS))
+    await work_under_kills(plan, site, journal)
+    assert journal.repeated >= plan.kills // 2, "kills met calls that waited for an answer"
+    await replayed_answers_equal_the_first(site, plan.era, journal)
+    Log(site).says_what_was_heard(journal)
+
+
+async def work_under_kills(plan: Plan, site: Site, journal: Journal) -> None:
+    """Let agents work until all kills are done and each agent has finished a run after that."""
+    posts = [Post(site, plan.era, f"server{number}") for number in range(plan.servers)]
+    is_enough = False
+    async with anyio.create_task_group() as servers:
+        for post in posts:
+            servers.start_soon(post.serve)
+        async with anyio.create_task_group() as agents:
+            for number in range(plan.agents):
+                habits = Habits(seed=plan.seed + number, workflow_id=f"load.agent{number}")
+                agents.start_soon(Agent(posts, journal, habits).work, lambda: is_enough)
+            await kill_under_load(posts, journal, Kills(seed=plan.seed, count=plan.kills))
+            is_enough = True
+        for post in posts:
+            post.close()
+
+
+async def replayed_answers_equal_the_first(site: Site, era: Era, journal: Journal) -> None:
+    """Send every ack that was answered once more, to a server that has seen none of them."""
+    post, again = Post(site, era, "replay"), Journal()
+    async with anyio.create_task_group() as servers:
+        servers.start_soon(post.serve)
+        for heard in acks(journal):
+            replayed = await post.call(heard.call, again)
+            assert (replayed.structure, replayed.text) == (heard.structure, heard.text)
+        post.close()
+
+
+class Log:
+    """The data directory, read by a store that has seen nothing of it before."""
+
+    def __init__(self, site: Site) -> None:
+        self._store = LocalStore(site.data_dir)
+        self._directory = site.data_dir / "sessions"
+        self._keys = ring.keys() if (ring := self._store.keys()) else ()
+        names = [SessionId(path.name) for path in self._directory.iterdir()]
+        # A directory whose first append was cut holds no session.
+        self._sessions = {name: session for name in names if (session := self._store.load(name)) is not None}
+
+    def says_what_was_heard(self, journal: Journal) -> None:
+        """Compare it with what the agents sent and were told."""
+        counts = Counter(key for name in self._sessions for key in self._recorded(name))
+        assert set(counts.values()) == {1}, "no advance is recorded twice"
+        folded = [advance for session in self._sessions.values() for advance in session.advances.values()]
+        assert set(counts) == {(advance.node, advance.attempt) for advance in folded}
+        sent = [self._attempt(call.arguments["ackToken"]) for call in journal.sent if "ackToken" in call.arguments]
+        assert set(counts) <= {(attempt.node, attempt.attempt) for attempt in sent}
+        assert acks(journal) != []
+        for heard in acks(journal):
+            self._holds(heard)
+        self._holds_starts(journal)
+
+    def _recorded(self, session: SessionId) -> list[tuple[str, str]]:
+        """Return the advances in the segments that the manifest attests, read past our own fold."""
+        home = self._directory / session
+        closed = [record for record in lines_of(home / "manifest.jsonl") if record["kind"] == "segment_closed"]
+        events = [event for record in closed for event in lines_of(home / record["segmentRelPath"])]
+        recorded = [event for event in events if event["kind"] == "advance_recorded"]
+        return [(event["scope"]["nodeId"], event["data"]["attemptId"]) for event in recorded]
+
+    def _holds(self, heard: Heard) -> None:
+        """Assert that the log has the advance that was acknowledged, with the outcome that was told."""
+        attempt = self._attempt(heard.call.arguments["ackToken"])
+        recorded = self._sessions[attempt.session].advance(attempt.node, attempt.attempt)
+        assert recorded is not None, "an acknowledged advance is in the log"
+        assert isinstance(recorded.outcome, AdvancedTo) == (heard.structure["kind"] == "ok")
+        if isinstance(recorded.outcome, AdvancedTo):
+            told = self._token(heard.structure["stateToken"])
+            assert isinstance(told, StateRef)
+            assert told.node == recorded.outcome.to_node_id
+
+    def _holds_starts(self, journal: Journal) -> None:
+        """Assert that every run that was answered is there, and none that nobody asked for."""
+        sent = [call for call in journal.sent if call.tool == "start_workflow"]
+        told = [heard for heard in journal.heard if heard.call.tool == "start_workflow"]
+        runs = {run for session in self._sessions.values() for run in session.runs}
+        assert {self._token(heard.structure["stateToken"]).run for heard in told} <= runs
+        assert len(told) <= len(runs) <= len(sent)
+
+    def _token(self, text: object) -> TokenRef:
+        found = verify(str(text), self._keys)
+        assert isinstance(found, StateRef | AttemptRef), f"{text} is a token of this data directory"
+        return found
+
+    def _attempt(self, text: object) -> AttemptRef:
+        found = self._token(text)
+        assert isinstance(found, AttemptRef)
+        return found
+
+
+def acks(journal: Journal) -> list[Heard]:
+    return [heard for heard in journal.heard if "ackToken" in heard.call.arguments]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]

@@ -1,0 +1,226 @@
+"""Committed answers, a committed data directory and committed hashes: what this code says today, byte for byte.
+
+`INTERLOCK_WRITE_GOLDENS=1 python -m pytest tests/golden` writes them anew. Until the first tag they may change, each
+time with a line in the CHANGELOG (D39); from then on a directory stays for ever, and a new format gets one beside it.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.kernel.canonical import canonical_bytes, digest_of
+from interlock.kernel.ids import SessionId
+from interlock.record.tokens import SigningKey
+from interlock.server.app import Settings, local_ports
+from interlock.store.memory import MemoryStore
+from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow
+
+HERE = Path(__file__).parent
+ANSWERS = HERE / "answers.json"
+HASHES = HERE / "workflow-hashes.json"
+DATA_DIR = HERE / "data-dir-1"
+DATA_ANSWERS = HERE / "data-dir-1.answers.json"
+IS_WRITING = os.environ.get("INTERLOCK_WRITE_GOLDENS") == "1"
+
+WORKFLOW = linear_workflow(
+    "test.golden",
+    {
+        "id": "look",
+        "title": "Look at {{ticket.id}}",
+        "promptBlocks": {"goal": "Look at {{ticket.id}} for {{goal}}.", "verify": ["You looked."]},
+        "agentRole": "You look.",
+        "guidance": ["Mind the gap."],
+    },
+    {"id": "act", "title": "Act", "prompt": "Act on {{unset.key}}.", "notes": "optional"},
+    {"id": "ask", "title": "Ask", "prompt": "Ask.", "requireConfirmation": True},
+    name="Golden",
+    description="Uses what the language has.",
+    tags=["golden"],
+    guidance=["Be kind."],
+    references=[
+        {"id": "spec", "title": "Spec", "source": "docs/spec.md", "purpose": "Binding.", "authoritative": True}
+    ],
+)
+LEGACY = linear_workflow("Old-One", "only")
+
+
+def script(harness: Harness) -> Iterator[tuple[str, Called]]:
+    """Yield the answers of one scripted conversation, each with what it shows."""
+    yield "list", harness.call("list_workflows")
+    yield "inspect plan", harness.call("inspect_workflow", {"workflowId": "test.golden", "detail": "plan"})
+    yield "inspect legacy", harness.call("inspect_workflow", {"workflowId": "Old-One"})
+    context = {"ticket": {"id": "T-1"}}
+    first = harness.start("test.golden", goal="the demo", context=context, preferences={"riskPolicy": "balanced"})
+    yield "start", first
+    blocked = harness.advance(first, None, output={"artifacts": [{"kind": "sketch"}]})
+    yield "blocked", blocked
+    yield "rehydrate blocked", harness.look(first)
+    second = harness.advance(blocked, "Looked.", preferences={"autonomy": "full_auto_stop_on_user_deps"})
+    yield "advance", second
+    yield "replay with another payload", harness.advance(blocked, "Other words.")
+    yield "rehydrate a passed step", harness.look(first)
+    third = harness.advance(second, None, output={"notesMarkdown": "é" * 4_000, "artifacts": [{"kind": "report"}]})
+    yield "notes cut, confirmation asked", third
+    yield "rehydrate with recap", harness.look(third)
+    last = harness.advance(third, "Asked.")
+    yield "complete", last
+    yield "rehydrate complete", harness.look(last)
+    forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    yield "fork", forked
+    yield "rehydrate where another branch is preferred", harness.look(second)
+    other = harness.start("Old-One", sessionId=harness.session_of(first))
+    yield "second run of the session", other
+    answer = other
+    for _ in range(9):
+        answer = harness.advance(answer, None)
+    yield "the tenth refusal", harness.advance(answer, None)
+    yield "rehydrate a chain that is used up", harness.look(other)
+    yield "unknown workflow", harness.start("test.goldn")
+    yield "unknown argument", harness.call("continue_workflow", {"ackToken": first.ack, "outputs": {}})
+    yield "no token", harness.advance("hello")
+    yield "altered token", harness.advance(first.ack[:-2] + "AA")
+    yield "token of the other kind", harness.advance(first.state)
+    yield "tokens of two runs", harness.advance(third, stateToken=other.state)
+    yield "label of another run", harness.look(first, run=other["run"]["label"])
+    yield "context too large", harness.advance(forked, context={"x": "x" * 300_000})
+    yield "context with a reserved key", harness.start("test.golden", context={"__proto__": 1})
+    yield "look with output", harness.look(first, output={"notesMarkdown": "n"})
+    yield "unknown session", harness.start("Old-One", sessionId="sess_0000000000000000000000000a")
+
+
+def told(answers: Iterator[tuple[str, Called]]) -> dict[str, Any]:
+    return {name: {"isError": one.is_error, "text": one.text, "structure": one.structure} for name, one in answers}
+
+
+def written(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def compare(path: Path, value: object) -> None:
+    """Compare with what is committed, or commit it."""
+    text = written(value)
+    if IS_WRITING:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.inv("TOK-1", "ANS-1", "ADV-5")
+def test_the_scripted_run_gives_the_committed_answers_in_both_channels() -> None:
+    harness = Harness.over(MemoryStore(), WORKFLOW, LEGACY, keys=FixedKeyRing())
+    compare(ANSWERS, told(script(harness)))
+
+
+@pytest.mark.inv("PLAN-2")
+def test_every_bundled_workflow_has_its_committed_hash(tmp_path: Path) -> None:
+    catalog = local_ports(Settings(data_dir=tmp_path, workspace=None, user_workflows=None)).catalog
+    entries = sorted(catalog.view(None).entries.items())
+    assert len(entries) == 3
+    golden = Harness.in_memory(WORKFLOW).ports.catalog.view(None).entries["test.golden"]
+    hashes: dict[str, str] = {name: entry.workflow_hash for name, entry in entries}
+    compare(HASHES, hashes | {"test.golden": golden.workflow_hash})
+
+
+def key_ring_file(path: Path) -> None:
+    """Write the fixed keys as the format says; from here, not from the code that reads them."""
+    import base64  # noqa: PLC0415 — this one file
+
+    def text(key: SigningKey) -> str:
+        return base64.b64encode(key).decode("ascii")
+
+    assert FIXED_KEYS.previous is not None
+    body = {"v": 1, "current": text(FIXED_KEYS.current), "previous": text(FIXED_KEYS.previous)}
+    path.parent.mkdir(parents=True)
+    path.write_bytes(canonical_bytes(body | {"check": digest_of(body)}) + b"\n")
+
+
+def make_data_dir(root: Path) -> dict[str, Called]:
+    """Make a small session: a start, a refused attempt, two advances with an artifact, a fork, a second run."""
+    key_ring_file(root / "keys" / "keyring.json")
+    harness = Harness.on_disk(root, WORKFLOW, LEGACY, shell=CounterShell())
+    first = harness.start("test.golden", goal="the demo", context={"ticket": {"id": "T-1"}})
+    blocked = harness.advance(first, None)
+    second = harness.advance(
+        blocked, None, output={"notesMarkdown": "Looked.", "artifacts": [{"kind": "report", "n": 1}]}
+    )
+    third = harness.advance(second, "Acted.", preferences={"riskPolicy": "balanced"})
+    forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    other = harness.start("Old-One", sessionId=harness.session_of(first))
+    return {"first": first, "blocked": blocked, "second": second, "third": third, "forked": forked, "other": other}
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Return the files that are truth; locks and directories without files leave no trace in git."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+@pytest.mark.inv("HOUSE-6", "APP-3")
+def test_the_same_calls_write_the_committed_data_directory(tmp_path: Path) -> None:
+    answers = make_data_dir(tmp_path / "data")
+    if IS_WRITING:
+        shutil.rmtree(DATA_DIR, ignore_errors=True)
+        for name, data in contents(tmp_path / "data").items():
+            (DATA_DIR / name).parent.mkdir(parents=True, exist_ok=True)
+            (DATA_DIR / name).write_bytes(data)
+    assert contents(tmp_path / "data") == contents(DATA_DIR)
+    compare(DATA_ANSWERS, {name: {"text": one.text, "structure": one.structure} for name, one in answers.items()})
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Harness:
+    """The committed directory in a place where it can be written to, without any workflow file."""
+    shutil.copytree(DATA_DIR, tmp_path / "data")
+    return Harness.on_disk(tmp_path / "data")
+
+
+def committed() -> dict[str, Called]:
+    answers: dict[str, Any] = json.loads(DATA_ANSWERS.read_text(encoding="utf-8"))
+    return {name: Called(structure=one["structure"], text=one["text"], is_error=False) for name, one in answers.items()}
+
+
+@pytest.mark.inv("HOUSE-6", "READ-6")
+def test_the_committed_directory_loads_as_healthy_with_all_its_facts(copied: Harness) -> None:
+    session = copied.store.load(SessionId(committed()["first"]["run"]["sessionId"]))
+    assert session is not None
+    assert len(session.runs) == 2
+    assert sorted(node.kind for node in session.nodes.values()) == ["blocked_attempt", *["step"] * 5]
+    events = copied.events(session.session)
+    assert [event.event_index for event in events] == list(range(session.next_index))
+    artifacts = [path.read_bytes() for path in (DATA_DIR / "artifacts").iterdir()]
+    assert artifacts == [b'{"kind":"report","n":1}']
+
+
+@pytest.mark.inv("HOUSE-6", "TOK-7", "ADV-5")
+def test_every_call_that_made_the_committed_directory_replays_to_its_committed_answer(copied: Harness) -> None:
+    said = committed()
+    before = contents(copied.data_dir or DATA_DIR)
+    fork = copied.look(said["first"])["fork"]["ackToken"]
+    assert copied.advance(said["first"], None) == said["blocked"]
+    sent = {"notesMarkdown": "Looked.", "artifacts": [{"n": 1, "kind": "report"}]}
+    assert copied.advance(said["blocked"], None, output=sent) == said["second"]
+    assert copied.advance(said["second"], "Acted.", preferences={"riskPolicy": "balanced"}) == said["third"]
+    assert fork not in (said["first"].ack, said["forked"].ack)
+    assert contents(copied.data_dir or DATA_DIR) == before
+
+
+@pytest.mark.inv("HOUSE-6", "ADV-8", "ADV-9", "PLAN-3")
+def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> None:
+    said = committed()
+    for name in ("third", "forked", "other"):
+        looked = copied.look(said[name])
+        assert (looked["pending"], looked.ack) == (said[name]["pending"], said[name].ack)
+    for name in ("first", "blocked", "second"):
+        assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
+    assert copied.look(said["third"])["recap"] == "**Act**\nActed.\n\n**Look at T-1**\nLooked."
+    assert copied.follow(said["third"])["isComplete"]
+    assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
+    assert copied.follow(said["other"])["isComplete"]
+    assert Harness.on_disk(copied.data_dir or DATA_DIR).look(said["third"]).warnings == ["STEP_ALREADY_DONE"]

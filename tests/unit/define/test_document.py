@@ -1,0 +1,217 @@
+"""The workflow document: untrusted to typed, every fault with the place an author looks for and what to write."""
+
+from typing import Any
+
+import pytest
+
+from interlock.define.document import WorkflowDocument, document_path, parse_workflow, safe_id
+from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
+
+STEP = {"id": "a", "title": "A", "prompt": "Do a."}
+REFERENCE = {"id": "r", "title": "R", "source": "docs/r.md", "purpose": "Read it."}
+
+
+def document(**changes: object) -> dict[str, Any]:
+    return {"id": "test.demo", "name": "Demo", "steps": [dict(STEP)], **changes}
+
+
+def faults(**changes: object) -> list[tuple[str, str]]:
+    found = parse_workflow(document(**changes))
+    assert not isinstance(found, WorkflowDocument)
+    assert all(one.severity == "error" and one.message and one.fix for one in found)
+    return [(one.path, one.code) for one in found]
+
+
+def step_with(**changes: object) -> list[dict[str, object]]:
+    return [{key: value for key, value in {**STEP, **changes}.items() if value is not ...}]
+
+
+@pytest.mark.inv("PLAN-5")
+def test_a_document_with_everything_is_read_as_written() -> None:
+    found = parse_workflow(
+        document(
+            description="What it is for.",
+            tags=["review", "a_b-1"],
+            agentRole="You review.",
+            guidance=["Be kind."],
+            references=[{**REFERENCE, "authoritative": True}],
+            steps=[
+                {
+                    **STEP,
+                    "guidance": ["Slowly."],
+                    "requireConfirmation": True,
+                    "notes": "optional",
+                    "agentRole": "You.",
+                },
+                {
+                    "id": "b",
+                    "title": "B",
+                    "promptBlocks": {
+                        "goal": "G",
+                        "constraints": ["C"],
+                        "procedure": ["P"],
+                        "outputRequired": ["O"],
+                        "verify": ["V"],
+                    },
+                },
+            ],
+        )
+    )
+    assert isinstance(found, WorkflowDocument)
+    first, second = found.steps
+    assert (first.notes, first.require_confirmation, first.guidance) == ("optional", True, ("Slowly.",))
+    assert second.prompt_blocks is not None
+    assert second.prompt_blocks.output_required == ("O",)
+    assert found.references[0].authoritative
+    assert found.tags == ("review", "a_b-1")
+
+
+def test_a_step_needs_notes_and_no_confirmation_unless_it_says_otherwise() -> None:
+    found = parse_workflow(document())
+    assert isinstance(found, WorkflowDocument)
+    assert (found.steps[0].notes, found.steps[0].require_confirmation) == ("required", False)
+
+
+LONG_TITLE, LONG_TEXT = "x" * (TITLE_CHARS_MAX + 1), "x" * (PROMPT_BYTES_MAX + 1)
+CASES: list[tuple[dict[str, object], str, str]] = [
+    ({"titel": "A"}, "titel", "unknown_key"),
+    ({"steps": step_with(titel="A")}, "steps[0].titel", "unknown_key"),
+    (
+        {"steps": step_with(prompt=..., promptBlocks={"goal": "g", "steps": []})},
+        "steps[0].promptBlocks.steps",
+        "unknown_key",
+    ),
+    ({"references": [{**REFERENCE, "url": "x"}]}, "references[0].url", "unknown_key"),
+    ({"steps": step_with(prompt_blocks={"goal": "g"})}, "steps[0].prompt_blocks", "unknown_key"),
+    ({"steps": step_with(title=...)}, "steps[0].title", "missing_key"),
+    ({"steps": step_with(prompt=..., promptBlocks={})}, "steps[0].promptBlocks.goal", "missing_key"),
+    ({"references": [{"id": "r", "title": "R", "source": "s"}]}, "references[0].purpose", "missing_key"),
+    ({"name": 5}, "name", "wrong_type"),
+    ({"name": None}, "name", "wrong_type"),
+    ({"steps": {"a": 1}}, "steps", "wrong_type"),
+    ({"steps": ["a"]}, "steps[0]", "wrong_type"),
+    ({"tags": "review"}, "tags", "wrong_type"),
+    ({"guidance": [1]}, "guidance[0]", "wrong_type"),
+    ({"steps": step_with(requireConfirmation="yes")}, "steps[0].requireConfirmation", "wrong_type"),
+    ({"steps": step_with(requireConfirmation=1)}, "steps[0].requireConfirmation", "wrong_type"),
+    ({"steps": step_with(prompt=["a"])}, "steps[0].prompt", "wrong_type"),
+    ({"steps": step_with(notes="maybe")}, "steps[0].notes", "wrong_value"),
+    ({"steps": step_with(notes=None)}, "steps[0].notes", "wrong_value"),
+    ({"name": ""}, "name", "empty"),
+    ({"id": ""}, "id", "empty"),
+    ({"steps": []}, "steps", "empty"),
+    ({"steps": step_with(prompt="")}, "steps[0].prompt", "empty"),
+    ({"guidance": [""]}, "guidance[0]", "empty"),
+    ({"name": LONG_TITLE}, "name", "too_long"),
+    ({"description": "x" * (DESCRIPTION_CHARS_MAX + 1)}, "description", "too_long"),
+    ({"steps": step_with(prompt=LONG_TEXT)}, "steps[0].prompt", "too_long"),
+    ({"id": f"a.{'b' * 200}"}, "id", "too_long"),
+    ({"references": [dict(REFERENCE)] * 51}, "references", "too_many"),
+    ({"guidance": ["x"] * 101}, "guidance", "too_many"),
+    ({"steps": [dict(STEP)] * (STEPS_MAX + 1)}, "steps", "too_many"),
+    ({"steps": step_with(id="Step A")}, "steps[0].id", "bad_id"),
+    ({"steps": step_with(id="a/b")}, "steps[0].id", "bad_id"),
+    ({"steps": step_with(id="a@1")}, "steps[0].id", "bad_id"),
+    ({"steps": step_with(id="a\n")}, "steps[0].id", "bad_id"),
+    ({"tags": ["Code Review"]}, "tags[0]", "bad_id"),
+    ({"id": "a.b.c"}, "id", "bad_id"),
+    ({"id": "A.b"}, "id", "bad_id"),
+    ({"id": "über"}, "id", "bad_id"),
+    ({"steps": [dict(STEP), {**STEP, "title": "Twin"}]}, "steps[1].id", "duplicate_id"),
+    ({"steps": step_with(prompt=...)}, "steps[0]", "prompt_missing"),
+    ({"steps": step_with(prompt=None)}, "steps[0]", "prompt_missing"),
+    ({"steps": step_with(promptBlocks={"goal": "g"})}, "steps[0]", "prompt_twice"),
+]
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(("changes", "path", "code"), CASES, ids=[f"{case[2]} at {case[1]}" for case in CASES])
+def test_each_fault_has_its_code_and_its_path(changes: dict[str, object], path: str, code: str) -> None:
+    assert faults(**changes) == [(path, code)]
+
+
+@pytest.mark.inv("PLAN-4")
+def test_every_fault_of_the_form_is_reported_at_once() -> None:
+    steps = [{"id": "A B", "titel": "x"}, {**STEP, "notes": "maybe"}, "no step"]
+    assert faults(name="", tags=["Bad Tag"], steps=steps, more=1) == [
+        ("name", "empty"),
+        ("tags[0]", "bad_id"),
+        ("steps[0].id", "bad_id"),
+        ("steps[0].title", "missing_key"),
+        ("steps[0].titel", "unknown_key"),
+        ("steps[1].notes", "wrong_value"),
+        ("steps[2]", "wrong_type"),
+        ("more", "unknown_key"),
+        ("steps[0]", "prompt_missing"),
+    ]
+
+
+@pytest.mark.inv("PLAN-4")
+def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
+    """Correcting one file in several rounds is what diagnostics are there to spare (STYLE 6)."""
+    found = faults(id="a.b.c", steps=[{**STEP, "titel": "x"}, dict(STEP)])
+    assert sorted(found) == [("id", "bad_id"), ("steps[0].titel", "unknown_key"), ("steps[1].id", "duplicate_id")]
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"descripton": "x"}, "description"),
+        ({"agent_role": "x"}, "agentRole"),
+        ({"steps": step_with(titel="A")}, "title"),
+        ({"steps": step_with(requireConfirmations=True)}, "requireConfirmation"),
+        ({"steps": step_with(prompt=..., promptBlocks={"goal": "g", "verfy": []})}, "verify"),
+        ({"references": [{**REFERENCE, "authorative": True}]}, "authoritative"),
+    ],
+)
+def test_an_unknown_key_is_answered_with_the_one_that_was_meant(changes: dict[str, object], meant: str) -> None:
+    found = parse_workflow(document(**changes))
+    assert not isinstance(found, WorkflowDocument)
+    assert f"`{meant}`" in found[0].fix
+
+
+def test_an_unknown_key_that_resembles_nothing_is_to_be_removed() -> None:
+    found = parse_workflow(document(zzz=1))
+    assert not isinstance(found, WorkflowDocument)
+    assert found[0].fix == "Remove it."
+
+
+@pytest.mark.parametrize("wrong", [5, 1.5, True, None, [], {}, "x" * 100], ids=repr)
+def test_a_fault_says_what_was_found_and_speaks_of_no_python(wrong: object) -> None:
+    found = parse_workflow(document(steps=wrong, guidance=wrong))
+    assert not isinstance(found, WorkflowDocument)
+    for one in found:
+        words = one.line().lower()
+        assert len(words) < 300
+        assert not any(word in words for word in ("tuple", "dict", "none", "pydantic", "model", "instance", "nonetype"))
+
+
+@pytest.mark.parametrize(
+    ("text", "identifier"),
+    [("Step A", "step-a"), ("a/b@c", "a-b-c"), ("ÜBER", "ber"), ("---", "step"), ("", "step"), ("x" * 200, "x" * 128)],
+)
+def test_a_bad_step_id_comes_with_the_nearest_lawful_one(text: str, identifier: str) -> None:
+    assert safe_id(text) == identifier
+    if text:
+        found = parse_workflow(document(steps=step_with(id=text)))
+        assert not isinstance(found, WorkflowDocument) or text == "---" or len(text) > 128
+    found = parse_workflow(document(steps=step_with(id=identifier)))
+    assert isinstance(found, WorkflowDocument)
+
+
+def test_paths_are_written_as_authors_read_them() -> None:
+    assert document_path(("steps", 3, "promptBlocks", "verify", 0)) == "steps[3].promptBlocks.verify[0]"
+    assert document_path(()) == ""
+
+
+def test_a_long_wrong_value_is_quoted_in_short() -> None:
+    found = parse_workflow(document(steps=step_with(notes="m" * 5000)))
+    assert not isinstance(found, WorkflowDocument)
+    assert len(found[0].message) < 300
+
+
+def test_a_long_unknown_key_is_quoted_in_short() -> None:
+    found = parse_workflow(document(**{"k" * 50_000: 1}))
+    assert not isinstance(found, WorkflowDocument)
+    assert len(found[0].line()) < 500

@@ -1,0 +1,261 @@
+"""One set of facts told twice: each channel stands alone, and says the same things in the order clients need."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from interlock.engine.answer import (
+    CONTINUE_TOOL,
+    Answer,
+    Facts,
+    ForkOffer,
+    Occasion,
+    RunWords,
+    StepWords,
+    Warned,
+    render_answer,
+)
+from interlock.engine.reasons import missing_notes
+from interlock.engine.request import NOTES_PLACEHOLDER
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
+from interlock.plan.compiled import NOTES_CONTRACT, CompiledReference
+from interlock.record.base import Preferences
+from interlock.record.outcome import report
+from interlock.testing.harness import assert_conforms
+
+RUN = RunWords(
+    label="ab12",
+    workflow_id="test.demo",
+    workflow_name="Demo",
+    session="sess_x",
+    run="run_ab12",
+    goal="Make it so",
+)
+STEP = StepWords(
+    number=2,
+    total=5,
+    step_id="build",
+    title="Build it",
+    prompt="Build the thing.\n\n```sh\nmake\n```",
+    needs_notes=True,
+    needs_confirmation=False,
+)
+BLOCKERS = report([missing_notes("Build it", NOTES_CONTRACT)])
+REFERENCE = CompiledReference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
+FORK = ForkOffer(ack_token="ack.fork", note="To redo it, ack with this token.")
+ADVANCE = Facts(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
+FULL = replace(
+    ADVANCE,
+    occasion="rehydrate",
+    preferences=Preferences(autonomy="guided", risk_policy="balanced"),
+    recap="**Plan it**\nPlanned.",
+    guidance=("Be kind.",),
+    references=(REFERENCE,),
+    warnings=(Warned(code="NOTES_TRUNCATED", message="They were long."),),
+    blockers=BLOCKERS,
+)
+PASSED = replace(FULL, ack_token=None, blockers=None, fork=FORK, redirect="st.tip", where="already done")
+COMPLETE = replace(ADVANCE, step=None, ack_token=None)
+
+
+def every_kind_of_facts() -> Iterator[Facts]:
+    """Yield every combination of what an answer may or may not hold."""
+    steps = [STEP, replace(STEP, agent_role="You build.", needs_confirmation=True, needs_notes=False)]
+    occasions: list[Occasion] = ["start", "advance", "rehydrate"]
+    for occasion, step, blocked, goal, more in itertools.product(occasions, steps, (0, 1), (0, 1), (0, 1)):
+        facts = replace(
+            FULL if more else ADVANCE,
+            occasion=occasion,
+            step=step,
+            run=RUN if goal else replace(RUN, goal=None),
+            blockers=BLOCKERS if blocked else None,
+        )
+        yield facts
+        yield replace(facts, ack_token=None, fork=FORK)
+        yield replace(facts, ack_token=None, fork=FORK, redirect="st.tip", where="already done")
+        yield replace(facts, ack_token=None, step=None)
+
+
+ALL = list(every_kind_of_facts())
+
+
+def structure_of(facts: Facts) -> dict[str, Any]:
+    return cast("dict[str, Any]", dict(render_answer(facts).structure))
+
+
+def call_in(answer: Answer) -> Any:
+    """Return the arguments of the next call as the text gives them."""
+    found = re.findall(r"```json\n(.*?)\n```", answer.text, re.DOTALL)
+    return json.loads(found[-1]) if found else None
+
+
+@pytest.mark.inv("SRV-4")
+@pytest.mark.parametrize("tool", ["start_workflow", CONTINUE_TOOL])
+def test_every_answer_satisfies_the_published_schema(tool: str) -> None:
+    for facts in ALL:
+        assert_conforms(tool, structure_of(facts))
+
+
+@pytest.mark.inv("ANS-1")
+def test_each_channel_holds_the_prompt_the_tokens_and_the_next_call() -> None:
+    for facts in ALL:
+        answer = render_answer(facts)
+        structure = json.dumps(structure_of(facts))
+        fork = facts.fork.ack_token if facts.fork else None
+        for token in (facts.state_token, facts.ack_token, facts.redirect, fork):
+            if token is not None and facts.step is not None:
+                assert token in answer.text
+                assert token in structure
+        if facts.step is not None:
+            assert facts.step.prompt in answer.text
+            assert structure_of(facts)["pending"]["prompt"] == facts.step.prompt
+        call = structure_of(facts)["nextCall"]
+        assert call_in(answer) == (call["arguments"] if call else None)
+        assert call is None or f"`{call['tool']}`" in answer.text
+
+
+@pytest.mark.inv("ANS-1")
+def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
+    for facts in ALL:
+        keys = list(structure_of(facts))
+        assert keys[:4] == ["kind", "run", "nextCall", "stateToken"]
+        assert keys[-1] == "pending"
+        text = render_answer(facts).text
+        assert text.startswith(
+            f"**Demo** (`test.demo`) · run `ab12`{' · goal: Make it so' if facts.run.goal else ''} · "
+        )
+        assert text.endswith("```" if structure_of(facts)["nextCall"] else "Nothing is left to do in this run.")
+
+
+@pytest.mark.inv("ANS-2")
+def test_the_first_line_says_which_run_and_which_step() -> None:
+    line = render_answer(ADVANCE).text.partition("\n")[0]
+    assert line == "**Demo** (`test.demo`) · run `ab12` · goal: Make it so · step 2 of 5: Build it"
+    assert render_answer(COMPLETE).text.partition("\n")[0].endswith(" · complete")
+    assert render_answer(PASSED).text.partition("\n")[0].endswith("step 2 of 5: Build it · already done")
+
+
+@pytest.mark.inv("ANS-2")
+@pytest.mark.parametrize("goal", ["x" * 5000, "a\nb\r\n\nc", "é" * 500, "**bold** `code`", "a\u2028b"])
+def test_a_goal_of_any_shape_stays_on_the_first_line(goal: str) -> None:
+    facts = replace(ADVANCE, run=replace(RUN, goal=goal))
+    line = render_answer(facts).text.partition("\n")[0]
+    assert line.splitlines() == [line]
+    assert line.endswith("step 2 of 5: Build it")
+    assert len(structure_of(facts)["run"]["goal"].encode()) <= HEADER_GOAL_BYTES_MAX
+
+
+def test_a_title_of_several_lines_stays_on_the_first_line() -> None:
+    facts = replace(ADVANCE, step=replace(STEP, title="Build\nit"), run=replace(RUN, workflow_name="De\nmo"))
+    assert render_answer(facts).text.partition("\n\n")[0].splitlines()[0].endswith("Build it")
+
+
+@pytest.mark.inv("ANS-3")
+def test_the_next_call_is_the_ack_with_room_for_notes_and_names_the_run() -> None:
+    call = structure_of(ADVANCE)["nextCall"]
+    arguments = {"ackToken": "ack.here", "run": "ab12", "output": {"notesMarkdown": NOTES_PLACEHOLDER}}
+    assert call == {"tool": CONTINUE_TOOL, "arguments": arguments}
+    assert structure_of(PASSED)["nextCall"]["arguments"] == {"stateToken": "st.tip", "run": "ab12"}
+    used_up = replace(ADVANCE, ack_token=None, fork=FORK)
+    assert structure_of(used_up)["nextCall"]["arguments"]["ackToken"] == "ack.fork"
+
+
+@pytest.mark.inv("ADV-4")
+def test_a_complete_run_has_nothing_pending_and_nothing_to_send() -> None:
+    structure = structure_of(COMPLETE)
+    assert (structure["isComplete"], structure["nextIntent"]) == (True, "complete")
+    assert structure["pending"] is None
+    assert structure["nextCall"] is None
+    assert "ackToken" not in structure
+
+
+@pytest.mark.inv("ANS-5")
+def test_an_advance_leaves_out_what_did_not_change() -> None:
+    assert set(structure_of(ADVANCE)) == {
+        *("kind", "run", "nextCall", "stateToken", "ackToken", "isComplete", "nextIntent", "pending"),
+    }
+    assert set(structure_of(ADVANCE)["run"]) == {"label", "workflowId", "goal", "step"}
+    assert "Preferences" not in render_answer(ADVANCE).text
+
+
+@pytest.mark.inv("ANS-5")
+def test_references_are_whole_on_start_and_short_on_rehydrate() -> None:
+    start, again = replace(FULL, occasion="start"), FULL
+    assert structure_of(start)["references"] == [
+        {"id": "spec", "title": "Spec", "source": "docs/spec.md", "purpose": "Binding.", "authoritative": True}
+    ]
+    assert structure_of(again)["references"] == [{"title": "Spec", "source": "docs/spec.md"}]
+    assert "- Spec: docs/spec.md — Binding. (authoritative)" in render_answer(start).text
+    assert "Binding." not in render_answer(again).text
+
+
+@pytest.mark.parametrize(
+    ("facts", "intent"),
+    [
+        (ADVANCE, "perform_pending_then_continue"),
+        (replace(ADVANCE, occasion="start"), "perform_pending_then_continue"),
+        (replace(ADVANCE, step=replace(STEP, needs_confirmation=True)), "await_user_confirmation"),
+        (replace(ADVANCE, occasion="rehydrate"), "rehydrate_only"),
+        (COMPLETE, "complete"),
+        (replace(COMPLETE, occasion="rehydrate"), "complete"),
+    ],
+)
+def test_the_next_intent_is_what_is_expected_of_the_agent(facts: Facts, intent: str) -> None:
+    assert structure_of(facts)["nextIntent"] == intent
+
+
+@pytest.mark.inv("BLK-5")
+def test_a_blocked_answer_says_first_what_is_missing_and_how_to_send_it() -> None:
+    facts = replace(ADVANCE, blockers=BLOCKERS)
+    structure, text = structure_of(facts), render_answer(facts).text
+    assert (structure["kind"], structure["retryable"]) == ("blocked", True)
+    (blocker,) = structure["blockers"]
+    assert blocker["message"] in text
+    assert blocker["suggestedFix"] in text
+    assert text.index(blocker["message"]) < text.index(STEP.prompt)
+    assert structure_of(replace(facts, ack_token=None, fork=FORK))["retryable"] is False
+
+
+@pytest.mark.inv("PLAN-5")
+def test_a_step_that_wants_confirmation_or_no_notes_says_so_in_both_channels() -> None:
+    facts = replace(ADVANCE, step=replace(STEP, needs_confirmation=True, needs_notes=False, agent_role="You build."))
+    structure, text = structure_of(facts), render_answer(facts).text
+    assert structure["pending"]["requireConfirmation"] is True
+    assert structure["pending"]["agentRole"] == "You build."
+    assert "confirmation" in text
+    assert "You build." in text
+    assert "optional" in text
+    assert "optional" not in render_answer(ADVANCE).text
+
+
+@pytest.mark.inv("ANS-1")
+def test_warnings_preferences_guidance_and_recap_stand_in_both_channels() -> None:
+    structure, text = structure_of(FULL), render_answer(FULL).text
+    assert structure["warnings"] == [{"code": "NOTES_TRUNCATED", "message": "They were long."}]
+    assert structure["preferences"] == {"autonomy": "guided", "riskPolicy": "balanced"}
+    for words in ("NOTES_TRUNCATED", "They were long.", "`guided`", "`balanced`", "Be kind.", "Planned."):
+        assert words in text
+    assert (structure["guidance"], structure["recap"]) == (["Be kind."], "**Plan it**\nPlanned.")
+
+
+@pytest.mark.inv("ADV-5")
+def test_the_same_facts_are_the_same_bytes() -> None:
+    for facts in ALL:
+        one, two = render_answer(facts), render_answer(facts)
+        assert one.text == two.text
+        assert json.dumps(dict(one.structure)) == json.dumps(dict(two.structure))
+
+
+def test_a_step_that_is_not_done_and_offers_no_way_on_is_a_bug() -> None:
+    with pytest.raises(AssertionError):
+        render_answer(replace(ADVANCE, ack_token=None))
+
+
+def test_a_run_is_named_in_errors_without_a_missing_goal() -> None:
+    assert RUN.to_json() == {"label": "ab12", "workflowId": "test.demo", "goal": "Make it so"}
+    assert replace(RUN, goal=None).to_json() == {"label": "ab12", "workflowId": "test.demo"}

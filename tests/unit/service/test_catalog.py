@@ -1,0 +1,233 @@
+"""The catalogue: every source is read on every look, nothing shadows the core, and no file hides another."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from interlock.define.document import WorkflowDocument
+from interlock.define.workflow_ids import id_status
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SourceKind
+from interlock.service.catalog import Catalog, CatalogView
+from interlock.store.memory import MemoryStore
+from interlock.store.workflow_files import LocalWorkflowFiles
+from interlock.testing.harness import FixedKeyRing, Harness, InlineWorkflows, linear_workflow
+
+CORE = linear_workflow("wr.core", "a", name="The core's")
+
+
+def viewed(*files: tuple[SourceKind, str, object]) -> CatalogView:
+    workflows = InlineWorkflows()
+    for kind, ref, document in files:
+        workflows.put(document if isinstance(document, bytes) else json.dumps(document).encode(), kind=kind, ref=ref)
+    return Catalog(workflows).view(None)
+
+
+def refused(view: CatalogView) -> list[tuple[str, str, str]]:
+    return [(file.source_kind, file.source_ref, file.diagnostics[0].code) for file in view.refused]
+
+
+@pytest.mark.inv("SRC-3")
+@pytest.mark.parametrize("kind", ["user", "project"])
+def test_nothing_shadows_the_core_and_the_attempt_is_reported(kind: SourceKind) -> None:
+    view = viewed(("bundled", "core.json", CORE), (kind, "mine.json", {**CORE, "name": "Mine"}))
+    assert view.entries["wr.core"].document.name == "The core's"
+    assert refused(view) == [(kind, "mine.json", "reserved_namespace")]
+    assert refused(viewed((kind, "mine.json", linear_workflow("wr.new", "a")))) == [
+        (kind, "mine.json", "reserved_namespace")
+    ]
+
+
+@pytest.mark.inv("SRC-3")
+def test_the_nearer_source_wins_and_the_other_is_reported() -> None:
+    view = viewed(
+        ("user", "theirs.json", linear_workflow("team.deploy", "a", name="User's")),
+        ("project", "ours.json", linear_workflow("team.deploy", "a", name="Project's")),
+    )
+    assert view.entries["team.deploy"].document.name == "Project's"
+    assert refused(view) == [("user", "theirs.json", "id_taken")]
+    assert "'ours.json' of the project source" in view.refused[0].diagnostics[0].message
+
+
+@pytest.mark.inv("SRC-3")
+def test_of_two_files_of_one_source_the_first_by_name_wins() -> None:
+    files: list[tuple[SourceKind, str, object]] = [
+        ("project", f"{name}.json", linear_workflow("team.deploy", "a", name=name)) for name in ("b", "a", "c")
+    ]
+    for order in (files, files[::-1]):
+        view = viewed(*order)
+        assert view.entries["team.deploy"].document.name == "a"
+        assert refused(view) == [("project", "b.json", "id_taken"), ("project", "c.json", "id_taken")]
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_faulty_file_is_reported_and_hides_nothing() -> None:
+    view = viewed(
+        ("project", "a.json", b"{"),
+        ("project", "b.json", linear_workflow("team.b", "a")),
+        ("project", "c.yaml", b"a: *x"),
+    )
+    assert list(view.entries) == ["team.b"]
+    assert refused(view) == [("project", "a.json", "not_json"), ("project", "c.yaml", "not_yaml")]
+
+
+KILLERS = {
+    "an integer of 5,000 digits": ("x.json", b'{"id": ' + b"1" * 5_000 + b"}"),
+    "an integer of 5,000 digits in yaml": ("x.yaml", b"id: " + b"1" * 5_000),
+    "a tag that its text contradicts": ("x.yaml", b"id: !!int abc"),
+    "an escape beyond unicode": ("x.yaml", b'id: "\\UFFFFFFFF"'),
+    "half a character as a repeated key": ("x.json", b'{"\\ud800": 1, "\\ud800": 2}'),
+    "half a character in the id": ("x.json", b'{"id": "\\ud800"}'),
+}
+
+
+@pytest.mark.inv("SRC-4", "ANS-9")
+@pytest.mark.parametrize("killer", KILLERS)
+def test_no_file_can_keep_the_other_workflows_from_being_listed_and_started(killer: str) -> None:
+    harness = Harness.in_memory(linear_workflow("team.good", "a"))
+    ref, data = KILLERS[killer]
+    harness.workflows.put(data, ref=ref)
+    listed = harness.call("list_workflows")
+    assert [one["workflowId"] for one in listed["workflows"]] == ["team.good"]
+    assert [one["source"] for one in listed["refused"]] == [ref]
+    assert not harness.start("team.good").is_error
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_file_is_compiled_again_when_it_changed_and_only_then() -> None:
+    workflows = InlineWorkflows(linear_workflow("team.a", "a", name="Old"), linear_workflow("team.b", "a"))
+    catalog = Catalog(workflows)
+    before = catalog.view(None).entries
+    workflows.put(linear_workflow("team.a", "a", name="New"))
+    after = catalog.view(None).entries
+    assert after["team.a"].document.name == "New"
+    assert after["team.a"].workflow_hash != before["team.a"].workflow_hash
+    assert after["team.b"] is before["team.b"]
+    workflows.remove("team.a.json")
+    assert list(catalog.view(None).entries) == ["team.b"]
+
+
+@pytest.mark.inv("SRC-5")
+def test_the_nearest_id_may_be_near_without_its_namespace() -> None:
+    view = viewed(("project", "a.json", linear_workflow("team.deploy_all", "a")))
+    assert (
+        view.nearest("deploy-all")
+        == view.nearest("other.deploy_all")
+        == view.nearest("team.deploy")
+        == "team.deploy_all"
+    )
+    assert view.nearest("review") is None
+
+
+@pytest.mark.inv("SRC-2")
+def test_an_undotted_id_is_listed_as_legacy_with_what_it_should_be_called() -> None:
+    harness = Harness.in_memory()
+    harness.workflows.put(linear_workflow("Old-One", "a"), kind="user")
+    harness.workflows.put(linear_workflow("user.old_two", "a"), kind="user")
+    harness.workflows.put(linear_workflow("Old-Two", "a"), kind="user")
+    listed = {one["workflowId"]: one for one in harness.call("list_workflows")["workflows"]}
+    assert (listed["Old-One"]["idStatus"], listed["Old-One"]["suggestedId"]) == ("legacy", "user.old_one")
+    assert listed["user.old_two"]["idStatus"] == "namespaced"
+    assert "suggestedId" not in listed["user.old_two"]
+    assert listed["Old-Two"]["suggestedId"].startswith("user.old_two_")
+    assert id_status(listed["Old-Two"]["suggestedId"]) == "namespaced"
+    assert not harness.start("Old-Two").is_error
+
+
+@pytest.mark.inv("SRC-2")
+def test_a_warning_suggests_the_same_id_as_the_list_does() -> None:
+    harness = Harness.in_memory()
+    harness.workflows.put(linear_workflow("user.old", "a"), kind="user")
+    harness.workflows.put(linear_workflow("Old", "a"), kind="user")
+    inspected = harness.call("inspect_workflow", {"workflowId": "Old"})
+    assert [one["code"] for one in inspected["warnings"]] == ["legacy_id"]
+    assert f"`{inspected['suggestedId']}`" in inspected["warnings"][0]["fix"]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> LocalWorkflowFiles:
+    return LocalWorkflowFiles(core_dir=tmp_path / "core", user_dir=tmp_path / "user")
+
+
+def write(path: Path, document: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_source_that_is_missing_is_an_empty_one(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+    assert sources.files(None) == sources.files(tmp_path / "nowhere") == sources.files(Path("/dev/null")) == ()
+    assert sources.files(Path("/" + "x" * 5_000)) == ()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.inv("SRC-4", "ANS-10")
+def test_files_are_found_at_any_depth_and_named_relative_to_their_source(
+    sources: LocalWorkflowFiles, tmp_path: Path
+) -> None:
+    write(tmp_path / "core" / "c.json", CORE)
+    write(tmp_path / "user" / "deep" / "er" / "u.yml", b"id: team.u\nname: U\nsteps: [{id: a, title: A, prompt: p}]\n")
+    write(tmp_path / "space" / ".interlock" / "workflows" / "p.yaml", b"{}")
+    write(tmp_path / "user" / "notes.md", b"no workflow")
+    write(tmp_path / "user" / "dir.json" / "inner.txt", b"")
+    found = [(file.kind, file.ref) for file in sources.files(tmp_path / "space")]
+    assert found == [("bundled", "c.json"), ("user", "deep/er/u.yml"), ("project", "p.yaml")]
+    view = Catalog(sources).view(tmp_path / "space")
+    assert isinstance(view.entries["team.u"].document, WorkflowDocument)
+    assert str(tmp_path) not in json.dumps([one.to_json() for file in view.refused for one in file.diagnostics])
+
+
+def test_a_link_that_leads_out_of_its_source_is_not_followed(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+    write(tmp_path / "secret.json", linear_workflow("team.secret", "a"))
+    write(tmp_path / "user" / "inside.json", linear_workflow("team.inside", "a"))
+    (tmp_path / "user" / "out.json").symlink_to(tmp_path / "secret.json")
+    (tmp_path / "user" / "in.json").symlink_to(tmp_path / "user" / "inside.json")
+    (tmp_path / "user" / "nowhere.json").symlink_to(tmp_path / "nowhere")
+    assert [file.ref for file in sources.files(None)] == ["in.json", "inside.json"]
+
+
+def test_no_more_of_a_file_is_read_than_it_takes_to_refuse_it(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+    write(tmp_path / "user" / "big.json", b" " * (DOCUMENT_BYTES_MAX * 2))
+    (file,) = sources.files(None)
+    assert len(sources.read(file)) == DOCUMENT_BYTES_MAX + 1
+    assert refused(Catalog(sources).view(None)) == [("user", "big.json", "too_large")]
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_refused_and_hides_nothing() -> None:
+    class Vanishing(InlineWorkflows):
+        def read(self, file: object) -> bytes:
+            raise FileNotFoundError(str(file))
+
+    view = Catalog(Vanishing(linear_workflow("team.a", "a"))).view(None)
+    assert [file.source_ref for file in view.refused] == ["team.a.json"]
+
+
+@pytest.mark.inv("SRC-4", "ANS-9")
+@pytest.mark.parametrize("content", [linear_workflow("team.odd", "a"), {"id": "team.odd"}], ids=["sound", "faulty"])
+def test_a_file_whose_name_is_no_text_hides_nothing_and_breaks_no_answer(tmp_path: Path, content: object) -> None:
+    """Linux file names are bytes; one that is not UTF-8 cannot be sent as it stands, nor recorded."""
+    user = tmp_path / "user"
+    write(user / "good.json", linear_workflow("team.good", "a"))
+    odd = os.fsencode(user) + b"/odd\xff.json"
+    Path(os.fsdecode(odd)).write_bytes(json.dumps(content).encode())
+    sources = LocalWorkflowFiles(core_dir=tmp_path / "core", user_dir=user)
+    harness = Harness.over(MemoryStore(), keys=FixedKeyRing(), sources=sources)
+    listed = harness.call("list_workflows")
+    assert "team.good" in [one["workflowId"] for one in listed["workflows"]]
+    assert not harness.start("team.good").is_error
+    harness.call("inspect_workflow", {"workflowId": "team.odd"})
+    assert harness.start("team.odd").code in (None, ErrorCode.WORKFLOW_INVALID, ErrorCode.WORKFLOW_NOT_FOUND)
+
+
+def test_an_edit_on_disk_is_seen_by_the_next_call(sources: LocalWorkflowFiles, tmp_path: Path) -> None:
+    path = tmp_path / "user" / "a.json"
+    write(path, linear_workflow("team.a", "a", name="Old"))
+    catalog = Catalog(sources)
+    assert catalog.view(None).entries["team.a"].document.name == "Old"
+    stamp = path.stat()
+    write(path, linear_workflow("team.a", "a", name="Newer"))
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert catalog.view(None).entries["team.a"].document.name == "Newer"

@@ -1,0 +1,323 @@
+"""What the environment can do to a call: each has its code and its advice, nothing is recorded, repair is enough."""
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.kernel.errors import CODES, ErrorCode, InterlockError, Owner
+from interlock.kernel.ids import SessionId, derived_id
+from interlock.record.base import UnknownVersionError
+from interlock.server.calls import refusal_text
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.store.local.files import OsFiles, store_failure
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import (
+    ContentDamagedError,
+    FailureKind,
+    Health,
+    KeyRingDamagedError,
+    SessionBusyError,
+    SessionUnhealthyError,
+    StoreFailureError,
+)
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+SESSION = SessionId(derived_id("sess", "x"))
+DIGEST: Any = "sha256:" + "0" * 64
+DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
+
+EXCEPTIONS: list[tuple[InterlockError, ErrorCode]] = [
+    (StoreFailureError(FailureKind.READ_ONLY, "EROFS"), ErrorCode.STORE_READ_ONLY),
+    (StoreFailureError(FailureKind.FULL, "ENOSPC"), ErrorCode.STORE_FULL),
+    (StoreFailureError(FailureKind.FAILED, "EIO"), ErrorCode.STORE_FAILED),
+    (SessionBusyError(session=SESSION, waited_ms=2000), ErrorCode.TOKEN_SESSION_LOCKED),
+    *(
+        (SessionUnhealthyError(session=SESSION, health=health, where="w", found="f"), ErrorCode.SESSION_NOT_HEALTHY)
+        for health in Health
+        if health is not Health.HEALTHY
+    ),
+    (ContentDamagedError(what="snapshot", digest=DIGEST, found="missing"), ErrorCode.SESSION_NOT_HEALTHY),
+    (UnknownVersionError("event", "version 2"), ErrorCode.SESSION_NOT_HEALTHY),
+    (KeyRingDamagedError("x"), ErrorCode.KEYRING_DAMAGED),
+]
+
+
+@pytest.mark.inv("ANS-7", "ANS-8")
+@pytest.mark.parametrize(("error", "code"), EXCEPTIONS, ids=[type(error).__name__ for error, _ in EXCEPTIONS])
+def test_each_expected_failure_has_a_code_with_its_retry_and_an_advice(error: InterlockError, code: ErrorCode) -> None:
+    refusal = refusal_of(error)
+    assert refusal.code is code
+    envelope = refusal.envelope()
+    retry = envelope["retry"]
+    assert isinstance(retry, dict)
+    assert retry["kind"] == CODES[code].retry.value
+    assert CODES[code].owner is not Owner.COMMAND
+    assert refusal.message
+    assert refusal.suggestion
+    text = refusal_text(refusal)
+    for words in (code.value, refusal.message, refusal.suggestion):
+        assert words in text
+
+
+@pytest.mark.inv("ANS-8")
+def test_every_expected_exception_is_told() -> None:
+    assert {type(error) for error, _ in EXCEPTIONS} == set(EXPECTED_ERRORS)
+
+
+@pytest.mark.inv("LOCK-3")
+def test_a_session_that_is_locked_says_when_to_retry() -> None:
+    envelope = refusal_of(SessionBusyError(session=SESSION, waited_ms=2000)).envelope()
+    assert envelope["retry"] == {"kind": "retryable_after_ms", "afterMs": 1000}
+    assert "after 1000 ms" in refusal_text(refusal_of(SessionBusyError(session=SESSION, waited_ms=2000)))
+
+
+class FailingFiles(OsFiles):
+    """A disk on which every effect of a kind fails while a cause lasts."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.failing: dict[str, int] = {}
+
+    def _meet(self, effect: str) -> None:
+        if effect in self.failing:
+            raise OSError(self.failing[effect], "as told")
+
+    def write(self, path: str, data: bytes) -> None:
+        self._meet("write")
+        super().write(path, data)
+
+    def append(self, path: str, data: bytes) -> None:
+        self._meet("append")
+        super().append(path, data)
+
+    def sync(self, path: str, *, full: bool = False) -> None:
+        self._meet("sync")
+        super().sync(path, full=full)
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        self._meet("read")
+        return super().read(path, offset)
+
+
+def failing(root: Path) -> tuple[Harness, FailingFiles]:
+    files = FailingFiles(root)
+    return Harness.over(LocalStore(root, files=files), DOCUMENT), files
+
+
+CAUSES = [
+    (errno.ENOSPC, ErrorCode.STORE_FULL),
+    (errno.EDQUOT, ErrorCode.STORE_FULL),
+    (errno.EROFS, ErrorCode.STORE_READ_ONLY),
+    (errno.EACCES, ErrorCode.STORE_READ_ONLY),
+    (errno.EPERM, ErrorCode.STORE_READ_ONLY),
+    (errno.EIO, ErrorCode.STORE_FAILED),
+]
+
+
+@pytest.mark.inv("APP-7", "ANS-10")
+@pytest.mark.parametrize("effect", ["write", "append"])
+@pytest.mark.parametrize(("cause", "code"), CAUSES)
+def test_a_disk_that_fails_is_told_by_its_cause_and_the_same_call_works_afterwards(
+    tmp_path: Path, cause: int, code: ErrorCode, effect: str
+) -> None:
+    harness, files = failing(tmp_path / "data")
+    first = harness.start("test.abc")
+    files.failing[effect] = cause
+    for refused in (harness.advance(first), harness.advance(first, None), harness.start("test.abc")):
+        assert refused.code is code
+        assert str(tmp_path) not in refused.text + json.dumps(dict(refused.structure))
+    files.failing.clear()
+    assert harness.look(first)["pending"]["stepId"] == "a"
+    assert harness.advance(first)["pending"]["stepId"] == "b"
+    assert Harness.on_disk(tmp_path / "data").advance(first)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("APP-7", "READ-1")
+def test_a_read_that_fails_is_told_too_and_is_no_damage(tmp_path: Path) -> None:
+    harness, files = failing(tmp_path / "data")
+    first = harness.start("test.abc")
+    files.failing["read"] = errno.EIO
+    assert harness.look(first).code is ErrorCode.STORE_FAILED
+    files.failing.clear()
+    assert harness.look(first)["pending"]["stepId"] == "a"
+
+
+def test_an_unknown_cause_is_a_failure_without_a_path() -> None:
+    assert store_failure(OSError(errno.EIO, "x", "/secret/path")).kind is FailureKind.FAILED
+    assert "/secret" not in str(store_failure(OSError(errno.EIO, "x", "/secret/path")))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def replaced_by(data: bytes) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.write_bytes(data)
+
+    return damage
+
+
+def flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def spelled_otherwise(path: Path) -> None:
+    path.write_bytes(json.dumps(json.loads(path.read_bytes()), indent=1).encode())
+
+
+def short_key(path: Path) -> None:
+    """A ring whose check holds over a key that is too short to be one."""
+    from interlock.kernel.canonical import canonical_bytes, digest_of  # noqa: PLC0415 — this one damage
+
+    body: dict[str, Any] = {"v": 1, "current": "AAAA", "previous": None}
+    path.write_bytes(canonical_bytes(body | {"check": digest_of(body)}) + b"\n")
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "cut short": truncate,
+    "empty": empty,
+    "one bit flipped": flipped,
+    "spelled otherwise": spelled_otherwise,
+    "not JSON": replaced_by(b"keys\n"),
+    "a list": replaced_by(b"[]\n"),
+    "numbers for keys": replaced_by(b'{"v":1,"current":1,"previous":2,"check":"x"}\n'),
+    "not UTF-8": replaced_by(b"\xff\xfe"),
+    "NULs": replaced_by(bytes(200)),
+    "deeply nested": replaced_by(b"[" * 100_000),
+    "a key of three bytes": short_key,
+}
+
+
+@pytest.mark.inv("KEY-1", "KEY-3")
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("is_running", [True, False], ids=["under a running server", "before a fresh server"])
+def test_a_damaged_key_ring_is_told_and_left_alone(tmp_path: Path, damage: str, *, is_running: bool) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    path = tmp_path / "keys" / "keyring.json"
+    DAMAGES[damage](path)
+    damaged = path.read_bytes()
+    if not is_running:
+        harness = Harness.on_disk(tmp_path, DOCUMENT)
+    for refused in (harness.start("test.abc"), harness.look(first), harness.advance(first)):
+        assert refused.code is ErrorCode.KEYRING_DAMAGED
+        assert "keys/keyring.json" in refused["suggestion"]
+        assert str(tmp_path) not in refused.text
+    assert not harness.call("list_workflows").is_error
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.inv("KEY-3")
+def test_a_key_ring_that_is_put_back_works_at_once(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    path = tmp_path / "keys" / "keyring.json"
+    good = path.read_bytes()
+    path.write_bytes(b"")
+    assert harness.advance(first).code is ErrorCode.KEYRING_DAMAGED
+    path.write_bytes(good)
+    assert harness.advance(first)["pending"]["stepId"] == "b"
+
+
+def stored(root: Path) -> list[Path]:
+    return sorted(
+        path for path in root.rglob("*") if path.is_file() and path.name != ".lock" and path.parent.name != "keys"
+    )
+
+
+@pytest.mark.inv("READ-2", "CRASH-7", "ANS-10")
+def test_a_flipped_byte_makes_its_own_session_unhealthy_and_no_other(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    hurt, well = harness.start("test.abc", goal="Hurt"), harness.start("test.abc", goal="Well")
+    events = tmp_path / "sessions" / harness.session_of(hurt) / "events"
+    (segment,) = events.iterdir()
+    flipped(segment)
+    fresh = Harness.on_disk(tmp_path, DOCUMENT)
+    before = {path: path.read_bytes() for path in stored(tmp_path)}
+    calls: list[Callable[[], Called]] = [
+        lambda: fresh.look(hurt),
+        lambda: fresh.advance(hurt),
+        lambda: fresh.start("test.abc", sessionId=harness.session_of(hurt)),
+    ]
+    for call in calls:
+        refused = call()
+        assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert refused["details"]["sessionId"] == harness.session_of(hurt)
+        assert refused["details"]["health"] in ("corrupt_head", "corrupt_tail")
+        assert str(tmp_path) not in refused.text + json.dumps(dict(refused.structure))
+    assert {path: path.read_bytes() for path in stored(tmp_path)} == before
+    assert fresh.advance(well)["pending"]["stepId"] == "b"
+    assert not fresh.start("test.abc").is_error
+
+
+@pytest.mark.inv("READ-2", "SNAP-1")
+@pytest.mark.parametrize("directory", ["snapshots", "workflows/pinned"])
+@pytest.mark.parametrize("damage", ["one bit flipped", "gone"])
+def test_damaged_content_is_noticed_before_it_is_used(tmp_path: Path, directory: str, damage: str) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    (path,) = (tmp_path / directory).iterdir()
+    if damage == "gone":
+        path.unlink()
+    else:
+        flipped(path)
+    fresh = Harness.on_disk(tmp_path, DOCUMENT)
+    for refused in (fresh.look(first), fresh.advance(first)):
+        assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert str(tmp_path) not in refused.text
+    # A new start puts the same content again, and with it the old session is whole.
+    fresh.start("test.abc")
+    assert Harness.on_disk(tmp_path, DOCUMENT).advance(first)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("ANS-2", "READ-2")
+def test_an_unhealthy_session_met_through_a_token_names_the_run_of_the_token(tmp_path: Path) -> None:
+    """The token verifies, so the run is known, if only by its label (D15)."""
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    (segment,) = (tmp_path / "sessions" / harness.session_of(first) / "events").iterdir()
+    flipped(segment)
+    refused = Harness.on_disk(tmp_path, DOCUMENT).advance(first)
+    assert first["run"]["label"] in refused["message"]
+
+
+@pytest.mark.inv("READ-2", "EVT-2")
+def test_a_session_of_a_newer_interlock_is_not_called_damaged(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    manifest = tmp_path / "sessions" / harness.session_of(first) / "manifest.jsonl"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2'))
+    refused = Harness.on_disk(tmp_path, DOCUMENT).look(first)
+    assert (refused.code, refused["details"]["health"]) == (ErrorCode.SESSION_NOT_HEALTHY, "unknown_version")
+    assert "newer Interlock" in refused.text
+
+
+@pytest.mark.inv("APP-7")
+@pytest.mark.parametrize("place", ["a file", "below a file"])
+def test_a_data_directory_that_cannot_be_is_told(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_bytes(b"mine")
+    root = tmp_path / "file" if place == "a file" else tmp_path / "file" / "data"
+    harness = Harness.on_disk(root, DOCUMENT)
+    refused = harness.start("test.abc")
+    assert refused.code in (ErrorCode.STORE_READ_ONLY, ErrorCode.STORE_FAILED)
+    assert str(tmp_path) not in refused.text + json.dumps(dict(refused.structure))
+    assert (tmp_path / "file").read_bytes() == b"mine"
+    assert not harness.call("list_workflows").is_error
+
+
+@pytest.mark.inv("KEY-2", "APP-7")
+def test_a_missing_data_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    root = tmp_path / "a" / "b" / "data"
+    first = Harness.on_disk(root, DOCUMENT).start("test.abc")
+    assert Harness.on_disk(root, DOCUMENT).advance(first)["pending"]["stepId"] == "b"

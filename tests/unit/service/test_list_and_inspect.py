@@ -1,0 +1,258 @@
+"""`list_workflows` and `inspect_workflow`: what can be started, what cannot and why, and what would run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.kernel.errors import ErrorCode
+from interlock.server.app import Settings, local_ports
+from interlock.store.memory import MemoryStore
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+
+@pytest.fixture
+def memory() -> Harness:
+    return Harness.in_memory(
+        linear_workflow("team.deploy", "a", "b", description="Ship a release to production.", tags=["ops", "release"]),
+        linear_workflow("team.code_review", "a", description="Look at a change.", tags=["review"]),
+        linear_workflow("old-one", "a", description="From before.", tags=["ops"]),
+    )
+
+
+def ids(answer: Called) -> list[str]:
+    return [one["workflowId"] for one in answer["workflows"]]
+
+
+def found(harness: Harness, **arguments: object) -> list[str]:
+    return ids(harness.call("list_workflows", arguments))
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_list_gives_each_workflow_with_all_that_tells_it_from_others(memory: Harness) -> None:
+    answer = memory.call("list_workflows")
+    assert ids(answer) == ["old-one", "team.code_review", "team.deploy"]
+    assert answer["workflows"][2] == {
+        "workflowId": "team.deploy",
+        "name": "Workflow team.deploy",
+        "description": "Ship a release to production.",
+        "tags": ["ops", "release"],
+        "steps": 2,
+        "sourceKind": "project",
+        "idStatus": "namespaced",
+    }
+    for one in answer["workflows"]:
+        assert f"`{one['workflowId']}`" in answer.text
+        assert one["description"] in answer.text
+    assert "start_workflow" in answer.text
+
+
+@pytest.mark.inv("ANS-1")
+def test_the_text_of_a_list_tells_tags_and_old_ids_too(memory: Harness) -> None:
+    """Clients that show only the text need what `tag` takes, and the name a legacy workflow should have."""
+    text = memory.call("list_workflows").text
+    assert "release" in text
+    assert "project.old_one" in text
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("deploy", ["team.deploy"]),
+        ("DEPLOY", ["team.deploy"]),
+        ("release production", ["team.deploy"]),
+        ("production release", ["team.deploy"]),
+        ("review", ["team.code_review"]),
+        ("code_review", ["team.code_review"]),
+        ("team", ["team.code_review", "team.deploy"]),
+        ("ops", ["old-one", "team.deploy"]),
+        ("workflow", ["old-one", "team.code_review", "team.deploy"]),
+        ("deploy review", []),
+        ("depl", []),
+        ("zzz", []),
+    ],
+)
+def test_a_query_wants_all_its_words_anywhere(memory: Harness, query: str, expected: list[str]) -> None:
+    assert found(memory, query=query) == expected
+
+
+@pytest.mark.parametrize("query", ["日本", "???", "ü"])
+def test_a_query_without_a_word_that_can_be_matched_does_not_match_everything(memory: Harness, query: str) -> None:
+    assert found(memory, query=query) == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [("ops", ["old-one", "team.deploy"]), ("OPS", []), ("op", []), ("review", ["team.code_review"])],
+)
+def test_a_tag_is_matched_whole(memory: Harness, tag: str, expected: list[str]) -> None:
+    assert found(memory, tag=tag) == expected
+
+
+def test_query_and_tag_must_both_match(memory: Harness) -> None:
+    assert found(memory, query="release", tag="ops") == ["team.deploy"]
+    assert found(memory, query="review", tag="ops") == []
+
+
+def test_a_list_that_is_empty_says_how_to_see_all(memory: Harness) -> None:
+    answer = memory.call("list_workflows", {"query": "zzz"})
+    assert "without arguments" in answer.text
+    assert "more" not in answer.structure
+
+
+@pytest.mark.inv("ANS-6")
+@pytest.mark.parametrize("count", [LIST_ENTRIES_MAX - 1, LIST_ENTRIES_MAX, LIST_ENTRIES_MAX + 1, 2 * LIST_ENTRIES_MAX])
+def test_a_list_ends_after_thirty_entries_and_counts_the_rest(count: int) -> None:
+    harness = Harness.in_memory(*(linear_workflow(f"team.w{at:03d}", "a") for at in range(count)))
+    answer = harness.call("list_workflows")
+    assert ids(answer) == [f"team.w{at:03d}" for at in range(min(count, LIST_ENTRIES_MAX))]
+    more = max(0, count - LIST_ENTRIES_MAX)
+    assert answer.structure.get("more", 0) == more
+    assert (f"{more} more" in answer.text) == bool(more)
+    assert ("`query`" in answer.text) == bool(more)
+
+
+@pytest.mark.inv("ANS-6")
+def test_refused_files_beyond_thirty_are_counted_and_not_silently_left_out() -> None:
+    harness = Harness.in_memory(linear_workflow("team.good", "a"))
+    for at in range(LIST_ENTRIES_MAX + 7):
+        harness.workflows.put(b"{", ref=f"bad{at:02d}.json")
+    answer = harness.call("list_workflows")
+    assert len(answer["refused"]) <= LIST_ENTRIES_MAX
+    assert "7 more" in answer.text
+
+
+@pytest.mark.inv("ANS-6")
+def test_a_full_list_with_long_descriptions_stays_compact() -> None:
+    """An ordinary answer stays below 10 kB (D19), in the channel that most clients show: the structure."""
+    documents = (
+        linear_workflow(f"team.w{at:03d}", "a", description="word " * 390, tags=["tag"] * 5) for at in range(30)
+    )
+    answer = Harness.in_memory(*documents).call("list_workflows")
+    assert len(answer.text.encode()) < 12_000
+    assert len(json.dumps(dict(answer.structure)).encode()) < 20_000
+
+
+@pytest.mark.inv("ANS-6")
+def test_one_file_with_a_monstrous_key_does_not_swell_the_list() -> None:
+    harness = Harness.in_memory(linear_workflow("team.good", "a"))
+    harness.workflows.put(linear_workflow("team.bad", "a", **{"k" * 500_000: 1}))
+    assert len(harness.call("list_workflows").text) < 5_000
+    assert len(harness.start("team.bad").text) < 10_000
+
+
+@pytest.mark.inv("SRC-4")
+def test_a_refused_file_is_listed_with_its_first_diagnostic(memory: Harness) -> None:
+    memory.workflows.put({"id": "team.bad", "name": "Bad", "steps": []}, ref="sub/bad.json")
+    answer = memory.call("list_workflows", {"query": "deploy"})
+    (refused,) = answer["refused"]
+    assert (refused["source"], refused["sourceKind"], refused["workflowId"]) == ("sub/bad.json", "project", "team.bad")
+    assert (refused["diagnostic"]["code"], refused["diagnostic"]["path"]) == ("empty", "steps")
+    assert "sub/bad.json" in answer.text
+    assert refused["diagnostic"]["message"] in answer.text
+    assert refused["diagnostic"]["fix"] in answer.text
+
+
+GUIDED = linear_workflow(
+    "team.guided",
+    {
+        "id": "a",
+        "title": "First",
+        "promptBlocks": {"goal": "Look at {{x}}.", "verify": ["Seen."]},
+        "agentRole": "You look.",
+    },
+    {"id": "b", "title": "Second", "prompt": "Act.", "requireConfirmation": True, "notes": "optional"},
+    description="Guided work.",
+    tags=["t"],
+    guidance=["Be kind."],
+    references=[{"id": "r", "title": "Spec", "source": "docs/r.md", "purpose": "Binding."}],
+)
+
+
+def inspected(detail: str | None = None) -> Called:
+    harness = Harness.in_memory(GUIDED)
+    return harness.call("inspect_workflow", {"workflowId": "team.guided", "detail": detail})
+
+
+def test_a_summary_shows_each_step_in_short_and_no_prompt() -> None:
+    answer = inspected()
+    assert answer == inspected("summary")
+    assert answer["steps"] == [
+        {"stepId": "a", "title": "First", "requireConfirmation": False, "notesRequired": True},
+        {"stepId": "b", "title": "Second", "requireConfirmation": True, "notesRequired": False},
+    ]
+    assert (answer["guidance"], answer["tags"], answer["sourceRef"]) == (["Be kind."], ["t"], "team.guided.json")
+    assert answer["references"][0]["title"] == "Spec"
+    assert not {"plan", "source", "warnings", "suggestedId"} & set(answer.structure)
+    for words in (
+        "team.guided",
+        "Guided work.",
+        "Be kind.",
+        "Spec: docs/r.md",
+        "First",
+        "Second",
+        "needs confirmation",
+    ):
+        assert words in answer.text
+    assert "Look at" not in answer.text
+
+
+@pytest.mark.inv("PLAN-5", "ANS-1")
+def test_the_plan_shows_every_prompt_as_it_will_be_handed_out_in_both_channels() -> None:
+    answer = inspected("plan")
+    prompts = [node["prompt"] for node in answer["plan"]["nodes"]]
+    assert prompts == ["Look at {{x}}.\n\n**Check before you send**\n- Seen.", "Act."]
+    for prompt in prompts:
+        assert prompt in answer.text
+    assert "You look." in answer.text
+
+
+@pytest.mark.inv("ANS-1")
+def test_the_source_shows_the_file_as_written_in_both_channels() -> None:
+    answer = inspected("source")
+    assert answer["source"] == GUIDED
+    assert '"promptBlocks"' in answer.text
+    assert "Look at {{x}}." in answer.text
+
+
+@pytest.mark.inv("PLAN-1")
+def test_inspecting_tells_the_hash_that_a_start_pins() -> None:
+    harness = Harness.in_memory(GUIDED)
+    answer = harness.call("inspect_workflow", {"workflowId": "team.guided"})
+    first = harness.start("team.guided")
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    assert [run.workflow_hash for run in session.runs.values()] == [answer["workflowHash"]]
+
+
+@pytest.mark.inv("SRC-5")
+def test_inspecting_what_is_not_there_or_cannot_run_is_answered_as_a_start_is() -> None:
+    harness = Harness.in_memory(GUIDED)
+    harness.workflows.put({"id": "team.bad", "name": "Bad", "steps": []}, ref="bad.json")
+    for name, code in (("team.guide", ErrorCode.WORKFLOW_NOT_FOUND), ("team.bad", ErrorCode.WORKFLOW_INVALID)):
+        inspected = harness.call("inspect_workflow", {"workflowId": name})
+        assert inspected.code is code
+        assert inspected == harness.start(name)
+
+
+@pytest.mark.inv("PLAN-2", "SRC-4")
+def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(tmp_path: Path) -> None:
+    catalog = local_ports(Settings(data_dir=tmp_path, workspace=None, user_workflows=None)).catalog
+    entries = catalog.view(None).entries
+    assert sorted(entries) == ["wr.bug_investigation", "wr.code_review", "wr.coding_task"]
+    assert catalog.view(None).refused == ()
+    for entry in entries.values():
+        assert 5 <= len(entry.document.steps) <= 9
+        assert entry.document.description
+        assert entry.warnings == ()
+        harness = Harness.over(MemoryStore(), entry.source)
+        harness.workflows.remove(f"{entry.workflow_id}.json")
+        harness.workflows.put(entry.source, kind="bundled")
+        answer = harness.start(entry.workflow_id, goal="Try it")
+        for _ in entry.document.steps:
+            assert "[unset:" not in answer.text
+            assert len(answer.text) < 10_000
+            answer = harness.follow(answer)
+        assert answer["isComplete"]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,97 @@
+"""Preferences: chosen at the start, changed with an ack, and in force from the node that the change made."""
+
+import pytest
+
+from interlock.kernel.errors import ErrorCode
+from interlock.record.events import PreferencesChangedEvent
+from interlock.testing.harness import Harness
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_start_takes_preferences_and_leaves_the_rest_at_the_baseline(harness: Harness) -> None:
+    first = harness.start("test.abc", preferences={"autonomy": "full_auto_stop_on_user_deps"})
+    expected = {"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "conservative"}
+    assert first["preferences"] == expected
+    assert harness.look(first)["preferences"] == expected
+    assert "full_auto_stop_on_user_deps" in first.text
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_change_belongs_to_the_next_node_and_is_told_once(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    second = harness.advance(first, preferences={"riskPolicy": "aggressive"})
+    expected = {"autonomy": "guided", "riskPolicy": "aggressive"}
+    assert second["preferences"] == expected
+    assert harness.look(first)["preferences"]["riskPolicy"] == "conservative"
+    third = harness.advance(second)
+    assert "preferences" not in third.structure
+    assert "Preferences" not in third.text
+    assert harness.look(third)["preferences"] == expected
+
+
+def test_sending_what_holds_already_changes_nothing_that_is_told(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"), preferences={"autonomy": "guided"})
+    assert "preferences" not in second.structure
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_change_of_one_branch_does_not_hold_on_another(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    harness.advance(first, preferences={"riskPolicy": "aggressive"})
+    forked = harness.advance(harness.look(first)["fork"]["ackToken"])
+    assert harness.look(forked)["preferences"]["riskPolicy"] == "conservative"
+
+
+@pytest.mark.inv("BLK-2", "CTX-7")
+def test_a_change_that_came_with_a_refused_attempt_holds_on_its_chain(harness: Harness) -> None:
+    blocked = harness.advance(harness.start("test.abc"), None, preferences={"riskPolicy": "balanced"})
+    assert blocked["preferences"]["riskPolicy"] == "balanced"
+    second = harness.advance(blocked)
+    assert "preferences" not in second.structure
+    assert harness.look(second)["preferences"]["riskPolicy"] == "balanced"
+
+
+@pytest.mark.inv("CTX-7", "ADV-8")
+def test_looking_at_a_step_shows_the_preferences_that_hold_where_its_tokens_stand(harness: Harness) -> None:
+    """The tokens shown are those of the last refused attempt, so an ack with them goes by its preferences."""
+    first = harness.start("test.abc")
+    blocked = harness.advance(first, None, preferences={"autonomy": "full_auto_never_stop"})
+    looked = harness.look(first)
+    assert looked.ack == blocked.ack
+    assert looked["preferences"] == harness.look(blocked)["preferences"]
+
+
+@pytest.mark.inv("CTX-8")
+@pytest.mark.parametrize(
+    "preferences",
+    [
+        {"autonomy": "yolo"},
+        {"riskPolicy": "Balanced"},
+        {"autonomy": 1},
+        {"risk_policy": "balanced"},
+        ["guided"],
+        "guided",
+    ],
+)
+def test_a_preference_outside_the_closed_sets_is_refused(harness: Harness, preferences: object) -> None:
+    first = harness.start("test.abc")
+    for refused in (
+        harness.start("test.abc", preferences=preferences),
+        harness.advance(first, preferences=preferences),
+    ):
+        assert refused.code is ErrorCode.VALIDATION_ERROR
+        assert refused["details"]["path"].startswith("preferences")
+    assert len(harness.events(harness.session_of(first))) == 4
+
+
+@pytest.mark.inv("CTX-8")
+def test_a_change_record_holds_the_delta_and_the_whole(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    harness.advance(first, preferences={"riskPolicy": "balanced", "autonomy": None})
+    changed = [one for one in harness.events(harness.session_of(first)) if isinstance(one, PreferencesChangedEvent)]
+    assert [[change.key for change in one.data.delta] for one in changed] == [
+        ["autonomy", "riskPolicy"],
+        ["riskPolicy"],
+    ]
+    assert [one.data.source for one in changed] == ["system", "user"]
+    assert changed[1].data.effective.to_json() == {"autonomy": "guided", "riskPolicy": "balanced"}
