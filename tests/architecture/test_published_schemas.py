@@ -19,10 +19,12 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.inv("SRV-3")
 def test_the_committed_files_are_what_the_code_generates() -> None:
     assert run_schemas("verify") == 0
 
 
+@pytest.mark.inv("SRV-3")
 def test_a_changed_description_is_found_and_its_file_named(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = checkout / "tool-schemas" / "start_workflow.json"
     tool = json.loads(path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """Context as callers send it: within its budget as a whole, without reserved keys (locks 16.3.1, 18.2, D7)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from interlock.kernel.budgets import (
@@ -12,12 +12,21 @@ from interlock.kernel.budgets import (
     PATH_BYTES_MAX,
     WORDS_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, members_of, nests_deeper_than
+from interlock.kernel.canonical import (
+    SAFE_INTEGER_MAX,
+    Json,
+    NotCanonicalError,
+    canonical_bytes,
+    members_of,
+    nests_deeper_than,
+)
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.views.session import merged_context
 
 RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
+_WRITTEN_WITH_EXPONENT_FROM = 1e21
+"""RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
 _METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"
 
 
@@ -66,6 +75,8 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
             f"`context.{key}` nests deeper than {CONTEXT_DEPTH_MAX} levels.",
             "Flatten it, or pass a reference to it.",
         )
+    if any(_reads_back_otherwise(item) for item in _everything_in(value)):
+        return _refusal(f"context.{key}", f"`context.{key}` holds a number beyond 2^53.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
     if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:
@@ -78,15 +89,26 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
     return None
 
 
-def _holds_reserved(value: object) -> bool:
+def _everything_in(value: object) -> Iterator[object]:
+    """Yield a JSON value and everything inside it."""
     stack: list[object] = [value]
     while stack:
         item = stack.pop()
-        keys = cast("Mapping[str, object]", item).keys() if isinstance(item, Mapping) else ()
-        if not RESERVED_KEYS.isdisjoint(keys):
-            return True
-        stack.extend(members_of(cast("object", item)))
-    return False
+        yield item
+        stack.extend(members_of(item))
+
+
+def _holds_reserved(value: object) -> bool:
+    return any(
+        not RESERVED_KEYS.isdisjoint(cast("Mapping[str, object]", item))
+        for item in _everything_in(value)
+        if isinstance(item, Mapping)
+    )
+
+
+def _reads_back_otherwise(item: object) -> bool:
+    """Say whether a number's canonical text is an integer that no reader need keep exact."""
+    return isinstance(item, float) and SAFE_INTEGER_MAX < abs(item) < _WRITTEN_WITH_EXPONENT_FROM
 
 
 def _refusal(path: str, message: str, suggestion: str) -> Refusal:

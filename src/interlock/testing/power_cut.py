@@ -104,6 +104,9 @@ class CrashDisk:
         below = (name[len(prefix) :] for name in self.names_now if name and name.startswith(prefix))
         return [name for name in below if "/" not in name]
 
+    def make_root(self) -> None:
+        """See `FileOps.make_root`. The root of this disk always stands."""
+
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""
         if path in self.names_now:

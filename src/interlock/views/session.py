@@ -194,7 +194,21 @@ def evolve(session: Session, event: ev.Event) -> Session:
     )
 
 
+def _belongs(session: Session, event: ev.Event) -> None:
+    """Hold that an event is about a run and a node of this log that belong together."""
+    scope = None if isinstance(event, ev.SessionCreatedEvent | ev.RunStartedEvent) else event.scope
+    if scope is None:
+        return
+    run = session.runs[scope.run_id].run
+    node = event.data.node_id if isinstance(event, ev.ContextSetEvent) else None
+    if isinstance(scope, ev.NodeScope) and not isinstance(event, ev.NodeCreatedEvent):
+        node = scope.node_id
+    if node is not None and session.nodes[node].run != run:
+        raise BrokenHistoryError(f"{event.kind}: {node} is of another run")
+
+
 def _applied(session: Session, event: ev.Event) -> Session:
+    _belongs(session, event)
     match event:
         case ev.RunStartedEvent():
             return _run_started(session, event)
@@ -251,6 +265,8 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     node_id, payload = event.scope.node_id, event.data
     run = session.runs[event.scope.run_id]
     parent = session.nodes[payload.parent_node_id] if payload.parent_node_id is not None else None
+    if node_id in session.nodes:
+        raise BrokenHistoryError(f"{node_id} is created twice")
     if (parent.run if parent else run.run) != run.run or payload.workflow_hash != run.workflow_hash:
         raise BrokenHistoryError(f"{node_id} is not of its run")
     if (parent is None) != (run.root is None) or (parent is None and payload.node_kind != "step"):

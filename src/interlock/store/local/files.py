@@ -45,6 +45,10 @@ class FileOps(Protocol):
         """Return the names in a directory, in no order; none if it is missing."""
         ...
 
+    def make_root(self) -> None:
+        """See that the data directory itself stands, private to the user, and that its name is durable."""
+        ...
+
     def make_dir(self, path: str) -> bool:
         """Make one directory, private to the user; say whether it was missing. Not yet durable."""
         ...
@@ -122,6 +126,13 @@ class OsFiles:
             return os.listdir(self._at(path))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def make_root(self) -> None:
+        """See `FileOps.make_root`."""
+        root = Path(self._root)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=_DIR_MODE, exist_ok=True)
+        OsFiles(root.parent).sync_dir("")
 
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""

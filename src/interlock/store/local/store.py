@@ -21,7 +21,7 @@ class LocalStore:
     """Every port of durable truth over files below one directory. Opening it touches nothing."""
 
     def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
-        self._root = root
+        self._has_root = False
         self._files = files or OsFiles(root)
         self._content = ContentFiles(self._files)
         self._log = SessionLog(self._files, locks or OsLocks(root), self._content)
@@ -71,12 +71,14 @@ class LocalStore:
         return self._keyring.rotate()
 
     def _ensure_root(self) -> None:
-        """Make the data directory on the first write, private to the user, and its name durable."""
+        """See that the data directory stands before the first write of this process.
+
+        It may stand and still not be durable, if the process that made it was killed; so it is not asked for first.
+        """
+        if self._has_root:
+            return
         try:
-            if self._files.stat("") is not None:
-                return
-            self._root.parent.mkdir(parents=True, exist_ok=True)
-            self._root.mkdir(mode=0o700, exist_ok=True)
-            OsFiles(self._root.parent).sync_dir("")
+            self._files.make_root()
         except OSError as error:
             raise store_failure(error) from error
+        self._has_root = True

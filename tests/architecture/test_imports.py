@@ -1,0 +1,62 @@
+"""Imports between rooms go one way, and no caller of a store knows more of it than its ports."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+SRC = ROOT / "src" / "interlock"
+POSIX_ONLY = {"fcntl", "pwd", "grp", "termios", "resource", "posix"}
+
+
+@pytest.mark.inv("HOUSE-1")
+def test_the_import_contracts_hold() -> None:
+    command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2_000:]
+    assert "0 broken" in done.stdout
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+@pytest.mark.inv("HOUSE-2")
+def test_no_use_case_imports_more_of_a_store_than_its_ports() -> None:
+    allowed = {"interlock.store.ports", "interlock.store.workflow_files"}
+    for path in sorted((SRC / "service").rglob("*.py")):
+        of_store = {name for name in imported(path) if name.startswith("interlock.store")}
+        assert of_store <= allowed, path.name
+
+
+@pytest.mark.inv("HOUSE-3")
+def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
+    """The lock is the operating system's own; workflow files are read, never written."""
+    touching = {"os", "io", "shutil", "tempfile", "filelock"}
+    found = {path.relative_to(SRC).as_posix() for path in (SRC / "store").rglob("*.py") if imported(path) & touching}
+    assert found == {"store/local/files.py", "store/local/locks.py"}
+    opening = {
+        path.relative_to(SRC).as_posix()
+        for path in (SRC / "store").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name)
+        and (node.attr if isinstance(node, ast.Attribute) else node.id)
+        in {"open", "mkdir", "write_bytes", "write_text", "read_bytes", "read_text"}
+    }
+    assert opening == {"store/local/files.py", "store/workflow_files.py"}
+
+
+@pytest.mark.inv("HOUSE-1")
+def test_only_the_local_store_needs_what_posix_alone_has() -> None:
+    needing = {path.relative_to(SRC).as_posix() for path in SRC.rglob("*.py") if imported(path) & POSIX_ONLY}
+    assert needing <= {"store/local/files.py"}
