@@ -1,0 +1,68 @@
+"""A run as a graph, and its drawing."""
+
+import io
+
+from rich.console import Console
+from tests.support_record import RUN, SESSION, WORKFLOW_HASH, History, complete, running, snapshot_of
+
+from interlock.cli.graph import draw_run
+from interlock.kernel.ids import NodeId
+from interlock.record.outcome import OutputContractPointer, report
+from interlock.record.snapshot import ExecutionSnapshot
+from interlock.views.run_graph import leaves, run_graph
+from interlock.views.session import Session, evolve, new_session
+from interlock.views.standing import refusal_of
+from interlock.views.status import run_status
+
+
+def fold(history: History) -> Session:
+    session = new_session(SESSION)
+    for event in history.events:
+        session = evolve(session, event)
+    return session
+
+
+def forked() -> tuple[Session, list[NodeId]]:
+    """A run with a refused attempt, two steps on, and a fork of its root."""
+    history = History()
+    root = history.start()
+    refused = history.advance(root, is_refused=True)
+    second = history.advance(refused)
+    fork = history.advance(root)
+    return fold(history), [root, refused, second, fork]
+
+
+def test_a_graph_holds_every_node_once_and_marks_the_preferred_tip() -> None:
+    session, (root, refused, second, fork) = forked()
+    graph = run_graph(session, RUN)
+    assert graph.node.node == root
+    assert [child.node.node for child in graph.children] == [refused, fork]
+    assert [leaf.node.node for leaf in leaves(graph)] == [second, fork]
+    assert [leaf.is_tip for leaf in leaves(graph)] == [False, True]
+
+
+def test_a_drawing_shows_each_branch_below_where_it_begins() -> None:
+    session, _ = forked()
+    out = io.StringIO()
+    Console(file=out, width=100).print(draw_run(run_graph(session, RUN), "Sample", lambda node: f"depth {node.depth}"))
+    drawn = out.getvalue()
+    assert drawn.index("depth 0") < drawn.index("refused") < drawn.index("depth 2")
+    assert drawn.count("the run stands here") == 1
+
+
+def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
+    session, (root, refused, *_) = forked()
+
+    running_on: ExecutionSnapshot = snapshot_of(WORKFLOW_HASH, running("first"))
+    assert run_status(session.nodes[root], snapshot_of(WORKFLOW_HASH, complete("first", "second"))) == "complete"
+    assert run_status(session.nodes[root], running_on) == "in_progress"
+    assert run_status(session.nodes[refused], running_on) == "blocked"
+
+
+def test_why_an_attempt_was_refused_is_told_by_its_node_alone() -> None:
+    session, (root, refused, *_) = forked()
+    told = refusal_of(session, session.nodes[refused])
+    assert told is not None
+    assert isinstance(told.blockers[0].pointer, OutputContractPointer)
+    assert report(list(told.blockers)) == told
+    assert refusal_of(session, session.nodes[root]) is None
