@@ -1,6 +1,7 @@
 """The command `interlock`: with a client on stdin it serves, in a terminal it helps."""
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,8 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(chosen: argparse.Namespace) -> int:
+    # Nothing that is imported becomes garbage, and looking for some takes a tenth of the start; `run_server` resumes.
+    gc.disable()
     from interlock.cli.serve import run_server  # noqa: PLC0415 — the SDK takes half a second; help need not
 
     return run_server(data_dir=getattr(chosen, "data_dir", None), workspace=getattr(chosen, "workspace", None))

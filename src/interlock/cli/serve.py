@@ -1,5 +1,6 @@
 """`interlock serve`: the MCP server on stdin and stdout."""
 
+import gc
 import logging
 import os
 import sys
@@ -17,4 +18,7 @@ def run_server(*, data_dir: str | None, workspace: str | None) -> int:
         logging.getLogger(__name__).warning("Windows is untested")
     settings = settings_from(os.environ, data_dir=data_dir, workspace=workspace)
     server = build_server(local_ports(settings), settings.workspace)
+    # What stands now stands for good; collections need not look at it again.
+    gc.freeze()
+    gc.enable()
     return anyio.run(serve_stdio, server)

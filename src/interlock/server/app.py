@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,12 @@ def local_ports(settings: Settings) -> Ports:
     )
 
 
+@cache
+def _published_tools() -> list[types.Tool]:
+    """Return the tools as they are listed: made on the first listing, and the same for every later one."""
+    return [types.Tool.model_validate(tool.to_json()) for tool in TOOLS]
+
+
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
     calls = Calls(ports, Caller(workspace=workspace))
@@ -82,7 +89,7 @@ def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     async def list_tools(
         _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool.model_validate(tool.to_json()) for tool in TOOLS])
+        return types.ListToolsResult(tools=_published_tools())
 
     return Server(
         "interlock",
