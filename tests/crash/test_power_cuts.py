@@ -61,40 +61,33 @@ def assert_old_or_new_and_next_works(case: Case, disk: CrashDisk, *, is_new: boo
 PLACES = [(kind, at) for kind, case in CASES.items() for at in range(steps_of(case) + 1)]
 
 
-def assert_power_loss_is_survived(kind: str, at: int, *, every: int) -> None:
+def assert_power_loss_is_survived(kind: str, at: int) -> None:
     case = CASES[kind]
     for disk, is_acknowledged in cut_disks(case, at):
-        for left in disk.survivors(every=every):
+        for left in disk.survivors():
             assert_old_or_new_and_next_works(case, left, is_new=is_acknowledged)
 
 
-def assert_answers_survive_a_later_power_loss(kind: str, at: int, *, every: int) -> None:
+def assert_answers_survive_a_later_power_loss(kind: str, at: int) -> None:
     case = CASES[kind]
     for disk, _ in cut_disks(case, at):
         # The process is dead, the machine is not: what it wrote is there, synced or not.
         answered = opened(disk).load(case.plan.session)
         assert answered in (case.old, case.new)
-        for left in disk.survivors(every=every):
+        for left in disk.survivors():
             assert_old_or_new_and_next_works(case, left, is_new=answered == case.new)
 
 
 @pytest.mark.inv("CRASH-1", "CRASH-2", "APP-1")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_power_lost_at_an_operation_leaves_the_old_state_or_the_new_and_the_next_call_works(kind: str, at: int) -> None:
-    assert_power_loss_is_survived(kind, at, every=11 if kind.startswith("start") else 1)
+    assert_power_loss_is_survived(kind, at)
 
 
 @pytest.mark.inv("CRASH-3")
 @pytest.mark.parametrize(("kind", "at"), PLACES)
 def test_what_another_process_answered_from_after_a_kill_survives_a_power_loss(kind: str, at: int) -> None:
-    assert_answers_survive_a_later_power_loss(kind, at, every=17 if kind.startswith("start") else 1)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(("kind", "at"), PLACES)
-def test_every_way_a_start_can_be_torn_is_survived(kind: str, at: int) -> None:
-    assert_power_loss_is_survived(kind, at, every=1)
-    assert_answers_survive_a_later_power_loss(kind, at, every=1)
+    assert_answers_survive_a_later_power_loss(kind, at)
 
 
 @pytest.mark.inv("CRASH-5")

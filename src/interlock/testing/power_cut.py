@@ -171,12 +171,8 @@ class CrashDisk:
 
     # -- what is left -------------------------------------------------------------------------------------------
 
-    def survivors(self, *, every: int = 1) -> Iterator["CrashDisk"]:
-        """Yield every disk that a power loss may leave, each distinct one once.
-
-        Every subset of names is yielded with all written bytes whole. Of the disks on which bytes are torn as well,
-        only each `every`-th is, which is for when there are very many.
-        """
+    def survivors(self) -> Iterator["CrashDisk"]:
+        """Yield every disk that a power loss may leave, each distinct one once."""
         seen: set[frozenset[tuple[str, bytes]]] = set()
         torn = [number for number, file in self.files.items() if file.data != file.durable]
         for kept in itertools.product((False, True), repeat=len(self.pending)):
@@ -186,9 +182,7 @@ class CrashDisk:
             names = _reachable(names, self.files)
             present = [number for number in torn if number in names.values()]
             products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
-            for turn, versions in enumerate(products):
-                if turn and (turn + sum(kept)) % every:
-                    continue
+            for versions in products:
                 left = _left(self.files, names, dict(zip(present, versions, strict=True)))
                 state = frozenset((path, left.files[number].data) for path, number in names.items())
                 if state not in seen:
