@@ -1,25 +1,134 @@
-"""The demo is run as a user runs it."""
+"""The demo is run as a user runs it: it tells the truth, leaves nothing behind, and says so when it fails."""
 
+import os
+import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from interlock.kernel.ids import SessionId
+from interlock.store.local.store import LocalStore
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+
+DEMO = ["-m", "interlock", "demo"]
+BROKEN = [
+    "-c",
+    "import sys; from interlock.cli import demo; demo.WORKFLOW = 'wr.none'; sys.exit(demo.run_demo(keep=False))",
+]
+ACTS = (
+    "1  An agent starts a workflow",
+    "2  It works",
+    "3  kill -9, in the middle of a call",
+    "4  A new server goes on",
+    "5  A new chat looks",
+    "6  Weak evidence is refused",
+    "7  On to the end",
+    "8  An old step, done differently",
+    "9  The log, verified from disk",
+    "10  The run, drawn from the log",
+)
+GRAPH = """\
+├── ● Fix the scope
+│   └── ⑂ redone on a branch
+│       ├── ● Understand the intent
+│       └── ● Hunt for defects  ◀ preferred tip
+├── ● Understand the intent
+├── ● Hunt for defects
+├── ● Judge tests and risks
+├── ✗ Judge tests and risks (refused)
+├── ● Try to refute your findings
+├── ● Give the verdict
+└── ● Complete
+"""
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    """Keep what the demo writes in one place, and mislead it about the user's own files."""
+    user = {"INTERLOCK_DATA_DIR": str(tmp_path / "user"), "INTERLOCK_WORKFLOWS_DIR": str(tmp_path / "user")}
+    (tmp_path / "temp").mkdir()
+    return os.environ | user | {"TMPDIR": str(tmp_path / "temp"), "COLUMNS": "200"} | more
+
+
+def play(arguments: list[str], env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def assert_nothing_is_left(tmp_path: Path, out: str) -> None:
+    assert list((tmp_path / "temp").iterdir()) == []
+    assert not (tmp_path / "user").exists()
+    for process_id in re.findall(r"[Pp]rocess (\d+)", out):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process_id), 0)
+
 
 @pytest.mark.inv("CRASH-8", "ANS-3")
-def test_the_demo_plays_to_its_end_and_draws_the_run() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "interlock", "demo"], capture_output=True, text=True, timeout=60, check=False
-    )
+def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Path) -> None:
+    done = play(DEMO, environment(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
-    for act in (
-        "starts a workflow",
-        "kill -9",
-        "sends its last call again",
-        "refused",
-        "a branch of its own",
-        "verified",
-    ):
-        assert act in done.stdout
-    assert done.stdout.count("the run stands here") == 1
+    assert done.stderr == ""
+    assert [done.stdout.count(f"\n{act}\n") for act in ACTS] == [1] * len(ACTS)
+    assert GRAPH in done.stdout
+    claims = done.stdout.count("  ✓ ")
+    assert claims >= 20
+    assert f"{claims} claims checked, all of them hold" in done.stdout
+    assert len(set(re.findall(r"[Pp]rocess (\d+)", done.stdout))) == 2
+    assert "\x1b" not in done.stdout
+    assert_nothing_is_left(tmp_path, done.stdout)
+
+
+def test_the_data_directory_can_be_kept_and_is_whole(tmp_path: Path) -> None:
+    done = play([*DEMO, "--keep"], environment(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = re.search(r"The data directory is kept: (\S+)", done.stdout)
+    assert kept is not None
+    [directory] = (Path(kept[1]) / "sessions").iterdir()
+    assert LocalStore(Path(kept[1])).load(SessionId(directory.name)) is not None
+
+
+def test_what_does_not_hold_is_named_and_fails_the_demo(tmp_path: Path) -> None:
+    done = play(BROKEN, environment(tmp_path))
+    assert done.returncode == 1
+    assert "✗ This does not hold: start_workflow is answered; instead it said: **WORKFLOW_NOT_FOUND**" in done.stdout
     assert "Traceback" not in done.stderr
+    assert_nothing_is_left(tmp_path, done.stdout)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_a_stopped_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    env = environment(tmp_path, PYTHONUNBUFFERED="1")
+    with subprocess.Popen([sys.executable, *DEMO], env=env, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout is not None
+        told = ""
+        while "4  A new server" not in told:
+            line = demo.stdout.readline()
+            assert line, told
+            told += line
+        demo.send_signal(number)
+        told += demo.stdout.read()
+    assert demo.returncode == 1
+    assert "✗ Stopped by KeyboardInterrupt" in told
+    assert_nothing_is_left(tmp_path, told)
+
+
+def test_the_demo_plays_where_its_signs_cannot_be_written(tmp_path: Path) -> None:
+    done = play(DEMO, environment(tmp_path, PYTHONIOENCODING="ascii"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_demo_that_nobody_reads_to_the_end_leaves_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *DEMO], env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        demo.stdout.readline()
+        demo.stdout.close()
+        assert demo.stderr.read() == ""
+    assert demo.returncode == 1
+    assert_nothing_is_left(tmp_path, "")

@@ -1,125 +1,224 @@
-"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. Nothing is faked.
+"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. Nothing is staged.
 
-Every claim that is printed is checked first; one that does not hold ends the demo with exit code 1.
+What is printed after an arrow was sent or came back; what is printed after a tick was checked right there. The first
+claim that does not hold ends the demo with exit code 1.
 """
 
+import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 import anyio
-from mcp import Client, StdioServerParameters, types
-from mcp.shared.exceptions import MCPError
+from mcp import Client, MCPError, StdioServerParameters, types
 from rich.console import Console
+from rich.text import Text
 
-from interlock.cli.graph import draw_run
-from interlock.kernel.canonical import Json
+from interlock.cli.graph import LEGEND, draw_run
+from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.ids import RunId, SessionId
-from interlock.record.events import AdvanceRecordedEvent, parse_event
+from interlock.kernel.ids import Digest, RunId, SessionId
+from interlock.kernel.text import one_line
+from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
+from interlock.record.manifest import SegmentClosed, parse_segment_closed
+from interlock.record.outcome import Blocked
 from interlock.service.plans import Plans
 from interlock.service.words import scene_of
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import SessionUnhealthyError
 from interlock.views.run_graph import leaves, run_graph
+from interlock.views.session import Session
 
 WORKFLOW = "wr.code_review"
 GOAL = "Review the change to the login form"
-_SHOWN_LINES = 2
+NOTES = {
+    "scope": "Base 4f3c2a1, head 9d8e7f6: 3 files, 120 lines. The build and its 214 tests pass.",
+    "intent": "It locks an account after five failed logins. Nothing else is meant to change.",
+    "correctness": "login.py:41: a successful login does not reset the counter.",
+    "tests_and_risks": "No test logs in after a failure. Risk: users who mistype now and then are locked out.",
+    "refute": "Tried to refute it: five mistyped logins over a week lock the account. It stands.",
+    "verdict": "Request changes: reset the counter on success, and add the test.",
+}
+"""What the agent of the demo says it did, by step."""
+OTHER_NOTES = "Another base: 1a2b3c4. The change is larger than it looked."
+
+_SECONDS_MAX = 60
+_BYTES_SHOWN = 300
+_EXPECTED = (InterlockError, MCPError, OSError, LookupError, KeyboardInterrupt)
+_BOOT = """
+import os, runpy, sys
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+sys.argv[:] = ["interlock", *sys.argv[2:]]
+runpy.run_module("interlock", run_name="__main__", alter_sys=True)
+"""
+"""Says the server's own process id, then is `python -m interlock`."""
 
 
 class ClaimError(InterlockError):
     """What the demo says does not hold."""
 
 
-def claim(holds: bool, words: str) -> None:  # noqa: FBT001 — reads as the sentence it checks
-    """Go on only if a claim holds.
-
-    Raises:
-        ClaimError: It does not.
-    """
-    if not holds:
-        raise ClaimError(words)
-
-
 def run_demo(*, keep: bool) -> int:
-    """Run the demo in a directory of its own and return the exit code."""
-    console = Console(highlight=False)
+    """Run the demo in a directory of its own and return the exit code: 0 only if every claim was checked and holds."""
+    screen = _Screen(_console())
     root = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
+    stage = _Stage(root=root, data_dir=root / "data", screen=screen)
+    exit_code = 0
     try:
-        anyio.run(_play, _Stage(root=root, console=console))
-    except ClaimError as error:
-        console.print(f"[bold red]This does not hold:[/] {error}")
-        return 1
+        # As Ctrl-C does, so that the server and the directory go too.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        anyio.run(_play, stage)
+    except* _EXPECTED as group:
+        exit_code = 1
+        for fault in _single(group):
+            screen.failed(fault)
+    except* SystemExit:
+        exit_code = 1  # rich leaves when nobody reads on
     finally:
         if keep:
-            console.print(f"Kept: {root}")
+            screen.note(f"The data directory is kept: {stage.data_dir}")
         else:
             shutil.rmtree(root, ignore_errors=True)
-    return 0
+    return exit_code
+
+
+def _console() -> Console:
+    # Where the arrows cannot be written, the demo goes on without them.
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+    return Console(highlight=False, emoji=False)
+
+
+def _single(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [single for part in cast("tuple[BaseException, ...]", error.exceptions) for single in _single(part)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """One answer, as data and as text."""
+    """One answer, as data and as text, and the call that it answers."""
 
+    sent: dict[str, Json]
     structure: dict[str, Json]
     text: str
 
-    @property
-    def next_arguments(self) -> dict[str, Json]:
-        """The arguments of the call that the answer says comes next."""
-        return cast("dict[str, dict[str, Json]]", self.structure["nextCall"])["arguments"]
+    def __getitem__(self, name: str) -> Json:
+        return self.structure[name]
 
-    def noted(self, notes: str) -> dict[str, Json]:
-        """Return the next call with notes filled in."""
-        return {**self.next_arguments, "output": {"notesMarkdown": notes}}
+    def part(self, name: str) -> dict[str, Json]:
+        """Return an object of the answer."""
+        return cast("dict[str, Json]", self.structure[name])
+
+    def next_call(self) -> dict[str, Json]:
+        """Return the arguments of the call that comes next, with the notes of the pending step filled in."""
+        arguments = cast("dict[str, Json]", self.part("nextCall")["arguments"])
+        notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
+        return {**arguments, "output": {"notesMarkdown": notes}}
+
+    def place(self) -> str:
+        """Return where the run stands by this answer."""
+        if self["isComplete"] is True:
+            return "complete"
+        step = cast("dict[str, Json]", self.part("run")["step"])
+        return f"step {step['number']} of {step['total']}: {self.part('pending')['title']}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Screen:
+    """Prints the acts: arrows for what was sent and came back, ticks for claims that were checked and hold."""
+
+    console: Console
+    claims: list[str] = field(default_factory=list[str])
+
+    def act(self, title: str, about: str) -> None:
+        self.console.print(Text(f"\n{title}", style="bold cyan"))
+        self.console.print(Text(about, style="italic dim"))
+
+    def sent(self, tool: str, arguments: dict[str, Json]) -> None:
+        told = ", ".join(f"{name} {_shortened(value)}" for name, value in arguments.items())
+        self._line("→", "blue", f"{tool}: {told}")
+
+    def came(self, heard: Heard, *more: str) -> None:
+        self._line("←", "magenta", f"{heard['kind']} · {heard.place()}", is_cut=True)
+        for text in more:
+            self._line(" ", "dim", one_line(text, _BYTES_SHOWN), is_cut=True)
+
+    def note(self, words: str, mark: str = "·") -> None:
+        self._line(mark, "yellow", words)
+
+    def claim(self, words: str, *, holds: bool) -> None:
+        """Say what was checked, and go on only if it holds.
+
+        Raises:
+            ClaimError: It does not.
+        """
+        if not holds:
+            raise ClaimError(words)
+        self.claims.append(words)
+        self._line("✓", "green", words)
+
+    def failed(self, fault: BaseException) -> None:
+        told = "This does not hold" if isinstance(fault, ClaimError) else f"Stopped by {type(fault).__name__}"
+        self._line("✗", "bold red", f"{told}: {fault}" if str(fault) else told)
+
+    def _line(self, mark: str, style: str, words: str, *, is_cut: bool = False) -> None:
+        text, room = Text(words, style=style if mark in " ✗" else ""), self.console.width - 4
+        if is_cut:
+            text.truncate(room, overflow="ellipsis")
+        for number, row in enumerate(text.wrap(self.console, room)):
+            head = Text(f"  {' ' if number else mark} ", style=style)
+            self.console.print(head.append_text(row), soft_wrap=True)
+
+
+def _shortened(value: Json) -> str:
+    """Return an argument as a reader wants it: of a token its kind and its end, of an output its notes."""
+    if isinstance(value, dict) and "notesMarkdown" in value:
+        return _shortened(value["notesMarkdown"])
+    if isinstance(value, str) and value.startswith(("ack.v1.", "st.v1.")):
+        return f"{value.partition('.')[0]}…{value[-4:]}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """Where the demo plays."""
+    """Where the demo plays: a directory that is the server's workspace and holds its data."""
 
     root: Path
-    console: Console
+    data_dir: Path
+    screen: _Screen
+    acked: set[str] = field(default_factory=set[str])
+    """Every ackToken that was sent: one attempt each, however often."""
 
-    @property
-    def data_dir(self) -> Path:
-        return self.root / "data"
-
-    def act(self, title: str) -> None:
-        self.console.print(f"\n[bold cyan]{title}[/]")
-
-    def say(self, words: str) -> None:
-        self.console.print(f"  {words}", soft_wrap=True)
-
-    def show(self, heard: Heard) -> None:
-        for line in heard.text.split("\n\n")[:_SHOWN_LINES]:
-            self.console.print(f"  [dim]│ {line.splitlines()[0][:150]}[/]", soft_wrap=True, markup=True)
+    def files(self) -> dict[str, bytes]:
+        """Return every file of the data directory with its bytes."""
+        return {str(path): path.read_bytes() for path in self.data_dir.rglob("*") if path.is_file()}
 
     @asynccontextmanager
     async def server(self) -> AsyncGenerator["_Server"]:
-        """Start a server process of our own and know its id: the shell says its id and becomes the server."""
+        """Start a server process of our own, know its id, and connect the SDK's client to it."""
         pid_file = self.root / "server.pid"
-        pid_file.unlink(missing_ok=True)
-        serve = [sys.executable, "-m", "interlock", "serve", "--data-dir", str(self.data_dir)]
+        own = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
         parameters = StdioServerParameters(
-            command="sh",
-            args=["-c", 'echo $$ > "$0" && exec "$@"', str(pid_file), *serve],
-            env=os.environ
-            | {"INTERLOCK_WORKFLOWS_DIR": str(self.root / "none"), "INTERLOCK_WORKSPACE": str(self.root)},
+            command=sys.executable,
+            args=["-c", _BOOT, str(pid_file), "serve", "--data-dir", str(self.data_dir)],
+            env=own | {"INTERLOCK_WORKFLOWS_DIR": str(self.root / "none"), "INTERLOCK_WORKSPACE": str(self.root)},
             cwd=self.root,
         )
-        with anyio.fail_after(60):
+        with anyio.fail_after(_SECONDS_MAX):
             async with Client(parameters) as client:
-                yield _Server(client=client, process_id=int(pid_file.read_text(encoding="ascii")))
+                yield _Server(client=client, process_id=int(pid_file.read_text()), stage=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,127 +227,274 @@ class _Server:
 
     client: Client
     process_id: int
+    stage: _Stage
 
     async def call(self, tool: str, arguments: dict[str, Json]) -> Heard:
+        """Show a call, send it, and return its answer."""
+        self.stage.screen.sent(tool, arguments)
+        if "ackToken" in arguments:
+            self.stage.acked.add(str(arguments["ackToken"]))
         result = await self.client.call_tool(tool, arguments)
         text = "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
-        claim(not result.is_error, text)
-        return Heard(structure=cast("dict[str, Json]", result.structured_content or {}), text=text)
+        if result.is_error:
+            raise ClaimError(f"{tool} is answered; instead it said: {text}")
+        structure = cast("dict[str, Json]", result.structured_content or {})
+        return Heard(sent=arguments, structure=structure, text=text)
 
-    async def ack(self, arguments: dict[str, Json]) -> Heard:
+    async def go_on(self, arguments: dict[str, Json]) -> Heard:
         return await self.call("continue_workflow", arguments)
+
+    def kill(self) -> None:
+        """Send SIGKILL to the server, and to nothing else."""
+        if hasattr(os, "waitid"):
+            # Raises if it is no child of ours any more, when its id may be another's.
+            os.waitid(os.P_PID, self.process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.kill(self.process_id, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """A session as the disk holds it, read and verified by a store that remembers nothing, and its parts as bytes."""
+
+    session: Session
+    segments: list[tuple[SegmentClosed, bytes]]
+    events: list[Event]
+    attempts: int
+
+
+def _read_log(data_dir: Path, session_id: SessionId) -> _Log:
+    """Read a session from disk."""
+    session = LocalStore(data_dir).load(session_id)
+    if session is None:
+        raise ClaimError("the session is on disk")
+    manifest = (data_dir / layout.manifest(session_id)).read_bytes()
+    closed = [parse_segment_closed(line) for line in manifest.splitlines() if b'"kind":"segment_closed"' in line]
+    directory = data_dir / layout.session_dir(session_id)
+    segments = [(record, (directory / record.segment_rel_path).read_bytes()) for record in closed]
+    events = [parse_event(line) for _, data in segments for line in data.splitlines()]
+    attempts = sum(isinstance(event, AdvanceRecordedEvent) for event in events)
+    return _Log(session=session, segments=segments, events=events, attempts=attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Killed:
+    """What the first server left behind: answers that came, a call whose answer may not have come."""
+
+    session: SessionId
+    run: RunId
+    first: Heard
+    last: Heard
+    lost: dict[str, Json]
+    late: Heard | None
+    is_recorded: bool
 
 
 async def _play(stage: _Stage) -> None:
-    first, lost = await _work_until_killed(stage)
-    last = await _go_on_after_the_crash(stage, lost)
-    await _fork(stage, first)
-    _verify(stage, first, last)
-
-
-async def _work_until_killed(stage: _Stage) -> tuple[Heard, dict[str, Json]]:
-    """Start, advance twice, and lose the third answer to a SIGKILL; return the first answer and the lost call."""
+    began = time.monotonic()
+    killed = await _work_until_killed(stage)
     async with stage.server() as server:
-        stage.act("1  An agent starts a workflow")
+        here = await _repeat_the_lost_call(stage, server, killed)
+        await _look(stage, server, here)
+        end = await _be_refused_and_finish(stage, server, killed, here)
+        branch = await _fork(stage, server, killed, end)
+    _draw(stage, killed, _verify(stage, killed), branch)
+    claims, seconds = len(stage.screen.claims), time.monotonic() - began
+    stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
+
+
+async def _work_until_killed(stage: _Stage) -> _Killed:
+    screen = stage.screen
+    async with stage.server() as server:
+        screen.act("1  An agent starts a workflow", "The answer is the first step, and the exact call to send next.")
         first = await server.call("start_workflow", {"workflowId": WORKFLOW, "goal": GOAL})
-        stage.say(f"start_workflow {WORKFLOW}, server process {server.process_id}")
-        stage.show(first)
-        stage.act("2  It works: each step comes back with notes, each answer brings the next step")
-        heard = first
-        for notes in ("Base 4f3c2a1, head 9d8e7f6; 3 files, 120 lines.", "It adds a lock-out after five failures."):
-            call = heard.noted(notes)
-            heard = await server.ack(call)
-            stage.say(f"continue_workflow, notes: {notes!r}")
-            stage.show(heard)
-        again = await server.ack(call)
-        claim(again == heard, "a repeated call is answered as the first time")
-        stage.say("The same call once more: the same answer, byte for byte, and nothing is written.")
-        lost = heard.noted("Found: the counter is not reset on success (login.py:41).")
-        stage.act("3  kill -9, in the middle of a call")
-        is_answered = await _killed_in_a_call(server, lost)
-        stage.say(f"SIGKILL to process {server.process_id}; the answer was {'late' if is_answered else 'lost'}.")
-    return first, lost
+        _show_step(screen, first)
+        screen.claim("the first step is handed out", holds=first.place().startswith("step 1 "))
+        screen.act("2  It works", "Each step is reported with notes; each answer brings the next step.")
+        second = await server.go_on(first.next_call())
+        _show_step(screen, second)
+        third = await server.go_on(second.next_call())
+        _show_step(screen, third)
+        session, run = SessionId(str(first.part("run")["sessionId"])), RunId(str(first.part("run")["runId"]))
+        attempts = _read_log(stage.data_dir, session).attempts
+        screen.claim("the log on disk holds both reports, each once", holds=attempts == len(stage.acked))
+        screen.act("3  kill -9, in the middle of a call", "The call is sent; as its record reaches the log, SIGKILL.")
+        lost = third.next_call()
+        late = await _kill_in_a_call(server, stage.data_dir / layout.manifest(session), lost)
+    screen.claim(f"process {server.process_id} is gone", holds=_is_gone(server.process_id))
+    is_recorded = _read_log(stage.data_dir, session).attempts > attempts
+    where = "the whole report of the killed call" if is_recorded else "nothing of the killed call, and all before it"
+    screen.note(f"Read again from disk, the log holds {where}.")
+    return _Killed(session=session, run=run, first=first, last=third, lost=lost, late=late, is_recorded=is_recorded)
 
 
-async def _killed_in_a_call(server: _Server, arguments: dict[str, Json]) -> bool:
-    """Send a call and kill the server while it works on it; say whether an answer came all the same."""
-    is_answered = False
+def _show_step(screen: _Screen, heard: Heard) -> None:
+    screen.came(heard, str(heard.part("pending")["prompt"]).partition("\n")[0])
+
+
+async def _kill_in_a_call(server: _Server, manifest: Path, arguments: dict[str, Json]) -> Heard | None:
+    """Send a call and kill the server when the manifest grows; return the answer only if it was faster."""
+    before, screen = _size(manifest), server.stage.screen
+    answers: list[Heard] = []
 
     async def ask() -> None:
-        nonlocal is_answered
         try:
-            await server.ack(arguments)
-        except MCPError:
-            return
-        is_answered = True
+            answers.append(await server.go_on(arguments))
+        except MCPError as error:
+            if error.code != types.CONNECTION_CLOSED:
+                raise
+            screen.note(f"no answer: {error.message}", mark="✗")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await anyio.sleep(0.002)
-        _kill(server.process_id)
-    return is_answered
+        while _size(manifest) == before:
+            await anyio.lowlevel.checkpoint()
+        server.kill()
+        screen.note(f"SIGKILL to server process {server.process_id}", mark="✗")
+    for answer in answers:
+        screen.came(answer, "This answer came just before the server died.")
+    return answers[0] if answers else None
 
 
-def _kill(process_id: int) -> None:
-    # Fails unless the process is a child of ours that nobody has waited for: no other can be hit.
-    os.waitid(os.P_PID, process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    os.kill(process_id, signal.SIGKILL)
+def _size(path: Path) -> int:
+    return path.stat().st_size
 
 
-async def _go_on_after_the_crash(stage: _Stage, lost: dict[str, Json]) -> Heard:
-    async with stage.server() as server:
-        stage.act("4  A new process goes on: the agent just sends its last call again")
-        heard = await server.ack(lost)
-        stage.say(f"server process {server.process_id}, the same arguments")
-        stage.show(heard)
-        again = await server.ack(lost)
-        claim(again == heard, "whatever the crash left, the call counts once")
-        looked = await server.ack({"stateToken": heard.structure["stateToken"]})
-        claim("counter is not reset" in str(looked.structure.get("recap")), "the notes of the killed call are kept")
-        stage.say("Looking back with the stateToken shows the notes of the call that was cut off.")
-        stage.act("5  Weak evidence is refused, and told how to mend")
-        refused = await server.ack({"ackToken": heard.structure["ackToken"]})
-        claim(refused.structure["kind"] == "blocked", "a step without notes is refused")
-        blocker = cast("list[dict[str, Json]]", refused.structure["blockers"])[0]
-        stage.say(f"[yellow]{blocker['code']}[/] {blocker['message']}")
-        stage.act("6  On to the end")
-        heard = refused
-        while heard.structure["nextCall"] is not None:
-            heard = await server.ack(heard.noted("Done as asked; see the branch."))
-            stage.say(heard.text.splitlines()[0][:150])
-        claim(heard.structure["isComplete"] is True, "the run is complete")
+def _is_gone(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed) -> Heard:
+    """Send the lost call again, and again, and then one whose answer had come before the crash."""
+    screen = stage.screen
+    screen.act("4  A new server goes on", f"Process {server.process_id}. The agent sends the very same call again.")
+    before = stage.files()
+    heard = await server.go_on(killed.lost)
+    _show_step(screen, heard)
+    is_unchanged = stage.files() == before
+    if killed.is_recorded:
+        screen.claim("the answer is the recorded one: no byte of the data directory changed", holds=is_unchanged)
+    else:
+        screen.claim("the call had not happened; now it is recorded", holds=not is_unchanged)
+    if killed.late is not None:
+        screen.claim("it is the answer that came before the kill", holds=heard == killed.late)
+    again = await server.go_on(killed.lost)
+    screen.claim("once more: the same answer, to the letter", holds=again == heard)
+    older = await server.go_on(killed.last.sent)
+    screen.came(older)
+    screen.claim("an older call: the very answer that the dead server gave", holds=older == killed.last)
+    attempts, sent = _read_log(stage.data_dir, killed.session).attempts, len(stage.acked)
+    screen.claim(f"{sent} steps reported, {attempts} on record: none lost, none doubled", holds=attempts == sent)
     return heard
 
 
-async def _fork(stage: _Stage, first: Heard) -> None:
-    async with stage.server() as server:
-        stage.act("7  An old step is redone, on a branch of its own")
-        looked = await server.ack({"stateToken": first.structure["stateToken"]})
-        claim("ackToken" not in looked.structure, "a step that is done hands out no ordinary token")
-        fork = cast("dict[str, str]", looked.structure["fork"])
-        stage.say(f"The first step is done already; its answer offers: {fork['note']}")
-        branch = await server.ack({"ackToken": fork["ackToken"], "output": {"notesMarkdown": "Another base: 1a2b3c4."}})
-        stage.show(branch)
+async def _look(stage: _Stage, server: _Server, here: Heard) -> None:
+    """Rehydrate: what a new chat gets that has nothing but a stateToken."""
+    screen = stage.screen
+    screen.act("5  A new chat looks", "All it has is a stateToken. Looking tells what was done, and moves nothing.")
+    before = stage.files()
+    looked = await server.go_on({"stateToken": here["stateToken"]})
+    recap = str(looked["recap"])
+    screen.came(looked, *(line for line in recap.splitlines() if line))
+    is_same = (looked["pending"], looked["nextCall"]) == (here["pending"], here["nextCall"])
+    screen.claim("it is the same step, with the same next call", holds=is_same)
+    notes = [NOTES[step] for step in ("scope", "intent", "correctness")]
+    screen.claim("it knows all notes, those of the killed call too", holds=all(note in recap for note in notes))
+    again = await server.go_on(looked.sent)
+    screen.claim("looking twice gives the same, and wrote nothing", holds=again == looked and stage.files() == before)
 
 
-def _verify(stage: _Stage, first: Heard, last: Heard) -> None:
-    """Read the whole log again from disk, with nothing remembered, and draw what it says."""
-    stage.act("8  The log, read again from disk and verified")
-    run = cast("dict[str, str]", first.structure["run"])
-    session_id, run_id = SessionId(run["sessionId"]), RunId(run["runId"])
-    store = LocalStore(stage.data_dir)
-    session = store.load(session_id)
-    claim(session is not None, "the session verifies")
-    assert session is not None, "as just claimed"
-    segments = sorted((stage.data_dir / layout.events_dir(session_id)).glob("*.jsonl"))
-    events = [parse_event(line) for path in segments for line in path.read_bytes().splitlines()]
-    advances = [event.dedupe_key for event in events if isinstance(event, AdvanceRecordedEvent)]
-    claim(len(advances) == len(set(advances)), "no attempt is recorded twice")
-    claim(len(events) == session.next_index, "every event is accounted for")
-    stage.say(f"{len(segments)} segments, {len(events)} events, each digest as attested, no attempt recorded twice.")
-    scene = scene_of(session, session.runs[run_id], Plans(store))
-    graph = run_graph(session, run_id)
-    claim(sum(1 for _ in leaves(graph)) == 2, "the fork made a second branch")  # noqa: PLR2004 — the end and the fork
-    stage.console.print()
-    stage.console.print(draw_run(graph, f"{scene.workflow.name} · run {run['label']} · {GOAL}", scene.title_of()))
-    claim(last.structure["nextCall"] is None, "the first branch stays complete")
+async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Heard) -> Heard:
+    screen = stage.screen
+    screen.act("6  Weak evidence is refused", "A report without notes. The answer says what is missing.")
+    refused = await server.go_on({"ackToken": here["ackToken"], "run": here.part("run")["label"]})
+    screen.came(refused)
+    blockers = cast("list[dict[str, Json]]", refused["blockers"])
+    for blocker in blockers:
+        screen.note(f"{blocker['code']}: {blocker['message']} {blocker['suggestedFix']}", mark="!")
+    is_kept = refused["kind"] == "blocked" and refused["pending"] == here["pending"]
+    screen.claim("the attempt is refused, the step stays the same", holds=is_kept)
+    advances = _read_log(stage.data_dir, killed.session).session.advances.values()
+    refusals = [one.outcome.blockers.to_json()["blockers"] for one in advances if isinstance(one.outcome, Blocked)]
+    screen.claim("the refusal is on record, with these very reasons", holds=refusals == [blockers])
+    screen.act("7  On to the end", "Nothing but the `nextCall` of each answer, with the notes filled in.")
+    heard = refused
+    while heard["nextCall"] is not None:
+        heard = await server.go_on(heard.next_call())
+        screen.came(heard)
+    screen.claim("the run is complete", holds=heard["isComplete"] is True)
+    return heard
+
+
+async def _fork(stage: _Stage, server: _Server, killed: _Killed, end: Heard) -> Heard:
+    """Redo the first step on a branch, go on there, and return the last answer of the branch."""
+    screen = stage.screen
+    screen.act("8  An old step, done differently", "The very first stateToken. It says what is so, and offers a fork.")
+    looked = await server.go_on({"stateToken": killed.first["stateToken"]})
+    screen.came(looked, looked.text.partition("\n")[0].rpartition(" · ")[2], str(looked.part("fork")["note"]))
+    screen.claim("a step that is done hands out no ordinary ackToken", holds="ackToken" not in looked.structure)
+    branch = await server.go_on({"ackToken": looked.part("fork")["ackToken"], "output": {"notesMarkdown": OTHER_NOTES}})
+    _show_step(screen, branch)
+    branch = await server.go_on(branch.next_call())
+    _show_step(screen, branch)
+    recap = str((await server.go_on({"stateToken": branch["stateToken"]}))["recap"])
+    is_own = OTHER_NOTES in recap and NOTES["scope"] not in recap
+    screen.claim("the branch knows the new notes of that step, and not the old ones", holds=is_own)
+    untouched = await server.go_on({"stateToken": end["stateToken"]})
+    screen.came(untouched)
+    is_untouched = untouched["isComplete"] is True and NOTES["scope"] in str(untouched["recap"])
+    screen.claim("the other branch is as complete as it was", holds=is_untouched)
+    return branch
+
+
+def _verify(stage: _Stage, killed: _Killed) -> _Log:
+    """Read the whole log again with nothing remembered, then show that the reading would have found a lie."""
+    screen, log = stage.screen, _read_log(stage.data_dir, killed.session)
+    screen.act("9  The log, verified from disk", "A fresh reader, no server. Every file is read and hashed again.")
+    is_hashed, count = all(digest_of_bytes(data) == record.sha256 for record, data in log.segments), len(log.segments)
+    screen.claim(f"{count} segments, {count} groups of manifest lines: every sha256 is right", holds=is_hashed)
+    numbers = [event.event_index for event in log.events]
+    is_gapless = numbers == list(range(len(numbers))) and log.session.next_index == len(numbers)
+    is_single = len({event.dedupe_key for event in log.events}) == len(numbers)
+    screen.claim(f"{len(numbers)} events: no gap in their numbers, no dedupe key twice", holds=is_gapless and is_single)
+    is_counted = log.attempts == len(stage.acked)
+    screen.claim(f"{log.attempts} attempts recorded, one for every ackToken that was sent", holds=is_counted)
+    refs: dict[str, Digest] = {layout.snapshot(node.snapshot): node.snapshot for node in log.session.nodes.values()}
+    pinned = log.session.runs[killed.run].workflow_hash
+    refs[layout.pinned_workflow(pinned)] = pinned
+    is_named = all(digest_of_bytes((stage.data_dir / path).read_bytes()) == ref for path, ref in refs.items())
+    screen.claim(f"{len(refs) - 1} snapshots and the pinned workflow: each is named by its sha256", holds=is_named)
+    screen.claim(f"a copy with one bit flipped is refused: {_flipped(stage, killed, log)}", holds=True)
+    return log
+
+
+def _flipped(stage: _Stage, killed: _Killed, log: _Log) -> str:
+    """Flip one bit in a copy of the data, and return how reading it is refused."""
+    copy = stage.root / "flipped"
+    shutil.copytree(stage.data_dir, copy)
+    record, data = log.segments[1]
+    at = len(data) // 2
+    path = copy / layout.session_dir(killed.session) / record.segment_rel_path
+    path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    try:
+        _read_log(copy, killed.session)
+    except SessionUnhealthyError as error:
+        return f"{error.health.value}, {error.where}: {error.found}"
+    finally:
+        shutil.rmtree(copy)
+    raise ClaimError("a copy with one bit flipped is refused")
+
+
+def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Heard) -> None:
+    screen = stage.screen
+    screen.act("10  The run, drawn from the log", LEGEND)
+    graph = run_graph(log.session, killed.run)
+    scene = scene_of(log.session, log.session.runs[killed.run], Plans(LocalStore(stage.data_dir)))
+    title_of = scene.title_of()
+    screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", title_of))
+    ends = [(title_of(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
+    expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}
+    screen.claim("two branches; the run prefers the one that was worked on last", holds=set(ends) == expected)

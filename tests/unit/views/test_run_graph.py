@@ -1,11 +1,7 @@
-"""A run as a graph, and its drawing."""
+"""A run as a graph, and its status."""
 
-import io
-
-from rich.console import Console
 from tests.support_record import RUN, SESSION, WORKFLOW_HASH, History, complete, running, snapshot_of
 
-from interlock.cli.graph import draw_run
 from interlock.kernel.ids import NodeId
 from interlock.record.outcome import OutputContractPointer, report
 from interlock.record.snapshot import ExecutionSnapshot
@@ -39,15 +35,6 @@ def test_a_graph_holds_every_node_once_and_marks_the_preferred_tip() -> None:
     assert [child.node.node for child in graph.children] == [refused, fork]
     assert [leaf.node.node for leaf in leaves(graph)] == [second, fork]
     assert [leaf.is_tip for leaf in leaves(graph)] == [False, True]
-
-
-def test_a_drawing_shows_each_branch_below_where_it_begins() -> None:
-    session, _ = forked()
-    out = io.StringIO()
-    Console(file=out, width=100).print(draw_run(run_graph(session, RUN), "Sample", lambda node: f"depth {node.depth}"))
-    drawn = out.getvalue()
-    assert drawn.index("depth 0") < drawn.index("refused") < drawn.index("depth 2")
-    assert drawn.count("the run stands here") == 1
 
 
 def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
