@@ -1,217 +1,276 @@
-"""The workflow document as authors write it, and its parsing: untrusted to typed, every fault reported.
+"""The document model: what a workflow says, whichever form it was written in.
 
-First cut of the native language: plain steps. All keys are camelCase; nothing else is accepted.
+Every front end ends here and the compiler begins here. `at` is the place in the author's own document, for
+diagnostics. Conditions have their names resolved; nothing here depends on how it was spelled.
 """
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Literal, cast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
-
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, did_you_mean, fault
-from interlock.define.workflow_ids import ID_CHARS_MAX, id_status
-from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
+from interlock.decide.condition import Condition
+from interlock.decide.criteria import Criteria
+from interlock.define.parts import (
+    Assessment,
+    CapabilityName,
+    CapabilityNeed,
+    ContextInput,
+    ExtensionPoint,
+    FunctionDefinition,
+    RecommendedPreferences,
+    Reference,
+    SetAction,
+    UserNeed,
+)
 from interlock.kernel.canonical import Json
 
-_Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
-_Text = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
-_Tag = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=64)]
-_Lines = Annotated[tuple[_Text, ...], Field(max_length=100, strict=False)]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """Text as it stands; it may hold `{{key.path}}`."""
+
+    text: str
 
 
-class Authored(BaseModel):
-    """A part of a document: strict, and closed to unknown keys."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnippetPart:
+    """A text of ours by its id, inlined when the document is compiled."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=False,
-        validate_by_alias=True,
-        defer_build=True,
-    )
+    ref_id: str
+    at: str
 
 
-class PromptBlocks(Authored):
-    """A prompt in parts; each part becomes a section of the rendered prompt."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingPart:
+    """What a slot is bound to, inlined when the document is compiled."""
 
-    goal: _Text
-    constraints: _Lines = ()
-    procedure: _Lines = ()
-    output_required: _Lines = ()
-    verify: _Lines = ()
+    slot_id: str
+    at: str
 
 
-class Reference(Authored):
-    """Material that a workflow points at; it is named to the agent, never fetched."""
-
-    id: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=128)]
-    title: _Title
-    source: Annotated[str, Field(min_length=1, max_length=1000)]
-    purpose: Annotated[str, Field(min_length=1, max_length=1000)]
-    authoritative: bool = False
+Prose: TypeAlias = tuple[TextPart | SnippetPart | BindingPart, ...]
+"""Text in parts, one after the other."""
 
 
-class Step(Authored):
-    """One unit of work for an agent, with a prompt and, by default, notes as its evidence."""
+def prose(text: str) -> Prose:
+    """Return plain text as prose."""
+    return (TextPart(text=text),)
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=128)]
-    title: _Title
-    prompt: _Text | None = None
-    prompt_blocks: PromptBlocks | None = None
-    agent_role: _Text | None = None
-    guidance: _Lines = ()
-    require_confirmation: bool = False
+
+DELEGATE_TEXT = (
+    "Hand the work below to subagents: use your client's own subagent tool, one subagent for each piece, all started"
+    " in one message so that they run at the same time. Give each what it needs to know; it does not see this chat."
+    " Do not call `start_workflow` for it. Then read what they bring back, reconcile it, and report one result."
+)
+"""What a step that delegates says, whichever form it was written in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBlocks:
+    """A prompt in parts; each part becomes a section. An item of `output_required` may have a name."""
+
+    goal: Prose | None = None
+    constraints: tuple[Prose, ...] = ()
+    procedure: tuple[Prose, ...] = ()
+    output_required: tuple[tuple[str | None, Prose], ...] = ()
+    verify: tuple[Prose, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """A condition where it stands. `name` is that of a condition defined by name, if it is one."""
+
+    condition: Condition
+    at: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFragment:
+    """A part of a prompt that is shown only where its condition holds."""
+
+    fragment_id: str
+    text: str
+    when: Guard | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consequence:
+    """An assessed level that calls for more work before the step is done. None: of any assessment of the step."""
+
+    level: str
+    guidance: str
+    assessment_id: str | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceWanted:
+    """What must come back before a step is done."""
+
     notes: Literal["required", "optional"] = "required"
+    contract_ref: str | None = None
+    contract_required: bool = True
+    criteria: Criteria | None = None
+    assessments: tuple[str, ...] = ()
+    consequences: tuple[Consequence, ...] = ()
 
 
-class WorkflowDocument(Authored):
-    """A whole workflow."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStep:
+    """One unit of work for an agent; `owner` is `verifier` where it checks what another step made."""
 
-    id: Annotated[str, Field(min_length=1, max_length=128)]
-    name: _Title
-    description: Annotated[str, Field(max_length=DESCRIPTION_CHARS_MAX)] = ""
-    tags: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=64)], ...], Field(strict=False)
-    ] = ()
-    agent_role: _Text | None = None
-    guidance: _Lines = ()
-    references: Annotated[tuple[Reference, ...], Field(max_length=50, strict=False)] = ()
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=STEPS_MAX, strict=False)]
-
-
-def parse_workflow(value: dict[str, Json]) -> WorkflowDocument | Diagnostics:
-    """Return the document that a value holds, or every fault that keeps it from being one."""
-    faults: list[Diagnostic] = []
-    document: WorkflowDocument | None = None
-    try:
-        document = WorkflowDocument.model_validate(value)
-    except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        # Members at fault are left out before a list is counted, so a list of them alone seems empty.
-        told = [one for one in found if not (one["type"] == "too_short" and value_at(value, one["loc"]))]
-        faults = [_diagnostic(one["loc"], one["type"], value, one["msg"]) for one in told]
-    # Judged on the value as it stands, so that no fault of form hides these.
-    faults += _id_faults(value.get("id"))
-    if not any(one.path == "steps" for one in faults):
-        faults += _step_faults(value.get("steps"))
-    return document if document is not None and not faults else tuple(faults)
+    at: str
+    id: str
+    title: str
+    prompt: Prose | PromptBlocks
+    owner: Literal["agent", "verifier"] = "agent"
+    when: Guard | None = None
+    agent_role: str | None = None
+    guidance: tuple[str, ...] = ()
+    fragments: tuple[PromptFragment, ...] = ()
+    confirmation: Guard | None = None
+    evidence: EvidenceWanted = field(default_factory=EvidenceWanted)
+    functions: tuple[str, ...] = ()
+    own_functions: tuple[FunctionDefinition, ...] = ()
+    needs: tuple[str, ...] = ()
+    produces: tuple[str, ...] = ()
+    sets: tuple[SetAction, ...] = ()
+    needs_user: tuple[UserNeed, ...] = ()
+    capabilities: tuple[CapabilityName, ...] = ()
 
 
-def _id_faults(workflow_id: object) -> list[Diagnostic]:
-    if not isinstance(workflow_id, str) or not workflow_id or len(workflow_id) > ID_CHARS_MAX:
-        return []
-    if id_status(workflow_id) is not None:
-        return []
-    message = f"{workflow_id!r} is not a workflow id."
-    return [fault("id", "bad_id", message, "Use `namespace.name`, lower case, one dot.")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStep:
+    """A body that is passed through again and again; `id` is the loop's id. See `plan.records.Loop` for the rest."""
+
+    at: str
+    id: str
+    title: str
+    kind: Literal["while", "until", "for", "for_each"]
+    max_iterations: int
+    body: tuple["Step", ...]
+    when: Guard | None = None
+    condition: Guard | None = None
+    count: int | str | None = None
+    items: str | None = None
+    iteration_var: str = "iteration"
+    index_var: str = "index"
+    item_var: str | None = None
+    on_limit: Literal["exit", "block"] = "exit"
+    checked: Literal["before_pass", "after_pass", "before_step"] = "before_pass"
+    own_functions: tuple[FunctionDefinition, ...] = ()
 
 
-def _step_faults(steps: object) -> list[Diagnostic]:
-    faults: list[Diagnostic] = []
-    first_at: dict[str, int] = {}
-    for at, step in enumerate(cast("list[object]", steps) if isinstance(steps, list) else []):
-        if not isinstance(step, dict):
-            continue
-        here, members = f"steps[{at}]", cast("dict[str, object]", step)
-        step_id = members.get("id")
-        if isinstance(step_id, str):
-            if step_id in first_at:
-                twin = f"steps[{first_at[step_id]}]"
-                message = f"{step_id!r} is the id of {twin} too."
-                faults.append(fault(f"{here}.id", "duplicate_id", message, f"Rename one, for example `{step_id}-2`."))
-            first_at.setdefault(step_id, at)
-        prompts = [name for name in ("prompt", "promptBlocks") if members.get(name) is not None]
-        if not prompts:
-            faults.append(fault(here, "prompt_missing", "The step says nothing.", "Add `prompt` or `promptBlocks`."))
-        if len(prompts) > 1:
-            faults.append(fault(here, "prompt_twice", "It has `prompt` and `promptBlocks`.", "Keep one of them."))
-    return faults
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelStep:
+    """Branches that do not wait for each other, and a barrier that waits for all."""
+
+    at: str
+    id: str
+    title: str
+    branches: tuple[tuple["Step", ...], ...]
+    when: Guard | None = None
 
 
-_WORDS: dict[str, tuple[DiagnosticCode, str]] = {
-    "missing": ("missing_key", "Add it."),
-    "string_type": ("wrong_type", "Write a text."),
-    "bool_type": ("wrong_type", "Write true or false."),
-    "tuple_type": ("wrong_type", "Write a list."),
-    "list_type": ("wrong_type", "Write a list."),
-    "model_type": ("wrong_type", "Write an object."),
-    "model_attributes_type": ("wrong_type", "Write an object."),
-    "string_too_short": ("empty", "Write something."),
-    "too_short": ("empty", "Add at least one entry."),
-    "string_too_long": ("too_long", "Shorten it."),
-    "too_long": ("too_many", "Use fewer entries."),
-    "string_pattern_mismatch": ("bad_id", "Use only a-z, 0-9, `_` and `-`."),
-    "literal_error": ("wrong_value", "Use one of the allowed values."),
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Steps that are taken where a condition holds."""
+
+    guard: Guard
+    steps: tuple["Step", ...]
 
 
-def _diagnostic(loc: tuple[int | str, ...], kind: str, document: dict[str, Json], said: str) -> Diagnostic:
-    path = document_path(loc)
-    if kind == "extra_forbidden":
-        key = str(loc[-1])
-        guess = did_you_mean(key, _keys_at(loc[:-1]))
-        fix = f"Did you mean `{guess}`?" if guess else "Remove it."
-        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
-    code, fix = _WORDS.get(kind, ("wrong_value", "Correct it."))
-    if code == "bad_id" and isinstance(value := value_at(document, loc), str):
-        fix += f" For example `{safe_id(value)}`."
-    if code == "missing_key":
-        return fault(path, code, f"The key {str(loc[-1])!r} is missing.", fix)
-    found = _found(document, loc)
-    if code == "wrong_type":
-        return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
-    if code in {"empty", "too_many"}:
-        return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
-    return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceStep:
+    """Exactly one way is taken: the first branch that holds, else `otherwise`. None: the author gave none."""
+
+    at: str
+    id: str
+    title: str
+    branches: tuple[Branch, ...]
+    otherwise: tuple["Step", ...] | None
+    when: Guard | None = None
 
 
-def document_path(loc: tuple[int | str, ...]) -> str:
-    """Return a location as authors read it: `steps[3].promptBlocks.goal`."""
-    path = ""
-    for part in loc:
-        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
-    return path
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateStep:
+    """A routine that is unfolded in place when the document is compiled. A slot stands for what it is bound to.
+
+    The role holds for steps of the routine that have none; guidance is said with the first step, and the last one is
+    what a person confirms.
+    """
+
+    at: str
+    id: str
+    title: str
+    template: str | BindingPart
+    args: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    when: Guard | None = None
+    agent_role: str | None = None
+    guidance: tuple[str, ...] = ()
+    confirmation: Guard | None = None
 
 
-def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
-    model: type[Authored] = WorkflowDocument
-    nested: dict[str, type[Authored]] = {"steps": Step, "promptBlocks": PromptBlocks, "references": Reference}
-    for part in loc:
-        model = nested.get(str(part), model)
-    return [field.alias or name for name, field in model.model_fields.items()]
+Step: TypeAlias = AgentStep | LoopStep | ParallelStep | ChoiceStep | TemplateStep
 
 
-def safe_id(text: str) -> str:
-    """Return the delimiter-safe id that most resembles a text."""
-    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:128] or "step"
+def inner_steps(step: Step) -> tuple[Step, ...]:
+    """Return the steps directly inside a step, in document order."""
+    match step:
+        case LoopStep():
+            return step.body
+        case ParallelStep():
+            return tuple(inner for branch in step.branches for inner in branch)
+        case ChoiceStep():
+            return (*(inner for branch in step.branches for inner in branch.steps), *(step.otherwise or ()))
+        case AgentStep() | TemplateStep():
+            return ()
 
 
-def value_at(document: Mapping[str, Json], loc: tuple[int | str, ...]) -> object:
-    """Return what stands at a location of a JSON value, or None where nothing does."""
-    value: object = document
-    for part in loc:
-        if isinstance(value, Mapping):
-            value = cast("Mapping[str, object]", value).get(str(part))
-        elif isinstance(value, list) and isinstance(part, int):
-            value = cast("list[object]", value)[part]
-    return cast("object", value)
+def step_count(document: "WorkflowDocument") -> int:
+    """Return how many steps a workflow hands out at most once each; a routine that is not unfolded counts as one."""
+    return sum(isinstance(step, AgentStep | TemplateStep) for step in all_steps(document.steps))
 
 
-def _found(document: dict[str, Json], loc: tuple[int | str, ...]) -> str:
-    match value := value_at(document, loc):
-        case str():
-            return repr(value if len(value) <= 60 else value[:57] + "…")  # noqa: PLR2004 — enough to find it
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case _:
-            return repr(value)
+def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps and everything nested in them, in document order."""
+    for step in steps:
+        yield step
+        yield from all_steps(inner_steps(step))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureUse:
+    """A feature that a workflow uses, with its configuration as written."""
+
+    feature_id: str
+    config: Mapping[str, Json]
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowDocument:
+    """A whole workflow.
+
+    `is_checked_for_keys` says whether conditions may read only keys that the document declares; files of a dialect
+    that has no declarations are not held to that.
+    """
+
+    id: str
+    name: str
+    steps: tuple[Step, ...]
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    agent_role: str | None = None
+    guidance: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+    inputs: tuple[ContextInput, ...] = ()
+    capabilities: Mapping[CapabilityName, CapabilityNeed] = field(default_factory=dict[CapabilityName, CapabilityNeed])
+    features: tuple[FeatureUse, ...] = ()
+    functions: tuple[FunctionDefinition, ...] = ()
+    assessments: tuple[Assessment, ...] = ()
+    extension_points: tuple[ExtensionPoint, ...] = ()
+    recommended: RecommendedPreferences | None = None
+    is_checked_for_keys: bool = True

@@ -1,13 +1,21 @@
 """From a file's bytes to a JSON value, strictly: no duplicate keys, no surprises (JSON and YAML)."""
 
 import json
-from typing import Literal, NoReturn, cast
+import re
+from collections.abc import Iterable
+from math import isfinite
+from typing import Literal, NoReturn, TypeAlias, cast
 
 from interlock.define.diagnostics import Diagnostic, fault
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
-from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, YAML_BYTES_MAX
+from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
 
 Form = Literal["json", "yaml"]
+
+FORM_BYTES_MAX: dict[Form, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTES_MAX}
+_Container: TypeAlias = dict[str, object] | list[object]
+_CONTAINERS = (dict, list)
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 class _FormError(ValueError):
@@ -21,23 +29,19 @@ class _FormError(ValueError):
 def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
     """Return the object that a workflow file holds, or the fault that keeps it from being read."""
     try:
-        value = _value(data, form)
-        canonical_bytes(value)
+        return _value(data, form)
     except _FormError as error:
         return error.diagnostic
-    except NotCanonicalError as error:
-        return fault(error.path, "number_not_exact", f"Found {error.found}.", "Write it as text.")
     except RecursionError:
         return _too_deep()
     except (ValueError, OverflowError):
         # A number of thousands of digits, a character beyond Unicode: the reader stumbles, the document is at fault.
         return fault("", "not_json" if form == "json" else "not_yaml", "A value cannot be read.", "Write it as text.")
-    return value
 
 
 def _value(data: bytes, form: Form) -> dict[str, Json]:
-    if len(data) > DOCUMENT_BYTES_MAX:
-        fix = f"Keep it within {DOCUMENT_BYTES_MAX}; point at long texts."
+    if len(data) > FORM_BYTES_MAX[form]:
+        fix = f"Keep it within {FORM_BYTES_MAX[form]}; point at long texts."
         raise _FormError(fault("", "too_large", f"The file has {len(data)} bytes.", fix))
     try:
         text = data.decode("utf-8-sig")
@@ -46,11 +50,13 @@ def _value(data: bytes, form: Form) -> dict[str, Json]:
             fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
         ) from None
     value = _json(text) if form == "json" else _yaml(text)
-    if nests_deeper_than(value, DOCUMENT_DEPTH_MAX):
-        raise _FormError(_too_deep())
     if not isinstance(value, dict):
         begin = "Begin with `id`, `name` and `steps`."
         raise _FormError(fault("", "not_an_object", "The file does not hold an object.", begin))
+    inexact = _inexact(cast("dict[str, object]", value))
+    if inexact is not None:
+        found, inside_out = inexact
+        raise _FormError(fault(_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text."))
     return cast("dict[str, Json]", value)
 
 
@@ -58,34 +64,118 @@ def _too_deep() -> Diagnostic:
     return fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
 
 
+def _is_too_deep(value: object) -> bool:
+    """Say whether containers nest too deeply. Walks level by level: one that recursed would meet the limit itself."""
+    level = [value]
+    for _ in range(DOCUMENT_DEPTH_MAX):
+        level = [item for container in level for item in _inside(container) if type(item) is dict or type(item) is list]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if type(value) is dict:
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if type(value) is list else ()
+
+
 def _json(text: str) -> object:
+    repeats: list[bool] = []
+
+    def members(pairs: list[tuple[str, object]]) -> object:
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        repeats.append(True)
+        return _Pairs(pairs)
+
     try:
-        value = json.loads(text, object_pairs_hook=_Pairs, parse_constant=_constant)
-        return _without_pairs(value, "")
+        value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_constant))
     except json.JSONDecodeError as error:
         raise _FormError(
             fault("", "not_json", f"Line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the JSON.")
         ) from None
+    repeated = _repeated(value) if repeats else None
+    if repeated is not None:
+        message = f"The key {repeated[0]!r} stands twice."
+        raise _FormError(fault(_path(repeated), "duplicate_key", message, "Keep one of them."))
+    if _is_too_deep(value):
+        raise _FormError(_too_deep())
+    return value
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object's members as they stand, so that a repeated key can be told with its place."""
+    """The members, as they stand, of an object that has one key twice."""
 
 
-def _without_pairs(value: object, path: str) -> object:
-    """Return the value with objects as objects; a key that stands twice is told with its path."""
+def _members(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, _Pairs):
-        members: dict[str, object] = {}
-        for key, member in value:
-            where = f"{path}.{key}" if path else key
-            if key in members:
-                raise _FormError(fault(where, "duplicate_key", f"The key {key!r} stands twice.", "Keep one of them."))
-            members[key] = _without_pairs(member, where)
-        return members
-    if isinstance(value, list):
-        items = cast("list[object]", value)
-        return [_without_pairs(item, f"{path}[{at}]") for at, item in enumerate(items)]
-    return value
+        return value
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).items()
+    return enumerate(cast("list[object]", value)) if isinstance(value, list) else ()
+
+
+def _repeated(value: object) -> list[str | int] | None:
+    """Return the path of the first key that stands twice, its last part first."""
+    met: set[str | int] = set()
+    for part, member in _members(value):
+        if part in met:
+            return [part]
+        met.add(part)
+        inside_out = _repeated(member)
+        if inside_out is not None:
+            inside_out.append(part)
+            return inside_out
+    return None
+
+
+def _inexact(value: _Container) -> tuple[str, list[str | int]] | None:
+    """Return what keeps a value from having canonical bytes, and its path with the last part first.
+
+    Paths are put together on the way out. One that was built on the way in would cost its length for every value,
+    and keys may be long.
+    """
+    if isinstance(value, dict):
+        found = _why_inexact("".join(value))
+        if found:
+            return found, []
+    for part, member in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(member, _CONTAINERS):
+            inside = _inexact(cast("_Container", member)) if member else None
+            if inside is not None:
+                inside[1].append(part)
+                return inside
+        elif found := _why_inexact(member):
+            return found, [part]
+    return None
+
+
+def _why_inexact(scalar: object) -> str | None:
+    """Return what `canonical_bytes` has against a scalar; it is asked only about those that it may refuse."""
+    match scalar:
+        case str():
+            is_exact = scalar.isascii() or not _HALF_A_CHARACTER.search(scalar)
+        case int():
+            is_exact = -SAFE_INTEGER_MAX <= scalar <= SAFE_INTEGER_MAX
+        case float():
+            is_exact = isfinite(scalar)
+        case _:
+            is_exact = True
+    if not is_exact:
+        try:
+            canonical_bytes(scalar)
+        except NotCanonicalError as error:
+            return error.found
+    return None
+
+
+def _path(inside_out: Iterable[str | int]) -> str:
+    path = ""
+    for part in reversed(tuple(inside_out)):
+        path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}" if path else part
+    return path
 
 
 def _constant(name: str) -> NoReturn:
@@ -97,5 +187,5 @@ def _yaml(text: str) -> object:
 
     found = load_yaml(text)
     if isinstance(found, YamlFault):
-        raise _FormError(fault(found.path, found.code, found.message, found.fix))
+        raise _FormError(fault(_path(found.inside_out), found.code, found.message, found.fix))
     return found.value

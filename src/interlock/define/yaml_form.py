@@ -1,23 +1,52 @@
 """YAML, restricted to what JSON can say: the core schema's scalars, no aliases, no tags, no duplicate keys."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
 
 from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
 
+_DIRECTIVES_MAX = 64
+"""`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
+_DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
+_NUMBER_BEGINS = frozenset("-+.0123456789")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NAMED: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+}
+
+
+class YamlParser(Protocol):
+    """What reads a text event by event: the library has one in C and one in Python."""
+
+    def get_event(self) -> yaml.Event | None:
+        """Return the next event, or None after the last."""
+        ...
+
+
+ParserOf = Callable[[str], YamlParser]
+FASTEST = cast("ParserOf", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""The parser in C takes a tenth of the time. The other stands in where an installation lacks it; the two differ in
+texts that YAML itself leaves doubtful, such as a tab behind a colon, and in no refusal of ours."""
+
+
+FaultCode = Literal["not_yaml", "duplicate_key", "too_deep"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFault:
-    """Why a text is not YAML of this kind."""
+    """Why a text is not YAML of this kind; `inside_out` is the path of a key at fault, its last part first."""
 
-    path: str
-    code: Literal["not_yaml", "duplicate_key", "too_deep"]
+    code: FaultCode
     message: str
     fix: str
+    inside_out: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,101 +56,183 @@ class YamlValue:
     value: object
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads scalars as YAML 1.2 does: `yes`, `on`, dates and octal-looking numbers are text."""
+class YamlToken(NamedTuple):
+    """One piece of a text's structure; `at` counts the characters before it."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 — the library's own attribute
-
-
-for _tag, _pattern, _first in (
-    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
-    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
-    ("float", r"^[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", list("-+.0123456789")),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _first)
+    kind: Literal["scalar", "mapping", "sequence", "end"]
+    text: str
+    at: int
 
 
-def load_yaml(text: str) -> YamlValue | YamlFault:
+class UnreadableYamlError(ValueError):
+    """A text is not YAML of this kind."""
+
+    def __init__(self, code: FaultCode, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.code: FaultCode = code
+        self.message = message
+        self.fix = fix
+
+
+class _MisplacedKeyError(Exception):
+    """A mapping holds a key that it may not. The path grows while the error leaves the containers around it.
+
+    Nothing else keeps a path: one that was built on the way in would cost its length for every value.
+    """
+
+    def __init__(self, code: FaultCode, message: str, fix: str) -> None:
+        super().__init__(message)
+        self.code: FaultCode = code
+        self.message = message
+        self.fix = fix
+        self.inside_out: list[str | int] = []
+
+
+def load_yaml(text: str, parser_of: ParserOf = FASTEST) -> YamlValue | YamlFault:
     """Return the value that a text holds, or why it holds none. Aliases are refused: they can grow without bound."""
+    events = _events(text, parser_of)
     try:
-        refused = _refused_event(text)
-        if refused is not None:
-            return refused
-        node = cast("yaml.Node | None", yaml.compose(text, Loader=_Loader))
-        return YamlValue(value=None) if node is None else _value(node, "")
+        try:
+            return YamlValue(value=_document(events))
+        except _MisplacedKeyError as error:
+            # What makes the whole text unreadable goes before what is wrong with one key of it.
+            for _ in events:
+                pass
+            parts = tuple(error.inside_out)
+            return YamlFault(code=error.code, message=error.message, fix=error.fix, inside_out=parts)
+    except UnreadableYamlError as error:
+        return YamlFault(code=error.code, message=error.message, fix=error.fix)
+
+
+def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]:
+    """Yield the structure of the document in a text, in the order of the text.
+
+    Raises:
+        UnreadableYamlError: The text cannot be read further; known only when reading gets there.
+    """
+    for event in _events(text, parser_of):
+        at: int = event.start_mark.index
+        if isinstance(event, yaml.ScalarEvent):
+            text_of: str = event.value
+            yield YamlToken("scalar", text_of, at)
+        elif isinstance(event, yaml.MappingStartEvent):
+            yield YamlToken("mapping", "", at)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            yield YamlToken("sequence", "", at)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            yield YamlToken("end", "", at)
+
+
+def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
+    """Yield what the text consists of. What is refused is found as it is met: nothing behind it costs anything."""
+    if text.count("%TAG") > _DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > _DIRECTIVES_MAX:
+        raise _not_yaml("The text begins with too many `%TAG` lines.", "Remove them: tags are refused.")
+    depth = documents = 0
+    try:
+        next_event = parser_of(text).get_event
+        while (event := next_event()) is not None:
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            elif isinstance(event, yaml.NodeEvent):
+                _refuse_decorated(event)
+                depth += isinstance(event, yaml.CollectionStartEvent)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+            if depth > DOCUMENT_DEPTH_MAX or documents > 1:
+                raise _too_much(event)
+            yield event
     except yaml.YAMLError as error:
-        return YamlFault(path="", code="not_yaml", message=_words(error), fix="Correct the YAML.")
+        raise _not_yaml(_words(error), "Correct the YAML.") from None
 
 
-def _refused_event(text: str) -> YamlFault | None:
-    """Find what is refused while the text is read, so that nothing behind it costs anything."""
-    depth = 0
-    for event in cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_Loader)):
-        line = cast("yaml.Mark", event.start_mark).line + 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            return _not_yaml(f"Line {line} uses an anchor or alias.", "Write the value out.")
-        if getattr(event, "tag", None):
-            return _not_yaml(f"Line {line} uses a tag.", "Remove the tag.")
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DOCUMENT_DEPTH_MAX:
-            message = f"Line {line} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
-            return YamlFault(path="", code="too_deep", message=message, fix="Flatten the document.")
-    return None
+def _refuse_decorated(event: yaml.NodeEvent) -> None:
+    """Refuse a node with an anchor or a tag, and an alias: an alias is a node that is nothing but an anchor."""
+    if event.anchor:
+        raise _not_yaml(f"Line {_line(event)} uses an anchor or alias.", "Write the value out.")
+    if getattr(event, "tag", None):
+        raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.")
 
 
-def _not_yaml(message: str, fix: str) -> YamlFault:
-    return YamlFault(path="", code="not_yaml", message=message, fix=fix)
+def _too_much(event: yaml.Event) -> UnreadableYamlError:
+    if isinstance(event, yaml.DocumentStartEvent):
+        return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.")
+    message = f"Line {_line(event)} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
+    return UnreadableYamlError("too_deep", message, "Flatten the document.")
 
 
-def _value(node: yaml.Node, path: str) -> YamlValue | YamlFault:
-    if isinstance(node, yaml.MappingNode):
-        return _mapping(node, path)
-    if isinstance(node, yaml.SequenceNode):
-        values: list[object] = []
-        for at, item in enumerate(cast("list[yaml.Node]", node.value)):
-            found = _value(item, f"{path}[{at}]")
-            if isinstance(found, YamlFault):
-                return found
-            values.append(found.value)
-        return YamlValue(value=values)
-    return YamlValue(value=_scalar(cast("yaml.ScalarNode", node)))
+def _not_yaml(message: str, fix: str) -> UnreadableYamlError:
+    return UnreadableYamlError("not_yaml", message, fix)
 
 
-def _mapping(node: yaml.MappingNode, path: str) -> YamlValue | YamlFault:
-    result: dict[str, object] = {}
-    for key_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
-        key = cast("str", key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
-        where = f"{path}.{key}" if path else str(key)
-        if key is None:
-            return YamlFault(path=path, code="not_yaml", message="A key is not a plain text.", fix="Use a text as key.")
-        if key in result:
-            return YamlFault(
-                path=where, code="duplicate_key", message=f"The key {key!r} stands twice.", fix="Keep one of them."
-            )
-        found = _value(value_node, where)
-        if isinstance(found, YamlFault):
-            return found
-        result[key] = found.value
-    return YamlValue(value=result)
-
-
-def _scalar(node: yaml.ScalarNode) -> object:
-    text = cast("str", node.value)
-    match node.tag.removeprefix("tag:yaml.org,2002:"):
-        case "bool":
-            return text.lower() == "true"
-        case "null":
-            return None
-        case "int":
-            return int(text)
-        case "float":
-            return float(text)
-        case _:
-            return text
+def _line(event: yaml.Event) -> int:
+    return cast("yaml.Mark", event.start_mark).line + 1
 
 
 def _words(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"Line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}."
     return "The text is not YAML."
+
+
+def _document(events: Iterator[yaml.Event]) -> object:
+    value: object = None
+    for event in events:
+        if isinstance(event, yaml.NodeEvent):
+            value = _value(event, events)
+    return value
+
+
+def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
+    """Return the value that an event begins; the events of what stands inside it are taken."""
+    if isinstance(event, yaml.ScalarEvent):
+        text: str = event.value
+        is_plain: bool = event.implicit[0]
+        return _plain(text) if is_plain else text
+    if isinstance(event, yaml.MappingStartEvent):
+        return _mapping(events)
+    return _sequence(events)
+
+
+def _sequence(events: Iterator[yaml.Event]) -> list[object]:
+    items: list[object] = []
+    try:
+        while not isinstance(event := next(events), yaml.SequenceEndEvent):
+            items.append(_value(event, events))
+    except _MisplacedKeyError as error:
+        error.inside_out.append(len(items))
+        raise
+    return items
+
+
+def _mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
+    members: dict[str, object] = {}
+    while not isinstance(event := next(events), yaml.MappingEndEvent):
+        key = _key(event, members)
+        try:
+            members[key] = _value(next(events), events)
+        except _MisplacedKeyError as error:
+            error.inside_out.append(key)
+            raise
+    return members
+
+
+def _key(event: yaml.Event, members: dict[str, object]) -> str:
+    if not isinstance(event, yaml.ScalarEvent):
+        raise _MisplacedKeyError("not_yaml", "A key is not a plain text.", "Use a text as key.")
+    key: str = event.value
+    if key in members:
+        error = _MisplacedKeyError("duplicate_key", f"The key {key!r} stands twice.", "Keep one of them.")
+        error.inside_out.append(key)
+        raise error
+    return key
+
+
+def _plain(text: str) -> object:
+    """Return what a scalar without quotes means. Only YAML 1.2's own words and numbers are more than text."""
+    if text in _NAMED:
+        return _NAMED[text]
+    if text[0] not in _NUMBER_BEGINS:
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text

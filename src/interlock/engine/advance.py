@@ -1,12 +1,16 @@
 """What happens next: a start, or an attempt judged against the pinned plan. Pure: same inputs, same plan."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from interlock.engine.reasons import missing_notes
+from interlock.decide.evaluate import NOTHING, Undecided, value_at
+from interlock.engine import reasons
+from interlock.engine.evidence import evidence_values, judge
+from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of, with_loop_variables
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, Request
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
-from interlock.kernel.canonical import digest_of_bytes
+from interlock.engine.template import rendered
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, BLOCKERS_MAX, CONTEXT_BYTES_MAX, TRACE_ENTRIES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
     ChangeId,
@@ -21,24 +25,16 @@ from interlock.kernel.ids import (
     derived_id,
     node_of_attempt,
 )
-from interlock.plan.compiled import CompiledWorkflow, PlanNode
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import PlanNode
+from interlock.plan.walk import Marks
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge
 from interlock.record.base import Preferences
+from interlock.record.context import Context, merged_context
 from interlock.record.outcome import AdvancedTo, Blocked, Blocker, report
-from interlock.record.snapshot import (
-    Complete,
-    ExecutionSnapshot,
-    KeySet,
-    PendingNone,
-    PendingSome,
-    PendingStep,
-    Running,
-    snapshot_of,
-    step_instance_key,
-)
-
-_EMPTY_SET = KeySet(kind="set", values=())
+from interlock.record.payloads import TraceEntry
+from interlock.record.snapshot import ExecutionSnapshot, Running, snapshot_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt to advance a node, with the facts it is judged by."""
+    """One attempt to advance a node, with the facts it is judged by.
+
+    `context` is the node's own; `earlier` is what the refused attempt brought that made the node, if one did.
+    """
 
     session: SessionId
     run: RunId
@@ -71,6 +70,13 @@ class Attempt:
     preferences: Preferences
     workflow: CompiledWorkflow
     request: Request
+    context: Context
+    earlier: Request | None = None
+
+    @property
+    def evidence(self) -> Request:
+        """What there is to judge: what came now, with what came before."""
+        return self.request if self.earlier is None else self.request.over(self.earlier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +109,16 @@ def root_node(run: RunId) -> NodeId:
     return NodeId(derived_id("node", run, "root"))
 
 
-def plan_start(start: Start) -> AppendPlan:
-    """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context."""
-    first = start.workflow.plan.nodes[0].step_id
-    state = _running(_EMPTY_SET, first)
-    ref, snapshot = _stored(snapshot_of(start.workflow_hash, state))
+def plan_start(start: Start) -> AppendPlan | Stuck:
+    """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context.
+
+    What the first step turns on must be in the initial context: without it nothing begins.
+    """
+    context = merged_context({}, start.request.context)
+    moved = go_on(start.workflow, Marks(start.workflow.graphs), context)
+    if isinstance(moved, Stuck):
+        return moved
+    ref, snapshot = _stored(snapshot_of(start.workflow_hash, moved.state))
     root = root_node(start.run)
     run_started = data.RunStarted(
         workflow_id=start.workflow.workflow_id,
@@ -131,7 +142,8 @@ def plan_start(start: Start) -> AppendPlan:
         effective=effective,
     )
     drafts.append(Draft(data=baseline, run=start.run, node=root))
-    drafts += _context_draft(start.request, start.run, root, derived_id("ctx", start.run, "initial"), "initial")
+    drafts += _context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial")
+    drafts += _trace_draft(moved.trace, start.run, root, derived_id("trace", start.run, "start"))
     return AppendPlan(
         session=start.session,
         drafts=tuple(drafts),
@@ -144,31 +156,75 @@ def decide_advance(attempt: Attempt) -> Decision:
     """Judge an attempt. The same evidence on the same facts always comes to the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
-    step = attempt.workflow.steps[state.pending.step.step_id]
-    blockers = _judge(step, attempt.request)
-    if not blockers:
-        return _advanced(attempt, state, step)
+    outcome = _moved(attempt, state)
+    if isinstance(outcome, _Went):
+        return _advanced(attempt, outcome)
+    blockers = sorted(outcome, key=Blocker.sort_key)[:BLOCKERS_MAX]
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
-        return LimitReached(blockers=tuple(report(blockers).blockers))
+        return LimitReached(blockers=tuple(blockers))
     return Refused(plan=_refusal_plan(attempt, blockers))
 
 
-def _judge(step: PlanNode, request: Request) -> list[Blocker]:
-    if step.evidence.required and not request.has_notes():
-        return [missing_notes(step.title, step.evidence.contract_ref)]
-    return []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Went:
+    """Where an attempt leads, what it sets on the way, and why it went there."""
+
+    moved: Moved
+    sets: Context
+    trace: tuple[TraceEntry, ...]
 
 
-def _advanced(attempt: Attempt, state: Running, step: PlanNode) -> Advanced:
+def _moved(attempt: Attempt, state: Running) -> "_Went | list[Blocker]":
+    """Judge the evidence, then go on through the plan; nothing moves unless both succeed."""
+    workflow, pending = attempt.workflow, state.pending.step
+    node = workflow.steps[pending.step_id]
+    context = merged_context(attempt.context, attempt.request.context)
+    seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
+    judged = judge(workflow, node, attempt.evidence, seen)
+    if judged.blockers:
+        return list(judged.blockers)
+    sets = _set_values(node, {**seen, **evidence_values(workflow, node, attempt.evidence)})
+    if isinstance(sets, Blocker):
+        return [sets]
+    context = merged_context(context, sets)
+    if sets and (measured := len(canonical_bytes(dict(context)))) > CONTEXT_BYTES_MAX:
+        return [reasons.context_too_large(measured, CONTEXT_BYTES_MAX)]
+    marks = Marks(workflow.graphs, state)
+    marks.complete(node.node_id)
+    moved = go_on(workflow, marks, context, loop_decisions_of(attempt.evidence.artifacts))
+    if isinstance(moved, Stuck):
+        return [stuck_blocker(moved, with_loop_variables(workflow.graphs, context, marks.stack))]
+    return _Went(moved=moved, sets=sets, trace=(*judged.trace, *moved.trace))
+
+
+def stuck_blocker(stuck: Stuck, context: Context) -> Blocker:
+    """Return why a run cannot go on, as a blocker."""
+    match stuck.reason:
+        case Undecided():
+            return reasons.undecided(stuck.reason, rendered(stuck.node.title, context))
+        case LoopLimit(loop_id=loop_id, iteration=iteration, max_iterations=maximum):
+            return reasons.loop_limit(loop_id, iteration, maximum)
+        case EndlessWalk():
+            return reasons.endless(stuck.node.node_id)
+
+
+def _set_values(node: PlanNode, seen: Context) -> dict[str, Json] | Blocker:
+    """Return what a step sets when it is done."""
+    assert node.task is not None, "only a task sets anything"
+    values: dict[str, Json] = {}
+    for action in node.task.sets:
+        found = value_at(seen, action.source) if action.source is not None else action.value
+        if found is NOTHING:
+            assert action.source is not None, "a value is always there"
+            return reasons.missing_key(rendered(node.title, seen), action.source)
+        values[action.key] = cast("Json", found)
+        seen = merged_context(seen, {action.key: values[action.key]})
+    return values
+
+
+def _advanced(attempt: Attempt, went: _Went) -> Advanced:
     child = node_of_attempt(attempt.attempt)
-    completed = state.completed.with_key(step_instance_key(step.step_id, state.pending.step.loop_path))
-    following = attempt.workflow.followers.get(step.step_id)
-    after = (
-        _running(completed, following, state.skipped)
-        if following is not None
-        else Complete(kind="complete", completed=completed, skipped=state.skipped, pending=PendingNone(kind="none"))
-    )
-    snapshot = snapshot_of(attempt.snapshot.workflow_hash, after)
+    snapshot = snapshot_of(attempt.snapshot.workflow_hash, went.moved.state)
     ref, stored = _stored(snapshot)
     outcome = AdvancedTo(kind="advanced", to_node_id=child)
     edge = PlannedEdge(
@@ -182,13 +238,14 @@ def _advanced(attempt: Attempt, state: Running, step: PlanNode) -> Advanced:
         Draft(data=_recorded(attempt, outcome), run=attempt.run, node=attempt.node),
         Draft(data=_node(attempt, "step", ref), run=attempt.run, node=child),
         Draft(data=edge, run=attempt.run),
-        *_brought(attempt, child),
+        *_brought(attempt, child, went.sets),
+        *_trace_draft(went.trace, attempt.run, child, derived_id("trace", attempt.attempt, "decisions")),
     ]
     plan = AppendPlan(
         session=attempt.session,
         drafts=tuple(drafts),
         snapshots=((ref, stored),),
-        artifacts=attempt.request.stored_artifacts(),
+        artifacts=attempt.evidence.stored_artifacts(),
     )
     return Advanced(plan=plan, snapshot=snapshot)
 
@@ -203,7 +260,7 @@ def _refusal_plan(attempt: Attempt, blockers: list[Blocker]) -> AppendPlan:
         Draft(data=_node(attempt, "blocked_attempt", ref), run=attempt.run, node=child),
         *_brought(attempt, child),
     ]
-    return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=attempt.request.stored_artifacts())
+    return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=attempt.evidence.stored_artifacts())
 
 
 def _recorded(attempt: Attempt, outcome: AdvancedTo | Blocked) -> data.AdvanceRecorded:
@@ -218,9 +275,12 @@ def _node(attempt: Attempt, kind: data.NodeKind, ref: SnapshotRef) -> data.NodeC
     )
 
 
-def _brought(attempt: Attempt, child: NodeId) -> list[Draft]:
-    """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
-    request, drafts = attempt.request, list[Draft]()
+def _brought(attempt: Attempt, child: NodeId, sets: Context | None = None) -> list[Draft]:
+    """What came with an attempt, attached to the node it creates: outputs, then context, then preferences.
+
+    What the step sets is part of the one context delta, on top of what was sent.
+    """
+    request, drafts = attempt.evidence, list[Draft]()
     if request.has_notes():
         notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
         drafts.append(_output(attempt, child, "recap", notes, "notes"))
@@ -229,7 +289,8 @@ def _brought(attempt: Attempt, child: NodeId) -> list[Draft]:
             payload_kind="artifact_ref", sha256=digest, content_type=ARTIFACT_CONTENT_TYPE, byte_length=len(stored)
         )
         drafts.append(_output(attempt, child, "artifact", payload, digest))
-    drafts += _context_draft(request, attempt.run, child, derived_id("ctx", attempt.attempt, "context"), "agent_delta")
+    delta, source = {**request.context, **(sets or {})}, "merge" if sets else "agent_delta"
+    drafts += _context_draft(delta, attempt.run, child, derived_id("ctx", attempt.attempt, "context"), source)
     changes = request.preferences.changes()
     if changes:
         changed = data.PreferencesChanged(
@@ -257,20 +318,21 @@ def _output(
     return Draft(data=output, run=attempt.run, node=child)
 
 
-def _context_draft(request: Request, run: RunId, node: NodeId, context_id: str, source: str) -> list[Draft]:
-    if not request.context:
+def _context_draft(delta: Context, run: RunId, node: NodeId, context_id: str, source: str) -> list[Draft]:
+    if not delta:
         return []
     context = data.ContextSet.model_validate(
-        {"context_id": ContextId(context_id), "node_id": node, "context": dict(request.context), "source": source}
+        {"context_id": ContextId(context_id), "node_id": node, "context": dict(delta), "source": source}
     )
     return [Draft(data=context, run=run)]
 
 
-def _running(completed: KeySet, step_id: str, skipped: KeySet = _EMPTY_SET) -> Running:
-    step = PendingStep(step_id=step_id, loop_path=())
-    return Running(
-        kind="running", completed=completed, skipped=skipped, loop_stack=(), pending=PendingSome(kind="some", step=step)
-    )
+def _trace_draft(trace: tuple[TraceEntry, ...], run: RunId, node: NodeId, trace_id: str) -> list[Draft]:
+    """Record why a run went where it went; where nothing was decided there is nothing to record."""
+    if not trace:
+        return []
+    appended = data.DecisionTraceAppended(trace_id=trace_id, entries=trace[-TRACE_ENTRIES_MAX:])
+    return [Draft(data=appended, run=run, node=node)]
 
 
 def _stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:

@@ -4,17 +4,18 @@ Pure: a first answer and its replay come from the same recorded facts through th
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
+from interlock.define.parts import Reference
 from interlock.engine.request import NOTES_PLACEHOLDER
-from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, SHOWN_VALUE_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
-from interlock.plan.compiled import CompiledReference
+from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
-from interlock.record.outcome import BlockerReport
+from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
 
 CONTINUE_TOOL = "continue_workflow"
 
@@ -45,8 +46,21 @@ class RunWords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PassWords:
+    """The pass of the innermost loop that a step stands in, counted from 1; `at_most` is the loop's bound."""
+
+    loop_id: str
+    number: int
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepWords:
-    """The step an answer is about. Counted from 1."""
+    """The step an answer is about, counted from 1, and what a call that reports it must hold.
+
+    `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,
+    `parallel_with` the steps that need not wait for it.
+    """
 
     number: int
     total: int
@@ -56,6 +70,11 @@ class StepWords:
     needs_notes: bool
     needs_confirmation: bool
     agent_role: str | None = None
+    loop: PassWords | None = None
+    artifacts: tuple[Mapping[str, Json], ...] = ()
+    context_keys: tuple[str, ...] = ()
+    context: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    parallel_with: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +94,13 @@ class Warned:
     """Something the agent should know; derivable from the log."""
 
     code: Literal[
-        "STEP_ALREADY_DONE", "ATTEMPT_LIMIT_REACHED", "REPLAY_PAYLOAD_IGNORED", "NOTES_TRUNCATED", "BRANCH_CREATED"
+        "STEP_ALREADY_DONE",
+        "ATTEMPT_LIMIT_REACHED",
+        "REPLAY_PAYLOAD_IGNORED",
+        "NOTES_TRUNCATED",
+        "BRANCH_CREATED",
+        "LOOP_LIMIT_REACHED",
+        "LEVEL_NORMALISED",
     ]
     message: str
 
@@ -96,16 +121,17 @@ class Facts:
     preferences: Preferences | None = None
     recap: str | None = None
     guidance: tuple[str, ...] = ()
-    references: tuple[CompiledReference, ...] = ()
+    references: tuple[Reference, ...] = ()
     where: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The same facts as data and as text."""
+    """The same facts as data and as text; `link` is the address and name of a resource that holds more."""
 
     structure: Mapping[str, Json]
     text: str
+    link: tuple[str, str] | None = None
 
 
 def render_answer(facts: Facts) -> Answer:
@@ -125,8 +151,45 @@ def _next_call(facts: Facts) -> dict[str, Json] | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    arguments = {"ackToken": token, "run": facts.run.label, "output": {"notesMarkdown": NOTES_PLACEHOLDER}}
+    arguments = {"ackToken": token, "run": facts.run.label, **_to_fill_in(facts.step, facts.blockers)}
     return {"tool": CONTINUE_TOOL, "arguments": arguments}
+
+
+def _to_fill_in(step: StepWords, blockers: BlockerReport | None) -> dict[str, Json]:
+    """Return what a call must bring: all of the step's evidence, or after a refusal only what it was refused for.
+
+    What was sent before is kept, so an example must not stand where it would be taken for a correction.
+    """
+    pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
+    contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
+    keys = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
+    is_told = bool(contracts or keys or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
+    artifacts = step.artifacts if not is_told or contracts - {NOTES_CONTRACT} or not (contracts or keys) else ()
+    wants_notes = NOTES_CONTRACT in contracts if is_told else step.needs_notes or not step.artifacts
+    output: dict[str, Json] = {"notesMarkdown": NOTES_PLACEHOLDER} if wants_notes else {}
+    if artifacts:
+        output["artifacts"] = [dict(artifact) for artifact in artifacts]
+    filled: dict[str, Json] = {"output": output} if output else {}
+    context = _context_to_fill_in(step, keys if is_told else step.context_keys)
+    if context:
+        filled["context"] = context
+    return filled
+
+
+def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]:
+    """Return the context keys that a call should hold: with what stands there now, else null.
+
+    Null removes a key, so one that was not filled in stays missing and is asked for again. What stands there and is
+    long, or is to gain a member, is left out: the words say what to send.
+    """
+    filled: dict[str, Json] = {}
+    for path in keys:
+        key = path.partition(".")[0]
+        if key not in step.context:
+            filled[key] = None
+        elif key == path and len(json.dumps(step.context[key], ensure_ascii=False)) <= SHOWN_VALUE_CHARS_MAX:
+            filled[key] = step.context[key]
+    return filled
 
 
 def next_intent(facts: Facts) -> str:
@@ -170,7 +233,8 @@ def _run(facts: Facts) -> dict[str, Json]:
     words = facts.run
     named = words.to_json()
     if facts.step is not None:
-        named["step"] = {"number": facts.step.number, "total": facts.step.total}
+        place: dict[str, Json] = {"number": facts.step.number, "total": facts.step.total}
+        named["step"] = place | ({"pass": facts.step.loop.number} if facts.step.loop is not None else {})
     if facts.occasion != "advance":
         named |= {"sessionId": words.session, "runId": words.run, "workflowName": words.workflow_name}
     return named
@@ -184,10 +248,18 @@ def _pending(step: StepWords | None) -> dict[str, Json] | None:
         pending["agentRole"] = step.agent_role
     if step.needs_confirmation:
         pending["requireConfirmation"] = True
+    if step.loop is not None:
+        pending["loop"] = {
+            "loopId": step.loop.loop_id,
+            "pass": step.loop.number,
+            "maxIterations": step.loop.at_most,
+        }
+    if step.parallel_with:
+        pending["parallelWith"] = list(step.parallel_with)
     return pending
 
 
-def _reference(occasion: Occasion, reference: CompiledReference) -> dict[str, Json]:
+def _reference(occasion: Occasion, reference: Reference) -> dict[str, Json]:
     short: dict[str, Json] = {"title": reference.title, "source": reference.source}
     if occasion != "start":
         return short
@@ -220,7 +292,8 @@ def _first_line(facts: Facts) -> str:
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
-    line = f"{head} · step {step.number} of {step.total}: {one_line(step.title, HEADER_TITLE_BYTES_MAX)}"
+    passing = f", pass {step.loop.number} of at most {step.loop.at_most}" if step.loop is not None else ""
+    line = f"{head} · step {step.number} of {step.total}{passing}: {one_line(step.title, HEADER_TITLE_BYTES_MAX)}"
     return f"{line} · {facts.where}" if facts.where else line
 
 
@@ -239,7 +312,7 @@ def _step(step: StepWords) -> str:
     return f"{role}{step.prompt}{confirm}"
 
 
-def _reference_line(occasion: Occasion, reference: CompiledReference) -> str:
+def _reference_line(occasion: Occasion, reference: Reference) -> str:
     short = f"- {reference.title}: {reference.source}"
     if occasion != "start":
         return short
@@ -263,5 +336,11 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
 def _invitation(facts: Facts) -> str:
     if facts.redirect is not None:
         return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
-    optional = "" if facts.step is None or facts.step.needs_notes else " (notes are optional here)"
-    return f"When the step is done, call `{CONTINUE_TOOL}` with your notes of this step{optional}:"
+    step = facts.step
+    assert step is not None, "without a step there is nothing to invite to"
+    brings = ["your notes of this step" + ("" if step.needs_notes else " (notes are optional here)")]
+    brings += ["your own values in the artifact"] if step.artifacts else []
+    brings += ["each null in `context` replaced by its value"] if step.context_keys else []
+    if facts.blockers is not None:
+        brings = ["what is missing"]
+    return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(brings)}:"

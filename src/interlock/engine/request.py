@@ -1,7 +1,7 @@
 """What an agent brings back, parsed and within its budgets: the only form in which evidence is judged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
@@ -49,6 +49,17 @@ class Request:
         preferences: dict[str, Json] = dict(self.preferences.changes())
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
+    def over(self, earlier: "Request") -> "Request":
+        """Return what an attempt brings with what a refused one before it brought: only what was missing need be sent.
+
+        Notes that came now stand for the earlier ones; an artifact stands for the earlier ones of its kind and,
+        where it is a rating, of its assessment.
+        """
+        sent = {_subject(artifact) for artifact in self.artifacts}
+        kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact) not in sent)
+        notes = self.notes if self.has_notes() else earlier.notes
+        return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
+
     def has_notes(self) -> bool:
         """Say whether there are notes to speak of."""
         return bool(self.notes and self.notes.strip() and self.notes.strip() != NOTES_PLACEHOLDER)
@@ -61,3 +72,7 @@ class Request:
         """Return the artifacts as they are stored, in the locked order: by digest, each once."""
         stored = {digest_of_bytes(data): data for data in (canonical_bytes(dict(item)) for item in self.artifacts)}
         return tuple(sorted(stored.items()))
+
+
+def _subject(artifact: Mapping[str, Json]) -> tuple[str, str]:
+    return str(artifact.get("kind")), str(artifact.get("assessmentId"))

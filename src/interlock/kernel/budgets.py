@@ -61,14 +61,22 @@ WORKER_THREADS_MAX = 8
 """Calls that touch the disk at once in one server."""
 
 # Answers (D19).
+FUNCTIONS_BYTES_MAX = 8 * KIB
+"""Definitions of the functions that one step refers to, within its prompt (locks 5)."""
 RECAP_BYTES_MAX = 6_000
 """Recap on rehydrate: enough to go on, small enough for every client."""
 HEADER_GOAL_BYTES_MAX = 120
 """The goal as shown in an answer's first line."""
 HEADER_TITLE_BYTES_MAX = 200
 """A name or title as shown in an answer's first line: a template may fill it with anything."""
+SHOWN_VALUE_CHARS_MAX = 200
+"""A context value that the next call shows as it stands, as JSON."""
 LIST_ENTRIES_MAX = 30
 """Workflows of one list answer; the rest is a count and a hint."""
+INSPECT_BYTES_MAX = 10_000
+"""A plan in an answer of `inspect_workflow`; a longer one is read as a resource."""
+RESOURCES_MAX = 200
+"""Resources of one listing: clients show them to people in a menu."""
 PATH_BYTES_MAX = 120
 """The place of a fault, which may be made of a caller's own keys."""
 WORDS_BYTES_MAX = 300
@@ -83,6 +91,8 @@ ECHO_BYTES_MAX = 80
 # Workflow documents.
 DOCUMENT_BYTES_MAX = 1_000_000
 """A workflow file: larger ones are not written by people."""
+YAML_BYTES_MAX = 500_000
+"""A workflow file in YAML: a megabyte of brackets is a million events, longer than the second a file may take."""
 DOCUMENT_DEPTH_MAX = 64
 """Nesting of a workflow file."""
 STEPS_MAX = 2_000
@@ -93,6 +103,36 @@ TITLE_CHARS_MAX = 200
 """Titles and names stand on one line."""
 DESCRIPTION_CHARS_MAX = 2_000
 """A workflow's description stands in a list."""
+PATTERN_MEMORY_BYTES_MAX = 8 * KIB * KIB
+"""What one compiled pattern of a criterion may take: its text is short, what it unfolds to need not be."""
+REQUIREMENT_LINES_MAX = 5
+"""Lines that tell an agent what evidence a step wants: more are not read (locks 18.3)."""
+LOOP_PASSES_MAX = 1_000
+"""Passes of one loop: more is a program, not a workflow."""
+LOOP_DEPTH_MAX = 8
+"""Loops inside each other: every one stands in each key of a step below it."""
+CHOICE_DEPTH_MAX = 16
+"""Branches and blocks inside each other: deeper cannot be read, and walks over them recurse."""
+WALK_NODES_MAX = 20_000
+"""Nodes one advance may resolve without asking anybody: loops whose steps are all skipped must end in one call."""
+TRACE_ENTRIES_MAX = 25
+"""Reasons recorded of one advance (locks 1)."""
+TRACE_SUMMARY_BYTES_MAX = 200
+"""One recorded reason; all of them keep within 8192 bytes (locks 1)."""
+CONDITION_TERMS_MAX = 5_000
+"""Terms of all conditions of a document, references followed: a few that refer to each other unfold to millions."""
+PATTERN_CHARS_MAX = 1_000
+"""Characters of a criterion's pattern."""
+PLAN_NODES_MAX = 5_000
+"""Nodes of a compiled plan: what templates unfold to is bounded too."""
+PROMPTS_BYTES_MAX = 4_000_000
+"""All prompts of a compiled plan: it is pinned and read whole."""
+SNIPPET_BYTES_MAX = 4 * KIB
+"""One reference snippet inlined into a prompt (locks 9)."""
+INJECTED_BYTES_MAX = 16 * KIB
+"""All that is inlined into one step's prompt (locks 9)."""
+DIAGNOSTICS_FOUND_MAX = 200
+"""Diagnostics that are looked for in one document: a file with more is no workflow, and each costs time."""
 DIAGNOSTICS_MAX = 50
 """Diagnostics of one document that an answer carries; the count of the rest is said."""
 SOURCE_FILES_MAX = 2_000

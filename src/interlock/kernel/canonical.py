@@ -120,27 +120,41 @@ def _is_plain(value: object) -> bool:
 def _fault_of(value: object) -> NotCanonicalError:
     """Return why a value has no canonical form. The search descends further than what failed before it."""
     try:
-        return _located(value, "") or NotCanonicalError("", "not a JSON value")
+        located = _located(value)
     except RecursionError:
         return NotCanonicalError("", "nested too deep")
+    if located is None:
+        return NotCanonicalError("", "not a JSON value")
+    found, inside_out = located
+    path = ""
+    for part in reversed(inside_out):
+        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
+    return NotCanonicalError(path, found)
 
 
-def _located(value: object, path: str) -> NotCanonicalError | None:
-    """Find the first fault that keeps a value from having a canonical form."""
+def _located(value: object) -> tuple[str, list[str | int]] | None:
+    """Find the first fault that keeps a value from having a canonical form, and its path with the last part first.
+
+    Paths are put together on the way out: one built on the way in would cost its length for every value.
+    """
     found = _scalar_fault(value)
     if found is not None:
-        return NotCanonicalError(path, found)
-    children: list[tuple[str, object]] = []
+        return found, []
+    members: Iterable[tuple[object, object]] = ()
     if isinstance(value, dict):
-        for key, item in cast("dict[object, object]", value).items():
-            fault = "a key that is not a string" if not isinstance(key, str) else _scalar_fault(key)
-            if fault is not None:
-                return NotCanonicalError(path, fault)
-            children.append((f"{path}.{key}" if path else str(key), item))
+        members = cast("dict[object, object]", value).items()
     elif isinstance(value, list | tuple):
-        items = cast("list[object] | tuple[object, ...]", value)
-        children = [(f"{path}[{at}]", item) for at, item in enumerate(items)]
-    return next((fault for where, item in children if (fault := _located(item, where))), None)
+        members = enumerate(cast("Sequence[object]", value))
+    for part, member in members:
+        if isinstance(value, dict):
+            fault = "a key that is not a string" if not isinstance(part, str) else _scalar_fault(part)
+            if fault is not None:
+                return fault, []
+        inside = _located(member)
+        if inside is not None:
+            inside[1].append(cast("str | int", part))
+            return inside
+    return None
 
 
 def _scalar_fault(value: object) -> str | None:

@@ -9,75 +9,51 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from interlock.kernel.canonical import digest_of_bytes
+from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, RecommendedPreferences, Reference
+from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import WorkflowHash
-from interlock.record.base import DelimiterSafe, IndexField, Record, reading_error
-
-NOTES_CONTRACT = "wr.contracts.notes"
-"""Evidence of a plain step: its notes (D20)."""
-
-Owner = Literal["harness", "agent", "plugin", "human_gate", "verifier"]
-
-
-class Provenance(Record):
-    """Where a part of the plan comes from."""
-
-    source: Literal["authored", "template_injected", "feature_injected"]
-    origin_id: str | None = None
-
-
-class Evidence(Record):
-    """What must come back before a step is done."""
-
-    contract_ref: str
-    required: bool
-
-
-class PlanNode(Record):
-    """One step as it will be handed out. The prompt may hold `{{key}}`, rendered with the node's context (D35)."""
-
-    step_id: DelimiterSafe
-    kind: Literal["step"]
-    owner: Owner
-    title: str
-    prompt: str
-    agent_role: str | None = None
-    require_confirmation: bool
-    evidence: Evidence
-    provenance: Provenance
-
-
-class PlanEdge(Record):
-    """After one step comes another."""
-
-    kind: Literal["next"]
-    from_step: DelimiterSafe
-    to_step: DelimiterSafe
-
-
-class Plan(Record):
-    """The typed graph that the engine walks. Nodes stand in plan order; the first is the entry."""
-
-    v: Literal[1]
-    nodes: Annotated[tuple[PlanNode, ...], Field(min_length=1, strict=False)]
-    edges: Annotated[tuple[PlanEdge, ...], Field(strict=False)]
+from interlock.plan.graph import Graphs
+from interlock.plan.records import Plan, PlanNode
+from interlock.record.base import IndexField, Record, reading_error
+from interlock.record.outcome import Capability
 
 
 class ContractPack(Record):
-    """A contract that the plan refers to, at the version it was compiled with."""
+    """A contract that the plan refers to, as it was when the plan was compiled (D21)."""
 
     contract_ref: str
     version: IndexField
+    artifact_kind: str | None = None
+    artifact_schema: dict[str, Json] | None = None
+    example: dict[str, Json] | None = None
 
 
-class CompiledReference(Record):
-    """Material the workflow points at."""
+class ScopedFunction(Record):
+    """Instructions with a name. `owner` is the step or loop they are visible in; absent: everywhere."""
 
-    id: str
-    title: str
-    source: str
-    purpose: str
-    authoritative: bool
+    function: FunctionDefinition
+    owner: str | None = None
+
+
+class CapabilityDemand(Record):
+    """How much a workflow needs a capability of the client."""
+
+    capability: Capability
+    need: Literal["required", "preferred", "disabled"]
+
+
+class AppliedFeature(Record):
+    """A feature with its configuration, defaults filled in."""
+
+    feature_id: str
+    config: dict[str, Json]
+
+
+class CompiledWarning(Record):
+    """Something the compiler found odd; it keeps nothing from running."""
+
+    code: str
+    message: str
 
 
 class CompiledWorkflow(Record):
@@ -89,24 +65,41 @@ class CompiledWorkflow(Record):
     description: str
     agent_role: str | None = None
     guidance: Annotated[tuple[str, ...], Field(strict=False)]
-    references: Annotated[tuple[CompiledReference, ...], Field(strict=False)]
+    references: Annotated[tuple[Reference, ...], Field(strict=False)]
+    capabilities: Annotated[tuple[CapabilityDemand, ...], Field(strict=False)]
+    features: Annotated[tuple[AppliedFeature, ...], Field(strict=False)]
+    inputs: Annotated[tuple[ContextInput, ...], Field(strict=False)]
+    functions: Annotated[tuple[ScopedFunction, ...], Field(strict=False)]
+    assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
     contracts: Annotated[tuple[ContractPack, ...], Field(strict=False)]
+    recommended: RecommendedPreferences | None = None
     plan: Plan
+    compiled_warnings: Annotated[tuple[CompiledWarning, ...], Field(strict=False)]
+
+    @cached_property
+    def graphs(self) -> Graphs:
+        """The plan's graphs, indexed for walking."""
+        return Graphs.of(self.plan)
 
     @cached_property
     def steps(self) -> dict[str, PlanNode]:
-        """The plan's steps by id."""
-        return {node.step_id: node for node in self.plan.nodes}
-
-    @cached_property
-    def followers(self) -> dict[str, str]:
-        """The step that comes after each step that has one."""
-        return {edge.from_step: edge.to_step for edge in self.plan.edges}
+        """The plan's steps that are handed out, by id, in plan order."""
+        return {node.node_id: node for node in self.plan.nodes if node.task is not None}
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Each step's place in the plan, counted from 1."""
-        return {node.step_id: at for at, node in enumerate(self.plan.nodes, start=1)}
+        """Each step's place among those that are handed out, counted from 1."""
+        return {step_id: at for at, step_id in enumerate(self.steps, start=1)}
+
+    @cached_property
+    def packs(self) -> dict[str, ContractPack]:
+        """The pinned contract packs by reference."""
+        return {pack.contract_ref: pack for pack in self.contracts}
+
+    @cached_property
+    def ratings(self) -> dict[str, Assessment]:
+        """The assessments by id."""
+        return {assessment.id: assessment for assessment in self.assessments}
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:

@@ -1,70 +1,95 @@
-"""The compiler: a document becomes the typed plan that runs exactly as inspected. Pure and deterministic."""
+"""The compiler: a document becomes the typed plan that runs exactly as inspected. Pure, deterministic, total."""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
-from interlock.define.document import PromptBlocks, Step, WorkflowDocument
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, warning
+from interlock.define.parts import plainly
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
-from interlock.kernel.budgets import PROMPT_BYTES_MAX
+from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
 from interlock.kernel.ids import SourceKind
-from interlock.kernel.text import utf8_bytes
+from interlock.plan import records
+from interlock.plan.builder import Builder, PlanTooLargeError
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.checks import check_document
 from interlock.plan.compiled import (
-    NOTES_CONTRACT,
-    CompiledReference,
+    AppliedFeature,
+    CapabilityDemand,
+    CompiledWarning,
     CompiledWorkflow,
     ContractPack,
-    Evidence,
-    Plan,
-    PlanEdge,
-    PlanNode,
-    Provenance,
+    ScopedFunction,
 )
+from interlock.plan.prompts import Prompts
+from interlock.plan.routines import Library, builtin_routines
+from interlock.plan.validate import validate_plan
 
-_NOTES_CONTRACT_VERSION = 1
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A workflow that can run, and what the compiler found odd."""
+
+    workflow: CompiledWorkflow
+    warnings: Diagnostics
 
 
-def compile_workflow(document: WorkflowDocument) -> CompiledWorkflow | Diagnostics:
-    """Return the compiled workflow of a document, or every fault that only compiling shows."""
-    nodes = tuple(_node(step, document) for step in document.steps)
-    faults = tuple(
-        fault(
-            f"steps[{at}]",
-            "too_long",
-            f"The rendered prompt has {utf8_bytes(node.prompt)} bytes.",
-            f"Keep it within {PROMPT_BYTES_MAX}; point at long texts with `references`.",
-        )
-        for at, node in enumerate(nodes)
-        if utf8_bytes(node.prompt) > PROMPT_BYTES_MAX
+def compile_workflow(document: doc.WorkflowDocument, library: Library | None = None) -> Compiled | Diagnostics:
+    """Return the compiled workflow of a document, or every fault that only compiling shows.
+
+    Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
+    """
+    library = library or Library(routines=builtin_routines())
+    found = list(islice(check_document(document), DIAGNOSTICS_FOUND_MAX))
+    features = _features(document)
+    prompts = Prompts(
+        slots={slot.slot_id: slot for slot in document.extension_points}, bindings=library.bindings, features=features
     )
-    if faults:
-        return faults
-    edges = tuple(
-        PlanEdge(kind="next", from_step=earlier.step_id, to_step=later.step_id)
-        for earlier, later in itertools.pairwise(nodes)
+    builder = Builder(
+        prompts=prompts,
+        routines=library.routines,
+        assessments={assessment.id: assessment for assessment in document.assessments},
+        agent_role=document.agent_role,
     )
-    fields: dict[str, object] = {
-        "schema_version": 1,
-        "workflow_id": document.id,
-        "name": document.name,
-        "description": document.description,
-        "guidance": document.guidance,
-        "references": tuple(
-            CompiledReference(
-                id=reference.id,
-                title=reference.title,
-                source=reference.source,
-                purpose=reference.purpose,
-                authoritative=reference.authoritative,
-            )
-            for reference in document.references
-        ),
-        "contracts": (ContractPack(contract_ref=NOTES_CONTRACT, version=_NOTES_CONTRACT_VERSION),),
-        "plan": Plan(v=1, nodes=nodes, edges=edges),
+    plan: records.Plan | None = None
+    with suppress(PlanTooLargeError):
+        plan = builder.plan_of(_probes(document), document.steps)
+    found += prompts.faults
+    if plan is None or has_errors(found):
+        return tuple(found)
+    found += [_placed(one, builder) for one in validate_plan(plan, PACKS)]
+    if has_errors(found):
+        return tuple(found)
+    return Compiled(workflow=_workflow(document, builder, plan, found), warnings=tuple(found))
+
+
+_UNSURE_OF_A_REST = frozenset(
+    {
+        "undeclared_key",
+        "unknown_function",
+        "unknown_assessment",
+        "unknown_level",
+        "unassessed_outcome",
+        "unknown_slot",
+        "unknown_condition",
+        "unknown_template",
+        "loop_decision_missing",
+        "automatic_cycle",
+        "duplicate_node_id",
     }
-    if document.agent_role is not None:
-        fields["agent_role"] = document.agent_role
-    return CompiledWorkflow.model_validate(fields)
+)
+"""What may only seem at fault because another fault was taken out."""
+
+
+def faults_of_rest(rest: doc.WorkflowDocument, told: Diagnostics) -> Diagnostics:
+    """Return what compiling shows of a document whose faults of form were taken out, beside what was told of it."""
+    found = compile_workflow(rest)
+    diagnostics = found.warnings if isinstance(found, Compiled) else found
+    known = {(one.path, one.code) for one in told}
+    return tuple(one for one in diagnostics if one.code not in _UNSURE_OF_A_REST and (one.path, one.code) not in known)
 
 
 def placement_diagnostics(
@@ -73,70 +98,107 @@ def placement_diagnostics(
     """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (locks 7)."""
     suggestion = suggested_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
-        return (
-            fault(
-                "id",
-                "reserved_namespace",
-                f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock.",
-                f"Rename it, for example to `{suggestion}`.",
-            ),
-        )
+        message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+        return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
     if id_status(workflow_id) == "legacy":
-        return (
-            Diagnostic(
-                path="id",
-                code="legacy_id",
-                severity="warning",
-                message=f"{workflow_id!r} has no namespace.",
-                fix=f"Rename it to `{suggestion}`.",
-            ),
-        )
+        return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
     return ()
 
 
-def _node(step: Step, document: WorkflowDocument) -> PlanNode:
+def _features(document: doc.WorkflowDocument) -> tuple[AppliedFeature, ...]:
+    """Return the known features in the order of their ids, each with its whole configuration."""
+    used = {use.feature_id: use for use in document.features if use.feature_id in FEATURES}
+    return tuple(
+        AppliedFeature(
+            feature_id=feature_id,
+            config={
+                field.name: used[feature_id].config.get(field.name, field.default)
+                for field in FEATURES[feature_id].config
+            },
+        )
+        for feature_id in sorted(used)
+    )
+
+
+def _probes(document: doc.WorkflowDocument) -> Iterator[tuple[doc.AgentStep, records.Provenance]]:
+    """Yield a first step for each capability that the workflow requires: try it, say what came of it."""
+    for capability, need in sorted(document.capabilities.items()):
+        if need != "required":
+            continue
+        step = doc.AgentStep(
+            at=f"capabilities.{capability}",
+            id=f"probe--{capability}",
+            title=f"Check that {_NAMES[capability]} works",
+            prompt=doc.prose(_PROBES[capability]),
+            evidence=doc.EvidenceWanted(notes="optional", contract_ref=records.CAPABILITY_CONTRACT),
+            capabilities=(capability,),
+        )
+        origin = f"wr.capabilities.{capability}"
+        yield step, records.Provenance(source="feature_injected", origin_id=origin)
+
+
+_NAMES = {"delegation": "delegation", "web_browsing": "web browsing"}
+_PROBES = {
+    "delegation": "This workflow needs subagents. Start one with your client's own subagent tool, let it answer with a"
+    " single word, and report what came of it. Do not call `start_workflow` for this.",
+    "web_browsing": "This workflow needs the web. Fetch one small public page with the tool your client has for it, and"
+    " report what came of it.",
+}
+
+
+def _placed(found: Diagnostic, builder: Builder) -> Diagnostic:
+    """Return a fault of the plan with its place in the author's document."""
+    inner = found.path.partition("[")[2].rstrip("]")
+    at = builder.at.get(inner) or builder.at.get(inner.partition(">")[0])
+    return replace(found, path=at) if at else found
+
+
+def _workflow(
+    document: doc.WorkflowDocument, builder: Builder, plan: records.Plan, found: list[Diagnostic]
+) -> CompiledWorkflow:
     fields: dict[str, object] = {
-        "step_id": step.id,
-        "kind": "step",
-        "owner": "agent",
-        "title": step.title,
-        "prompt": _prompt(step),
-        "require_confirmation": step.require_confirmation,
-        "evidence": Evidence(contract_ref=NOTES_CONTRACT, required=step.notes == "required"),
-        "provenance": Provenance(source="authored"),
+        "schema_version": 1,
+        "workflow_id": document.id,
+        "name": document.name,
+        "description": document.description,
+        "guidance": document.guidance,
+        "references": tuple(map(plainly, document.references)),
+        "capabilities": tuple(
+            CapabilityDemand(capability=capability, need=need)
+            for capability, need in sorted(document.capabilities.items())
+        ),
+        "features": builder.prompts.features,
+        "inputs": tuple(sorted(map(plainly, document.inputs), key=lambda one: one.key)),
+        "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
+        "assessments": tuple(sorted(map(plainly, document.assessments), key=lambda one: one.id)),
+        "contracts": tuple(_packs(plan)),
+        "plan": plan,
+        "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
     }
-    role = step.agent_role or document.agent_role
-    if role is not None:
-        fields["agent_role"] = role
-    return PlanNode.model_validate(fields)
+    if document.agent_role is not None:
+        fields["agent_role"] = document.agent_role
+    if document.recommended is not None:
+        fields["recommended"] = plainly(document.recommended)
+    return CompiledWorkflow.model_validate(fields)
 
 
-def _prompt(step: Step) -> str:
-    """Render a step's prompt: the text as it stands, or the blocks as sections; guidance comes last."""
-    blocks = step.prompt_blocks
-    parts = [step.prompt or ""] if blocks is None else _sections(blocks)
-    if step.guidance:
-        parts.append(_section("Guidance", _bullets(step.guidance)))
-    return "\n\n".join(parts)
+def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[ScopedFunction]:
+    yield from (ScopedFunction(function=plainly(function)) for function in document.functions)
+    loops = [step for step in doc.all_steps(document.steps) if isinstance(step, doc.LoopStep)]
+    for step in (*loops, *builder.steps.values()):
+        yield from (ScopedFunction(function=plainly(function), owner=step.id) for function in step.own_functions)
 
 
-def _sections(blocks: PromptBlocks) -> list[str]:
-    sections = [blocks.goal]
-    if blocks.constraints:
-        sections.append(_section("Constraints", _bullets(blocks.constraints)))
-    if blocks.procedure:
-        numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(blocks.procedure, start=1))
-        sections.append(_section("Procedure", numbered))
-    if blocks.output_required:
-        sections.append(_section("Your notes must hold", _bullets(blocks.output_required)))
-    if blocks.verify:
-        sections.append(_section("Check before you send", _bullets(blocks.verify)))
-    return sections
-
-
-def _section(title: str, body: str) -> str:
-    return f"**{title}**\n{body}"
-
-
-def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+def _packs(plan: records.Plan) -> Iterator[ContractPack]:
+    """Yield the packs that the plan refers to, in the order of their references, whole (D21)."""
+    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
+    refs |= {records.ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
+    for ref in sorted(refs):
+        pack = PACKS[ref]
+        fields: dict[str, object] = {
+            "artifact_kind": pack.kind,
+            "artifact_schema": pack.schema,
+            "example": pack.example,
+        }
+        said = {name: value for name, value in fields.items() if value is not None}
+        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **said})

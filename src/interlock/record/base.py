@@ -47,8 +47,8 @@ DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
 SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
 IndexField = Annotated[int, Field(ge=0)]
-DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=128)]
-"""Step and loop ids: no character that a step instance key uses (locks 9)."""
+DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=300)]
+"""Step and loop ids, and those derived from them: no character that a step instance key uses (locks 9)."""
 
 Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
 RiskPolicy = Literal["conservative", "balanced", "aggressive"]

@@ -1,6 +1,5 @@
 """The execution snapshot: the least that lets a node go on, and nothing else (locks: snapshot payload boundary)."""
 
-import bisect
 import itertools
 import operator
 from typing import Annotated, Literal
@@ -41,12 +40,6 @@ class KeySet(Record):
             raise ValueError("set values are not in ascending order")
         return self
 
-    def with_key(self, key: str) -> "KeySet":
-        """Return the set with one key more."""
-        at = bisect.bisect_left(self.values, key)
-        rest = self.values[at:]
-        return self if rest[:1] == (key,) else KeySet(kind="set", values=(*self.values[:at], key, *rest))
-
 
 class PendingStep(Record):
     """The step to perform next, and the loop passes it stands in."""
@@ -69,11 +62,12 @@ class PendingNone(Record):
 
 
 class Running(Record):
-    """Some step is pending."""
+    """Some step is pending. `edges_taken` holds the edges that decisions chose; others follow from `completed`."""
 
     kind: Literal["running"]
     completed: KeySet
     skipped: KeySet
+    edges_taken: KeySet
     loop_stack: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
     pending: PendingSome
 
@@ -97,6 +91,7 @@ class Complete(Record):
     kind: Literal["complete"]
     completed: KeySet
     skipped: KeySet
+    edges_taken: KeySet
     pending: PendingNone
 
 

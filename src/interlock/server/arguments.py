@@ -11,7 +11,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from interlock.define.diagnostics import did_you_mean
-from interlock.define.document import document_path, value_at
+from interlock.define.faults import document_path, value_at
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,

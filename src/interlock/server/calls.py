@@ -159,9 +159,11 @@ def _internal_error(tool: Tool) -> Refusal:
 def _result(outcome: Answer | Refusal) -> types.CallToolResult:
     """Return the wire form: the same facts in both channels (D14, D16)."""
     if isinstance(outcome, Answer):
-        return types.CallToolResult(
-            content=[types.TextContent(text=outcome.text)], structured_content=dict(outcome.structure)
-        )
+        blocks: list[types.ContentBlock] = [types.TextContent(text=outcome.text)]
+        if outcome.link is not None:
+            uri, name = outcome.link
+            blocks.append(types.ResourceLink(uri=uri, name=name, mime_type="text/markdown"))
+        return types.CallToolResult(content=blocks, structured_content=dict(outcome.structure))
     return types.CallToolResult(
         content=[types.TextContent(text=refusal_text(outcome))],
         structured_content=outcome.envelope(),

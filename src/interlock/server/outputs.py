@@ -17,6 +17,7 @@ class StepPosition(Output):
 
     number: int
     total: int | None = None
+    pass_: Annotated[int | None, Field(alias="pass", description="Pass of the innermost loop, from 1.")] = None
 
 
 class RunIdentity(Output):
@@ -69,14 +70,24 @@ class PreferencesOut(Output):
     risk_policy: str
 
 
+class LoopPass(Output):
+    """The pass of the innermost loop that the step stands in, counted from 1."""
+
+    loop_id: str
+    pass_: Annotated[int, Field(alias="pass")]
+    max_iterations: int
+
+
 class Pending(Output):
-    """The step to perform."""
+    """The step to perform. `parallelWith` names steps that need not wait for it."""
 
     step_id: str
     title: str
     prompt: str
     agent_role: str | None = None
     require_confirmation: bool | None = None
+    loop: LoopPass | None = None
+    parallel_with: list[str] | None = None
 
 
 class ReferenceOut(Output):
@@ -118,6 +129,8 @@ class DiagnosticOut(Output):
     severity: str
     message: str
     fix: str
+    line: int | None = None
+    column: int | None = None
 
 
 class ListedWorkflow(Output):
@@ -159,6 +172,8 @@ class InspectedStep(Output):
     title: str
     require_confirmation: bool
     notes_required: bool
+    contract_ref: str | None = None
+    loops: list[str] | None = None
 
 
 class InspectAnswer(Output):
@@ -178,5 +193,9 @@ class InspectAnswer(Output):
     warnings: list[DiagnosticOut] | None = None
     canonical_id: str | None = None
     suggested_id: str | None = None
+    examples: list[str] | None = None
+    inputs: list[dict[str, JsonValue]] | None = None
     plan: dict[str, JsonValue] | None = None
+    outline: list[str] | None = None
+    plan_resource: str | None = None
     source: dict[str, JsonValue] | None = None

@@ -3,6 +3,8 @@
 The answer of a first call and of its replay are told by the same function from the same recorded facts.
 """
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -17,6 +19,7 @@ from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.record.append_plan import Stamps
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker
+from interlock.record.payloads import ArtifactPayload, IterationRef, LoopRef, StepRef
 from interlock.record.snapshot import Complete
 from interlock.service.context import context_refusal
 from interlock.service.ports import Ports
@@ -27,7 +30,7 @@ from interlock.service.words import Scene
 from interlock.views import session as facts_of
 from interlock.views.recap import current_notes
 from interlock.views.session import Node, Session
-from interlock.views.standing import chain_head
+from interlock.views.standing import attempts_on, chain_head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,8 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
                 preferences=node.preferences,
                 workflow=scene.workflow,
                 request=call.request,
+                context=session.context(node.node),
+                earlier=_brought(ports, node),
             )
         )
     match decision:
@@ -129,6 +134,15 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
             return _limit_reached(ports, scene, session, node, decision.blockers)
         case _:
             assert_never(decision)
+
+
+def _brought(ports: Ports, node: Node) -> Request | None:
+    """Return the evidence that a refused attempt brought; None where the node is none."""
+    if node.kind != "blocked_attempt":
+        return None
+    kept = [output.payload.sha256 for output in node.outputs if isinstance(output.payload, ArtifactPayload)]
+    artifacts = tuple(json.loads(ports.read.reader.artifact(digest)) for digest in kept)
+    return Request(notes=current_notes(node), artifacts=artifacts)
 
 
 def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
@@ -174,19 +188,19 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 ack_token=mint.attempt(child.node, ack_attempt(child.node)) if step is not None else None,
                 step=step,
                 blockers=blockers,
-                warnings=_warnings(call, recorded, child),
+                warnings=_warnings(call, scene, recorded, child),
                 preferences=child.preferences if was_changed else None,
             )
         )
 
 
-def _warnings(call: _Call, recorded: facts_of.Advance, child: Node) -> tuple[Warned, ...]:
+def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> tuple[Warned, ...]:
     warnings: list[Warned] = []
     notes = current_notes(child)
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = f"The notes were over {NOTES_BYTES_MAX} bytes and are stored cut, with a marker at the end."
         warnings.append(Warned(code="NOTES_TRUNCATED", message=message))
-    if recorded.attempt != ack_attempt(recorded.node) and child.kind == "step":
+    if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."
         warnings.append(Warned(code="BRANCH_CREATED", message=message))
     if not _is_same_request(recorded, call.request):
@@ -195,7 +209,29 @@ def _warnings(call: _Call, recorded: facts_of.Advance, child: Node) -> tuple[War
             " Use the tokens of this answer to go on."
         )
         warnings.append(Warned(code="REPLAY_PAYLOAD_IGNORED", message=message))
-    return tuple(warnings)
+    return (*warnings, *_reasons(scene, child))
+
+
+def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:
+    """Say whether an attempt, or the first of the refused ones before it, was a fork."""
+    node, attempt = session.nodes[recorded.node], recorded.attempt
+    while node.kind == "blocked_attempt" and node.parent is not None:
+        made, node = node.node, session.nodes[node.parent]
+        attempt = next(one for one in attempts_on(node) if node_of_attempt(one) == made)
+    return attempt != ack_attempt(node.node)
+
+
+def _reasons(scene: Scene, child: Node) -> Iterator[Warned]:
+    """Tell what the recorded reasons hold that an agent should know: loops that were used up, levels read otherwise."""
+    for entry in child.trace:
+        refs = entry.refs or ()
+        loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
+        passes = next((ref.value for ref in refs if isinstance(ref, IterationRef)), None)
+        if entry.kind == "exited_loop" and loop and passes == scene.workflow.graphs.loops[loop].max_iterations:
+            message = f"The loop {loop!r} ended because its {passes} passes are used up, not because it was done."
+            yield Warned(code="LOOP_LIMIT_REACHED", message=message)
+        if entry.kind == "evaluated_condition" and any(isinstance(ref, StepRef) for ref in refs):
+            yield Warned(code="LEVEL_NORMALISED", message=entry.summary)
 
 
 def _is_same_request(recorded: facts_of.Advance, request: Request) -> bool:

@@ -1,45 +1,90 @@
-"""The catalogue: every workflow of every source, compiled, with what is wrong and what clashes (locks 7)."""
+"""The catalogue: every workflow of every source, read and checked, with what is wrong and what clashes (locks 7).
+
+A look reads what changed. Compiling waits until a workflow is inspected or started: a list does not need it.
+"""
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, did_you_mean, fault, has_errors
-from interlock.define.document import WorkflowDocument, parse_workflow
-from interlock.define.text_form import parse_text
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import Faulty, parse_document
+from interlock.define.positions import positions_of
+from interlock.define.text_form import Form, parse_text
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.compiler import compile_workflow, placement_diagnostics
+from interlock.plan.compiler import Compiled, compile_workflow, faults_of_rest, placement_diagnostics
+from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file as it was read: its bytes, for the places of its faults, and where it comes from."""
+
+    kind: SourceKind
+    ref: str
+    form: Form
+    data: bytes = field(repr=False)
+
+    def placed(self, diagnostics: Diagnostics) -> Diagnostics:
+        """Return diagnostics with the line and column in this file of each."""
+        if not diagnostics:
+            return ()
+        at = positions_of(self.data, self.form, [one.path for one in diagnostics])
+        return tuple(
+            replace(one, line=at[one.path].line, column=at[one.path].column) if one.path in at else one
+            for one in diagnostics
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinnable:
+    """A compiled workflow with its hash and the bytes it is the hash of."""
+
+    workflow: CompiledWorkflow
+    workflow_hash: WorkflowHash
+    data: bytes = field(repr=False)
+    warnings: Diagnostics
+
+
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A workflow that can be started."""
+    """A workflow that was read and checked. What compiling shows is in `compiled`: it may still refuse."""
 
     document: WorkflowDocument
-    source: dict[str, Json]
-    compiled: CompiledWorkflow
-    workflow_hash: WorkflowHash
-    compiled_bytes: bytes
-    source_kind: SourceKind
-    source_ref: str
-    warnings: Diagnostics
+    value: dict[str, Json] = field(repr=False)
+    source: Source
+    library: Library = field(repr=False)
+    placement: Diagnostics
 
     @property
     def workflow_id(self) -> str:
         """The id it is started by."""
         return self.document.id
 
+    @cached_property
+    def compiled(self) -> "Pinnable | RefusedFile":
+        """The workflow as a run executes it, or why it cannot. Compiled on first use."""
+        found = compile_workflow(self.document, self.library)
+        if not isinstance(found, Compiled):
+            diagnostics = self.source.placed((*found, *self.placement))
+            return RefusedFile(source=self.source, workflow_id=self.workflow_id, diagnostics=diagnostics)
+        workflow_hash, data = pinned_bytes(found.workflow)
+        warnings = self.source.placed((*found.warnings, *self.placement))
+        return Pinnable(workflow=found.workflow, workflow_hash=workflow_hash, data=data, warnings=warnings)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedFile:
     """A file that holds no workflow that can be started, and why."""
 
-    source_kind: SourceKind
-    source_ref: str
+    source: Source
     workflow_id: str | None
     diagnostics: Diagnostics
 
@@ -66,90 +111,128 @@ class CatalogView:
         """Return the id that an undotted workflow should have; None for the others."""
         if id_status(entry.workflow_id) != "legacy":
             return None
-        return suggested_id(entry.workflow_id, entry.source_kind, frozenset(self.entries))
+        return suggested_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What one file came to, kept while the file stays as it is."""
+
+    stamp: tuple[int, int, int]
+    found: "_Parsed | RefusedFile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parsed:
+    source: Source
+    value: dict[str, Json]
+    document: WorkflowDocument
+    placement: Diagnostics
 
 
 class Catalog:
-    """Reads the sources on every look and compiles only what changed."""
+    """Reads the sources on every look, parses only what changed, and compiles only what is asked for."""
 
     def __init__(self, sources: WorkflowSources) -> None:
         self._sources = sources
-        self._compiled: dict[Path, tuple[tuple[int, int, int], Entry | RefusedFile]] = {}
+        self._read: dict[Path, _Read] = {}
+        self._entries: dict[Path, Entry] = {}
         self._mutex = threading.Lock()
 
     def view(self, workspace: Path | None) -> CatalogView:
         """Return the catalogue of a workspace. Nothing shadows `wr.*`; else the nearer source wins; both are told."""
+        files = self._sources.files(workspace)
+        found = [self._of(file) for file in files]
+        bindings = self._sources.bindings(workspace)
+        routines = {**builtin_routines(), **_core_routines(one for one in found if isinstance(one, _Parsed))}
         entries: dict[str, Entry] = {}
         refused: list[RefusedFile] = []
-        for file in self._sources.files(workspace):
-            found = self._of(file)
-            if isinstance(found, RefusedFile):
-                refused.append(found)
+        for file, one in zip(files, found, strict=True):
+            if isinstance(one, RefusedFile):
+                refused.append(one)
                 continue
-            taken = entries.get(found.workflow_id)
+            library = Library(routines=routines, bindings=_bindings_of(bindings, one.document.id))
+            entry = self._entry(file, one, library)
+            taken = entries.get(entry.workflow_id)
             if taken is None:
-                entries[found.workflow_id] = found
+                entries[entry.workflow_id] = entry
                 continue
-            is_nearer = taken.source_kind != found.source_kind and not is_reserved(found.workflow_id)
-            winner, loser = (found, taken) if is_nearer else (taken, found)
-            entries[found.workflow_id] = winner
+            is_nearer = taken.source.kind != entry.source.kind and not is_reserved(entry.workflow_id)
+            winner, loser = (entry, taken) if is_nearer else (taken, entry)
+            entries[entry.workflow_id] = winner
             refused.append(_shadowed(loser, winner))
         return CatalogView(entries=entries, refused=tuple(refused))
 
-    def _of(self, file: WorkflowFile) -> Entry | RefusedFile:
+    def _of(self, file: WorkflowFile) -> _Parsed | RefusedFile:
         with self._mutex:
-            kept = self._compiled.get(file.path)
-        if kept is not None and kept[0] == file.stamp:
-            return kept[1]
+            kept = self._read.get(file.path)
+        if kept is not None and kept.stamp == file.stamp:
+            return kept.found
         try:
-            found = _compiled(file, self._sources.read(file))
+            data = self._sources.read(file)
         except OSError:
+            source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
             unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
-            return _refused(file, None, (unreadable,))
+            return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
+        found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data))
         with self._mutex:
-            self._compiled[file.path] = (file.stamp, found)
+            self._read[file.path] = _Read(stamp=file.stamp, found=found)
         return found
 
+    def _entry(self, file: WorkflowFile, parsed: _Parsed, library: Library) -> Entry:
+        """Return a file's entry: the one of the last look, with what it compiled to, while nothing it uses changed."""
+        with self._mutex:
+            kept = self._entries.get(file.path)
+        if kept is not None and kept.document is parsed.document and kept.library == library:
+            return kept
+        entry = Entry(
+            document=parsed.document,
+            value=parsed.value,
+            source=parsed.source,
+            library=library,
+            placement=parsed.placement,
+        )
+        with self._mutex:
+            self._entries[file.path] = entry
+        return entry
 
-def _compiled(file: WorkflowFile, data: bytes) -> Entry | RefusedFile:
-    value = parse_text(data, file.form)
+
+def read_source(source: Source) -> _Parsed | RefusedFile:
+    """Return what a file's bytes hold, parsed and checked, or every fault that keeps it from being read."""
+    value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
-        return _refused(file, None, (value,))
+        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed((value,)))
     said = value.get("id")
     claimed = said if isinstance(said, str) else None
-    document = parse_workflow(value)
-    placement = placement_diagnostics(claimed, file.kind) if claimed is not None else ()
-    if not isinstance(document, WorkflowDocument):
-        return _refused(file, claimed, (*document, *(one for one in placement if one.severity == "error")))
+    document = parse_document(value)
+    placement = placement_diagnostics(claimed, source.kind) if claimed is not None else ()
+    if isinstance(document, Faulty):
+        more = faults_of_rest(document.rest, document.diagnostics) if document.rest is not None else ()
+        faults = (*document.diagnostics, *more, *placement)
+        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
     if has_errors(placement):
-        return _refused(file, claimed, placement)
-    compiled = compile_workflow(document)
-    if not isinstance(compiled, CompiledWorkflow):
-        return _refused(file, claimed, compiled)
-    workflow_hash, pinned = pinned_bytes(compiled)
-    return Entry(
-        document=document,
-        source=value,
-        compiled=compiled,
-        workflow_hash=workflow_hash,
-        compiled_bytes=pinned,
-        source_kind=file.kind,
-        source_ref=file.ref,
-        warnings=placement,
-    )
+        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(placement))
+    return _Parsed(source=source, value=value, document=document, placement=placement)
 
 
-def _refused(file: WorkflowFile, workflow_id: str | None, diagnostics: Diagnostics) -> RefusedFile:
-    return RefusedFile(source_kind=file.kind, source_ref=file.ref, workflow_id=workflow_id, diagnostics=diagnostics)
+def _core_routines(parsed: Iterable[_Parsed]) -> dict[str, Routine]:
+    """Return the routines that core files define; files of other sources define none."""
+    found = [routine_of(one.document) for one in parsed if one.source.kind == "bundled"]
+    return {routine.template_id: routine for routine in found if routine is not None}
+
+
+def _bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str]:
+    """Return what a project binds the slots of one workflow to: its own map first, else the one for all."""
+    own = bindings.get(workflow_id)
+    merged = {**bindings, **(own if isinstance(own, dict) else {})}
+    return {slot: value for slot, value in merged.items() if isinstance(value, str)}
 
 
 def _shadowed(loser: Entry, winner: Entry) -> RefusedFile:
     taken = fault(
         "id",
         "id_taken",
-        f"{loser.workflow_id!r} is served from {winner.source_ref!r} of the {winner.source_kind} source.",
+        f"{loser.workflow_id!r} is served from {winner.source.ref!r} of the {winner.source.kind} source.",
         "Give one of the two another id.",
     )
-    return RefusedFile(
-        source_kind=loser.source_kind, source_ref=loser.source_ref, workflow_id=loser.workflow_id, diagnostics=(taken,)
-    )
+    return RefusedFile(source=loser.source, workflow_id=loser.workflow_id, diagnostics=loser.source.placed((taken,)))

@@ -22,7 +22,7 @@ from interlock.kernel.canonical import (
 )
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.views.session import merged_context
+from interlock.record.context import merged_context
 
 RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 _WRITTEN_WITH_EXPONENT_FROM = 1e21

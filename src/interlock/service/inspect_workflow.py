@@ -7,12 +7,15 @@ from typing import Literal
 
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer import Answer
+from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
-from interlock.plan.compiled import PlanNode
+from interlock.kernel.text import utf8_bytes
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.compiler import placement_diagnostics
-from interlock.service.catalog import Catalog, Entry
-from interlock.service.start_workflow import found_entry
+from interlock.plan.outline import outline_lines, step_lines, step_summaries
+from interlock.service.catalog import Catalog, Entry, Pinnable
+from interlock.service.start_workflow import compiled_of, found_entry
 
 Detail = Literal["summary", "plan", "source"]
 
@@ -27,72 +30,104 @@ class InspectCommand:
 
 
 def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refusal:
-    """Return a workflow as a summary, as the compiled plan, or as its source."""
+    """Return a workflow as a summary, as the plan that will run, or as its source."""
     view = catalog.view(command.workspace)
     entry = found_entry(view, command.workflow_id)
-    if isinstance(entry, Refusal):
-        return entry
-    warnings = placement_diagnostics(entry.workflow_id, entry.source_kind, frozenset(view.entries))
-    structure = _summary(entry)
+    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
+    if isinstance(pinned, Refusal):
+        return pinned
+    assert isinstance(entry, Entry), "what compiled is an entry"
+    others = frozenset(view.entries)
+    placement = placement_diagnostics(entry.workflow_id, entry.source.kind, others)
+    warnings = [one for one in pinned.warnings if one.code != "legacy_id"] + list(placement)
+    structure = _summary(entry, pinned)
     if warnings:
         structure["warnings"] = [diagnostic.to_json() for diagnostic in warnings]
     suggested = view.suggested(entry)
     if suggested is not None:
         structure["suggestedId"] = suggested
-    text = "\n".join([_summary_text(entry), *(f"> {diagnostic.line()}" for diagnostic in warnings)])
-    if command.detail == "plan":
-        structure["plan"] = entry.compiled.plan.to_json()
-        text += "".join(_step_text(number, node) for number, node in enumerate(entry.compiled.plan.nodes, start=1))
-    if command.detail == "source":
-        structure["source"] = entry.source
-        text += f"\n\n```json\n{json.dumps(entry.source, ensure_ascii=False, indent=2)}\n```"
-    return Answer(structure=structure, text=text)
+    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.in_one_line()}" for diagnostic in warnings)])
+    match command.detail:
+        case "plan":
+            return _with_plan(structure, text, pinned.workflow)
+        case "source":
+            return _with_source(structure, text, entry)
+        case "summary":
+            return Answer(structure=structure, text=text)
 
 
-def _summary(entry: Entry) -> dict[str, Json]:
-    document, compiled = entry.document, entry.compiled
+def _with_plan(structure: dict[str, Json], text: str, workflow: CompiledWorkflow) -> Answer:
+    """Add what will run, step by step; where that is too much for an answer, the outline and where the whole is."""
+    plan = workflow.plan.to_json()
+    whole = text + "".join(f"\n\n{lines}" for lines in step_lines(workflow))
+    if utf8_bytes(whole) <= INSPECT_BYTES_MAX and len(json.dumps(plan, ensure_ascii=False)) <= INSPECT_BYTES_MAX:
+        return Answer(structure=structure | {"plan": plan}, text=whole)
+    link = plan_link(workflow.workflow_id)
+    outline = "\n".join(outline_lines(workflow))
+    note = f"The whole plan is too long for one answer: read the resource {link}."
+    structure["outline"] = list(outline_lines(workflow))
+    structure["planResource"] = link
+    return Answer(
+        structure=structure,
+        text=f"{text}\n\n{note}\n\n{outline}",
+        link=(link, f"Plan of {workflow.name}"),
+    )
+
+
+def plan_link(workflow_id: str) -> str:
+    """Return the address of the resource that holds a workflow's whole plan."""
+    return f"interlock://workflows/{workflow_id}/plan"
+
+
+def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:
+    """Return a workflow's whole plan as text: every step with its prompt and the evidence it asks for."""
+    entry = found_entry(catalog.view(workspace), workflow_id)
+    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
+    if isinstance(pinned, Refusal):
+        return pinned
+    assert isinstance(entry, Entry), "what compiled is an entry"
+    return _summary_text(entry, pinned) + "".join(f"\n\n{lines}" for lines in step_lines(pinned.workflow))
+
+
+def _with_source(structure: dict[str, Json], text: str, entry: Entry) -> Answer:
+    source = json.dumps(entry.value, ensure_ascii=False, indent=2)
+    return Answer(structure=structure | {"source": entry.value}, text=f"{text}\n\n```json\n{source}\n```")
+
+
+def _summary(entry: Entry, pinned: Pinnable) -> dict[str, Json]:
+    document, workflow = entry.document, pinned.workflow
     summary: dict[str, Json] = {
         "workflowId": document.id,
         "name": document.name,
         "description": document.description,
         "tags": list(document.tags),
-        "workflowHash": entry.workflow_hash,
-        "sourceKind": entry.source_kind,
-        "sourceRef": entry.source_ref,
+        "workflowHash": pinned.workflow_hash,
+        "sourceKind": entry.source.kind,
+        "sourceRef": entry.source.ref,
         "idStatus": id_status(document.id) or "legacy",
         "guidance": list(document.guidance),
-        "references": [reference.to_json() for reference in compiled.references],
-        "steps": [_step(node) for node in compiled.plan.nodes],
+        "references": [reference.model_dump(mode="json", by_alias=True) for reference in workflow.references],
+        "steps": list(step_summaries(workflow)),
     }
+    if document.examples:
+        summary["examples"] = list(document.examples)
+    if workflow.inputs:
+        summary["inputs"] = [one.model_dump(mode="json", by_alias=True, exclude_unset=True) for one in workflow.inputs]
     return summary
 
 
-def _step(node: PlanNode) -> dict[str, Json]:
-    return {
-        "stepId": node.step_id,
-        "title": node.title,
-        "requireConfirmation": node.require_confirmation,
-        "notesRequired": node.evidence.required,
-    }
-
-
-def _summary_text(entry: Entry) -> str:
-    document = entry.document
+def _summary_text(entry: Entry, pinned: Pinnable) -> str:
+    document, workflow = entry.document, pinned.workflow
     lines = [
-        f"**{document.name}** (`{document.id}`), {entry.source_kind}, `{entry.workflow_hash}`",
+        f"**{document.name}** (`{document.id}`), {entry.source.kind}, `{pinned.workflow_hash}`",
         document.description,
     ]
     lines += [f"- {rule}" for rule in document.guidance]
+    lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
     lines += [
-        f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in entry.compiled.references
+        f"- start with `context.{one.key}` ({one.type}{', required' if one.required else ''}): {one.description}"
+        for one in workflow.inputs
     ]
-    lines += [
-        f"{number}. {node.title} (`{node.step_id}`{', needs confirmation' if node.require_confirmation else ''})"
-        for number, node in enumerate(entry.compiled.plan.nodes, start=1)
-    ]
+    lines += [f"- for example: {example}" for example in document.examples]
+    lines += outline_lines(workflow)
     return "\n".join(line for line in lines if line)
-
-
-def _step_text(number: int, node: PlanNode) -> str:
-    role = f"*{node.agent_role}*\n\n" if node.agent_role else ""
-    return f"\n\n## {number}. {node.title}\n\n{role}{node.prompt}"

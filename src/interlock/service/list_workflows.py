@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.define.document import step_count
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer import Answer
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
@@ -58,8 +59,8 @@ def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
         "name": document.name,
         "description": one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
         "tags": list(document.tags),
-        "steps": len(document.steps),
-        "sourceKind": entry.source_kind,
+        "steps": step_count(document),
+        "sourceKind": entry.source.kind,
         "idStatus": id_status(document.id) or "legacy",
     }
     suggested = view.suggested(entry)
@@ -68,8 +69,8 @@ def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
 
 def _refused(file: RefusedFile) -> dict[str, Json]:
     refused: dict[str, Json] = {
-        "source": file.source_ref,
-        "sourceKind": file.source_kind,
+        "source": file.source.ref,
+        "sourceKind": file.source.kind,
         "diagnostic": file.diagnostics[0].to_json(),
     }
     return refused | ({"workflowId": file.workflow_id} if file.workflow_id else {})
@@ -81,7 +82,7 @@ def _line(view: CatalogView, entry: Entry) -> str:
     suggested = view.suggested(entry)
     rename = f" Rename it to `{suggested}`." if suggested else ""
     described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {document.name} ({len(document.steps)} steps){tags}: {described}{rename}"
+    return f"- `{entry.workflow_id}` {document.name} ({step_count(document)} steps){tags}: {described}{rename}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
@@ -90,7 +91,7 @@ def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshow
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
         lines = [*lines, "\nCannot be started:"]
-        lines += [f"- {file.source_ref} ({file.source_kind}): {file.diagnostics[0].line()}" for file in refused]
+        lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].in_one_line()}" for file in refused]
     if unshown:
         lines = [*lines, f"- {unshown} more files that cannot be started"]
     if listed:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
+from interlock.engine.prompt import guidance_of
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.ids import ack_attempt, fork_attempt
 from interlock.service.ports import ReadPorts
@@ -52,8 +53,8 @@ def _facts(here: _Here) -> Facts:
         state_token=here.mint.state(at.node),
         step=scene.step(node),
         preferences=at.preferences,
-        recap=recap(scene.session, standing.first, scene.title_of()),
-        guidance=scene.workflow.guidance,
+        recap=recap(scene.session, standing.first, scene.title),
+        guidance=guidance_of(scene.workflow),
         references=scene.workflow.references,
     )
     if facts.step is None:

@@ -1,18 +1,27 @@
 """`start_workflow`: begin a run, in a new session or in one that exists (D27)."""
 
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.engine.advance import Start, plan_start
+from interlock.decide.evaluate import is_number, kind_of, same
+from interlock.define.parts import ContextInput
+from interlock.engine.advance import Start, plan_start, stuck_blocker
 from interlock.engine.answer import Answer, Facts, render_answer
+from interlock.engine.flow import Stuck
+from interlock.engine.prompt import guidance_of
 from interlock.engine.request import Request
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import Stamps
+from interlock.record.context import Context
 from interlock.record.events import Actor
-from interlock.service.catalog import CatalogView, Entry, RefusedFile
+from interlock.record.outcome import ContextKeyPointer
+from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
@@ -39,9 +48,13 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
             See `service.failures`; nothing was recorded.
     """
     entry = found_entry(ports.catalog.view(command.workspace), command.workflow_id)
-    if isinstance(entry, Refusal):
-        return entry
-    refusal = context_refusal({}, command.request.context)
+    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
+    if isinstance(pinned, Refusal):
+        return pinned
+    assert isinstance(entry, Entry), "what compiled is an entry"
+    refusal = context_refusal({}, command.request.context) or inputs_refusal(
+        pinned.workflow.inputs, command.request.context
+    )
     if refusal is not None:
         return refusal
     if command.session is not None and ports.read.reader.load(command.session) is None:
@@ -51,34 +64,38 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
         session=command.session or mint_session(ports.shell),
         is_new_session=command.session is None,
         run=mint_run(ports.shell),
-        workflow=entry.compiled,
-        workflow_hash=entry.workflow_hash,
-        workflow_bytes=entry.compiled_bytes,
-        source_kind=entry.source_kind,
-        source_ref=entry.source_ref,
+        workflow=pinned.workflow,
+        workflow_hash=pinned.workflow_hash,
+        workflow_bytes=pinned.data,
+        source_kind=entry.source.kind,
+        source_ref=entry.source.ref,
         request=command.request,
         baseline=ports.baseline,
     )
+    plan = plan_start(start)
+    if isinstance(plan, Stuck):
+        return _cannot_begin(plan, command.request.context)
     stamps = Stamps(
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
     with ports.writer.hold(start.session) as witness, ports.read.trace.span("append"):
-        session = ports.writer.append(witness, plan_start(start), stamps)
+        session = ports.writer.append(witness, plan, stamps)
     run = session.runs[start.run]
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
     mint = Mint(ring=ring, session=session, run=run)
+    step = scene.step(node)
     with ports.read.trace.span("render"):
         return render_answer(
             Facts(
                 occasion="start",
                 run=scene.words(node),
                 state_token=mint.state(node.node),
-                ack_token=mint.attempt(node.node, ack_attempt(node.node)),
-                step=scene.step(node),
+                ack_token=mint.attempt(node.node, ack_attempt(node.node)) if step is not None else None,
+                step=step,
                 preferences=node.preferences,
-                guidance=entry.compiled.guidance,
-                references=entry.compiled.references,
+                guidance=guidance_of(scene.workflow),
+                references=scene.workflow.references,
             )
         )
 
@@ -102,21 +119,88 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
     )
 
 
+def compiled_of(entry: Entry) -> Pinnable | Refusal:
+    """Return what a workflow compiles to, or a refusal that names every fault."""
+    compiled = entry.compiled
+    return _invalid(compiled, entry.workflow_id) if isinstance(compiled, RefusedFile) else compiled
+
+
 def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
     shown = file.diagnostics[:DIAGNOSTICS_MAX]
-    lines = "\n".join(f"- {diagnostic.line()}" for diagnostic in shown)
+    lines = "\n".join(f"- {diagnostic.in_one_line()}" for diagnostic in shown)
     more = len(file.diagnostics) - len(shown)
-    where = f"{file.source_ref} of the {file.source_kind} source"
+    where = f"{file.source.ref} of the {file.source.kind} source"
     return Refusal(
         code=ErrorCode.WORKFLOW_INVALID,
         message=f"The workflow {workflow_id!r} ({where}) cannot run:\n{lines}"
         + (f"\n- and {more} more" if more else ""),
         suggestion="Correct the file as each line says, then send the same call again; no restart is needed.",
         details={
-            "source": file.source_ref,
-            "sourceKind": file.source_kind,
+            "source": file.source.ref,
+            "sourceKind": file.source.kind,
             "diagnostics": [diagnostic.to_json() for diagnostic in shown],
         },
+    )
+
+
+def inputs_refusal(inputs: tuple[ContextInput, ...], context: Context) -> Refusal | None:
+    """Return why the initial context does not hold what a workflow declares, or None where it does."""
+    faults = [words for declared in inputs if (words := _input_fault(declared, context)) is not None]
+    if not faults:
+        return None
+    missing = {one.key: None for one in inputs if _input_fault(one, context) is not None}
+    lines = "\n".join(f"- {words}" for words in faults)
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
+        suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
+        details={"path": f"context.{next(iter(missing))}", "wanted": [_wanted(one) for one in inputs]},
+    )
+
+
+def _input_fault(declared: ContextInput, context: Context) -> str | None:
+    what = f"`{declared.key}` ({declared.type}): {declared.description}"
+    value = context.get(declared.key)
+    if value is None:
+        return f"{what} Found nothing." if declared.required else None
+    if not _KINDS[declared.type](value):
+        return f"{what} Found {kind_of(value)}."
+    if declared.choices and not any(same(value, choice) for choice in declared.choices):
+        shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
+        return f"{what} Found {shown}; use one of {json.dumps(list(declared.choices), ensure_ascii=False)}."
+    return None
+
+
+_KINDS: Mapping[str, Callable[[object], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "number": is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "list": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, Mapping),
+}
+
+
+def _wanted(declared: ContextInput) -> dict[str, Json]:
+    wanted: dict[str, Json] = {
+        "key": declared.key,
+        "type": declared.type,
+        "required": declared.required,
+        "description": declared.description,
+    }
+    if declared.choices:
+        wanted["choices"] = list(declared.choices)
+    return wanted
+
+
+def _cannot_begin(stuck: Stuck, context: Context) -> Refusal:
+    """Return why a run cannot reach its first step: what it turns on must be in the initial context (D22)."""
+    blocker = stuck_blocker(stuck, context)
+    key = blocker.pointer.key if isinstance(blocker.pointer, ContextKeyPointer) else None
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The run cannot begin: {blocker.message}",
+        suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
+        details={"path": f"context.{key}" if key else "workflowId", "node": stuck.node.node_id},
     )
 
 

@@ -1,12 +1,15 @@
 """From the facts of a session to the facts of an answer: what a node's step is, and how a run is named."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from interlock.engine.answer import RunWords, StepWords
+from interlock.decide.evaluate import Given, evaluate
+from interlock.engine.answer import PassWords, RunWords, StepWords
+from interlock.engine.evidence import wanted_artifacts
+from interlock.engine.flow import with_loop_variables
+from interlock.engine.prompt import prompt_of
 from interlock.engine.template import rendered
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.snapshot import ExecutionSnapshot, Running
+from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, Running
 from interlock.service.plans import Plans
 from interlock.views.session import Node, Run, Session
 
@@ -46,22 +49,44 @@ class Scene:
         state = self.snapshot(node).state
         if not isinstance(state, Running):
             return None
-        step = self.workflow.steps[state.pending.step.step_id]
-        context = self.session.context(node.node)
+        pending = state.pending.step
+        step = self.workflow.steps[pending.step_id]
+        assert step.task is not None, "a pending step is a task"
+        graphs = self.workflow.graphs
+        seen = with_loop_variables(graphs, self.session.context(node.node), pending.loop_path)
+        evidence = step.task.evidence
+        confirmation = step.task.confirmation
         return StepWords(
-            number=self.workflow.numbers[step.step_id],
+            number=self.workflow.numbers[step.node_id],
             total=len(self.workflow.numbers),
-            step_id=step.step_id,
-            title=rendered(step.title, context),
-            prompt=rendered(step.prompt, context),
-            needs_notes=step.evidence.required,
-            needs_confirmation=step.require_confirmation,
-            agent_role=step.agent_role,
+            step_id=step.node_id,
+            title=rendered(step.title, seen),
+            prompt=prompt_of(self.workflow, step, seen),
+            needs_notes=evidence.notes == "required",
+            # What cannot be decided is confirmed: the cautious way (D22).
+            needs_confirmation=confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False,
+            agent_role=step.task.agent_role,
+            loop=self._pass(pending.loop_path),
+            artifacts=wanted_artifacts(self.workflow, step),
+            context_keys=step.task.produces,
+            context=seen,
+            parallel_with=graphs.parallel_to(step.node_id),
         )
 
-    def title_of(self) -> Callable[[Node], str]:
-        """Return a function from a node to the title of its pending step."""
-        return lambda node: step.title if (step := self.step(node)) else "Complete"
+    def _pass(self, path: tuple[LoopFrame, ...]) -> PassWords | None:
+        if not path:
+            return None
+        loop = self.workflow.graphs.loops[path[-1].loop_id]
+        return PassWords(loop_id=loop.loop_id, number=path[-1].iteration + 1, at_most=loop.max_iterations)
+
+    def title(self, node: Node) -> str:
+        """Return the title of the step that is pending at a node, rendered with the node's context."""
+        state = self.snapshot(node).state
+        if not isinstance(state, Running):
+            return "Complete"
+        pending = state.pending.step
+        seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
+        return rendered(self.workflow.steps[pending.step_id].title, seen)
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:

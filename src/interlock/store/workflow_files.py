@@ -1,16 +1,20 @@
 """Where workflow files come from: bundled with the package, the user's directory, the project's (locks 7)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from interlock.define.text_form import Form
+from interlock.define.text_form import Form, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 
 _FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
+BINDINGS_FILE = Path(".interlock", "bindings.json")
+"""Below the workspace; optional."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +43,27 @@ class WorkflowSources(Protocol):
         """
         ...
 
+    def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
+        """Return what a project binds extension points to: slot to value, or workflow id to such a map.
+
+        A file that cannot be read binds nothing.
+        """
+        ...
+
 
 class LocalWorkflowFiles:
-    """Workflow files on disk. A missing directory is an empty source."""
+    """Workflow files on disk. A missing directory is an empty source.
 
-    def __init__(self, *, core_dir: Path, user_dir: Path | None) -> None:
-        self._core_dir = core_dir
+    `core_dirs` hold what ships, the package's own first: where two define the same id, the first wins.
+    """
+
+    def __init__(self, *, core_dirs: tuple[Path, ...], user_dir: Path | None) -> None:
+        self._core_dirs = core_dirs
         self._user_dir = user_dir
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
         """See `WorkflowSources.files`."""
-        found = _listed("bundled", self._core_dir)
+        found = [file for core_dir in self._core_dirs for file in _listed("bundled", core_dir)]
         if self._user_dir is not None:
             found += _listed("user", self._user_dir)
         if workspace is not None:
@@ -60,6 +74,17 @@ class LocalWorkflowFiles:
         """See `WorkflowSources.read`."""
         with file.path.open("rb") as stream:
             return stream.read(DOCUMENT_BYTES_MAX + 1)
+
+    def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
+        """See `WorkflowSources.bindings`."""
+        if workspace is None:
+            return {}
+        try:
+            with (workspace / BINDINGS_FILE).open("rb") as stream:
+                found = parse_text(stream.read(DOCUMENT_BYTES_MAX + 1), "json")
+        except OSError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:

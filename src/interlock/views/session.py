@@ -5,14 +5,13 @@ Nothing here judges: an event that was appended is history. What cannot be histo
 parent never was, is damage and raises.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from rpds import HashTrieMap
 
-from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     AttemptId,
@@ -29,6 +28,7 @@ from interlock.kernel.ids import (
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.base import Preferences
+from interlock.record.context import Context, merged_context
 from interlock.record.outcome import AdvanceOutcome
 
 LABEL_CHARS = 4
@@ -37,7 +37,6 @@ LABEL_CHARS_ON_CLASH = 6
 BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
 """What holds where nothing was said (locks 4)."""
 
-Context: TypeAlias = Mapping[str, Json]
 _EMPTY: Context = MappingProxyType({})
 
 
@@ -58,7 +57,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8)."""
+    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8); `trace` says why."""
 
     node: NodeId
     run: RunId
@@ -72,6 +71,7 @@ class Node:
     context_at: NodeId | None
     children: tuple[NodeId, ...] = ()
     outputs: tuple[Output, ...] = ()
+    trace: tuple[data.TraceEntry, ...] = ()
     forks: int = 0
     checkpoints: int = 0
     request_digest: Digest | None = None
@@ -164,13 +164,6 @@ def new_session(session: SessionId) -> Session:
     )
 
 
-def merged_context(base: Context, delta: Context) -> Context:
-    """Return base with delta on top: shallow, and null deletes a key (locks 18.2)."""
-    merged = {key: value for key, value in base.items() if key not in delta}
-    merged.update((key, value) for key, value in delta.items() if value is not None)
-    return MappingProxyType(merged)
-
-
 def evolve(session: Session, event: ev.Event) -> Session:
     """Return the session after one more event of its own log.
 
@@ -207,7 +200,7 @@ def _belongs(session: Session, event: ev.Event) -> None:
         raise BrokenHistoryError(f"{event.kind}: {node} is of another run")
 
 
-def _applied(session: Session, event: ev.Event) -> Session:
+def _applied(session: Session, event: ev.Event) -> Session:  # noqa: PLR0911 — one for each kind
     _belongs(session, event)
     match event:
         case ev.RunStartedEvent():
@@ -225,13 +218,14 @@ def _applied(session: Session, event: ev.Event) -> Session:
             return _with_node(session, event.scope.node_id, lambda node: replace(node, preferences=effective))
         case ev.EdgeCreatedEvent():
             return _edge_created(session, event)
+        case ev.DecisionTraceAppendedEvent():
+            return _trace_appended(session, event)
         case (
             ev.SessionCreatedEvent()
             | ev.ObservationRecordedEvent()
             | ev.CapabilityObservedEvent()
             | ev.GapRecordedEvent()
             | ev.DivergenceRecordedEvent()
-            | ev.DecisionTraceAppendedEvent()
         ):
             return session
         case _:
@@ -342,6 +336,11 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
     if output.supersedes is not None and output.supersedes not in earlier:
         raise BrokenHistoryError(f"{output.output_id} supersedes what is no earlier output of its node and channel")
     return _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
+
+
+def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> Session:
+    entries = event.data.entries
+    return _with_node(session, event.scope.node_id, lambda node: replace(node, trace=(*node.trace, *entries)))
 
 
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:

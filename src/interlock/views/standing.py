@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
-from interlock.kernel.ids import NodeId, ack_attempt, fork_attempt, node_of_attempt
+from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.outcome import Blocked, BlockerReport
 from interlock.views.session import Node, Session
 
@@ -56,12 +56,16 @@ def refusal_of(session: Session, node: Node) -> BlockerReport | None:
     if node.kind != "blocked_attempt" or node.parent is None:
         return None
     parent = session.nodes[node.parent]
-    attempts = [ack_attempt(parent.node), *(fork_attempt(parent.node, number) for number in range(parent.forks))]
-    for attempt in attempts:
+    for attempt in attempts_on(parent):
         advance = session.advance(parent.node, attempt)
         if node_of_attempt(attempt) == node.node and advance is not None and isinstance(advance.outcome, Blocked):
             return advance.outcome.blockers
     return None
+
+
+def attempts_on(node: Node) -> list[AttemptId]:
+    """Return the attempts that may be recorded on a node: the ordinary one, then its forks."""
+    return [ack_attempt(node.node), *(fork_attempt(node.node, number) for number in range(node.forks))]
 
 
 def is_ancestor(session: Session, ancestor: Node, node: Node) -> bool:

@@ -1,0 +1,250 @@
+"""From what a strict model refused to diagnostics that an author can act on: the place, what was found, the fix.
+
+Both front ends read a document through a model of its form. Places are given as the author's document has them; how
+the model tells one alternative from another does not show.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Literal, TypeAlias, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, JsonValue, Tag, ValidationError
+from pydantic_core import ErrorDetails
+
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, did_you_mean, fault
+from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
+from interlock.kernel.canonical import Json
+
+Location: TypeAlias = tuple[int | str, ...]
+
+_FOUND_CHARS_MAX = 60
+"""Enough of a text to find it again."""
+_SAFE_PATTERN = r"^[a-z0-9_-]+$"
+_JSON_MEMBERS: tuple[object, ...] = (
+    Annotated[list[JsonValue], Tag("list")],
+    Annotated[dict[str, JsonValue], Tag("dict")],
+)
+"""What pydantic takes any JSON value apart into, as far as it has an inside."""
+_OF_A_KEY = "[key]"
+"""What stands last in a location where a key itself is at fault."""
+
+_WORDS: dict[str, tuple[DiagnosticCode, str]] = {
+    "missing": ("missing_key", "Add it."),
+    "string_type": ("wrong_type", "Write a text."),
+    "bool_type": ("wrong_type", "Write true or false."),
+    "int_type": ("wrong_type", "Write a number."),
+    "float_type": ("wrong_type", "Write a number."),
+    "tuple_type": ("wrong_type", "Write a list."),
+    "list_type": ("wrong_type", "Write a list."),
+    "dict_type": ("wrong_type", "Write an object."),
+    "model_type": ("wrong_type", "Write an object."),
+    "model_attributes_type": ("wrong_type", "Write an object."),
+    "string_too_short": ("empty", "Write something."),
+    "too_short": ("empty", "Add at least one entry."),
+    "string_too_long": ("too_long", "Shorten it."),
+    "too_long": ("too_many", "Use fewer entries."),
+    "string_pattern_mismatch": ("bad_id", "Use only a-z, 0-9, `_` and `-`."),
+    "literal_error": ("wrong_value", "Use one of the allowed values."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a fault lies in the author's document, the keys known around it, and whether the key is at fault."""
+
+    loc: Location
+    siblings: tuple[str, ...] = ()
+    is_key: bool = False
+
+
+def faults_of(error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]) -> list[Diagnostic]:
+    """Return the faults that a model found in a document, one for each place and kind; no more than the budget."""
+    told: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
+    for one in error.errors(include_url=False, include_input=False):
+        place = _place_of(one, value, model)
+        if _seems_empty(one, value_at(value, place.loc)):
+            continue
+        diagnostic = _diagnostic(one, place, value)
+        # Alternatives that are told apart by trying each report one fault several times.
+        told.setdefault((place.loc, diagnostic.code), diagnostic)
+        if len(told) >= DIAGNOSTICS_FOUND_MAX:
+            break
+    return list(told.values())
+
+
+def document_path(loc: Location) -> str:
+    """Return a location as authors read it: `steps[3].promptBlocks.goal`."""
+    path = ""
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
+    return path
+
+
+def value_at(document: Mapping[str, Json], loc: Location) -> object:
+    """Return what stands at a location of a JSON value, or None where nothing does."""
+    value: object = document
+    for part in loc:
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(str(part))
+        elif isinstance(value, list) and isinstance(part, int) and part < len(cast("list[object]", value)):
+            value = cast("list[object]", value)[part]
+        else:
+            return None
+    return cast("object", value)
+
+
+def safe_id(text: str) -> str:
+    """Return the delimiter-safe id that most resembles a text."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:100] or "step"
+
+
+def _seems_empty(one: ErrorDetails, found: object) -> bool:
+    """Say whether a list is only called too short because its members at fault were left out of the count."""
+    if one["type"] != "too_short" or not isinstance(found, list):
+        return False
+    return len(cast("list[object]", found)) >= cast("int", one.get("ctx", {}).get("min_length", 1))
+
+
+def _diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
+    path = document_path(place.loc)
+    key = str(place.loc[-1]) if place.loc else ""
+    if one["type"] == "extra_forbidden":
+        guess = did_you_mean(key, place.siblings)
+        fix = f"Did you mean `{guess}`?" if guess else "Remove it."
+        return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
+    code, fix = _code_and_fix(one, key if place.is_key else value_at(document, place.loc))
+    if place.is_key and code == "wrong_value":
+        code = "unknown_key"
+    if code == "missing_key":
+        return fault(path, code, f"The key {key!r} is missing.", fix)
+    found = f"the key {key!r}" if place.is_key else _found(value_at(document, place.loc))
+    if code == "wrong_type":
+        return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
+    if code in {"empty", "too_many"}:
+        return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
+    said = one["msg"]
+    return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
+
+
+def _code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:
+    code, fix = _WORDS.get(one["type"], ("wrong_value", "Correct it."))
+    context = cast("Mapping[str, object]", one.get("ctx", {}))
+    if one["type"] == "union_tag_not_found":
+        return "missing_key", "Add it."
+    if one["type"] in {"literal_error", "union_tag_invalid"}:
+        expected = str(context.get("expected", context.get("expected_tags", "")))
+        guess = did_you_mean(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
+        return code, f"Did you mean `{guess}`?" if guess else f"Write {expected}."
+    if one["type"] == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        if "a-z" not in pattern:
+            return "wrong_value", f"Write what `{pattern}` allows."
+        if pattern != _SAFE_PATTERN:
+            return code, f"Write what `{pattern}` allows."
+        return code, f"{fix} For example `{safe_id(str(found))}`."
+    return code, fix
+
+
+def _found(value: object) -> str:
+    match value:
+        case str():
+            return repr(value if len(value) <= _FOUND_CHARS_MAX else value[: _FOUND_CHARS_MAX - 3] + "…")
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return repr(value)
+
+
+def _place_of(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:
+    """Return where a model's error lies in the document: its location without the names of alternatives."""
+    loc: list[int | str] = []
+    kinds: Sequence[object] = (model,)
+    around: Sequence[object] = kinds
+    for number, part in enumerate(one["loc"]):
+        is_last = number == len(one["loc"]) - 1
+        if part == _OF_A_KEY and is_last and one["type"] != "extra_forbidden" and not _holds(document, loc, part):
+            return _Place(loc=tuple(loc), is_key=True)
+        around = kinds
+        kinds, is_place = _inside(kinds, part)
+        loc += [part] if is_place else []
+    if one["type"].startswith("union_tag_") and isinstance(value_at(document, tuple(loc)), dict):
+        # The model names the key that tells the alternatives apart in quotes.
+        loc.append(str(one.get("ctx", {}).get("discriminator", "")).strip("'"))
+    return _Place(loc=tuple(loc), siblings=tuple(_keys_of(around)))
+
+
+def _holds(document: Mapping[str, Json], loc: Sequence[int | str], key: int | str) -> bool:
+    around = value_at(document, tuple(loc))
+    return isinstance(around, dict) and key in around
+
+
+def _inside(kinds: Sequence[object], part: int | str) -> tuple[list[object], bool]:
+    """Return what may stand one part further in, and whether that part is a place and no name of an alternative."""
+    for kind in kinds:
+        members = _members(kind)
+        if len(members) > 1:
+            return [member for member in members if part in _names_of(member)] or members, False
+        if (inner := _content(members[0], part)) is not None:
+            return [inner], True
+    return [], True
+
+
+def _members(kind: object) -> list[object]:
+    """Return the alternatives of a type, `None` left out; a type without any is its only one."""
+    bare = _bare(kind)
+    if bare is JsonValue:
+        return list(_JSON_MEMBERS)
+    if get_origin(bare) not in (Union, UnionType):
+        return [kind]
+    members = [member for member in get_args(bare) if member is not type(None)]
+    return _members(members[0]) if len(members) == 1 else members
+
+
+def _bare(kind: object) -> object:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _names_of(member: object) -> Iterator[object]:
+    """Yield what a model may call an alternative: its tag, its class, or what tells its objects apart."""
+    if get_origin(member) is Annotated:
+        yield from (mark.tag for mark in get_args(member) if isinstance(mark, Tag))
+    bare = _bare(member)
+    if (model := _model(bare)) is not None:
+        yield model.__name__
+        for field in model.model_fields.values():
+            if get_origin(field.annotation) is Literal:
+                yield from get_args(field.annotation)
+
+
+def _content(kind: object, part: int | str) -> object | None:
+    bare = _bare(kind)
+    if (model := _model(bare)) is not None:
+        return next(
+            (info.annotation for name, info in model.model_fields.items() if (info.alias or name) == part), None
+        )
+    arguments = get_args(bare)
+    if get_origin(bare) in (tuple, list) and isinstance(part, int):
+        return arguments[0]
+    return arguments[1] if get_origin(bare) in (dict, Mapping) else None
+
+
+def _model(kind: object) -> type[BaseModel] | None:
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return None
+    kind.model_rebuild(raise_errors=False)
+    return kind
+
+
+def _keys_of(kinds: Sequence[object]) -> Iterator[str]:
+    for kind in kinds:
+        for member in _members(kind):
+            if (model := _model(_bare(member))) is not None:
+                yield from (field.alias or name for name, field in model.model_fields.items())

@@ -1,0 +1,51 @@
+"""Which form a document is written in, and its parsing: untrusted to typed, every fault reported."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.define.diagnostics import Diagnostics, fault
+from interlock.define.document import WorkflowDocument
+from interlock.kernel.budgets import STEPS_MAX
+from interlock.kernel.canonical import Json
+
+Dialect = Literal["native", "workrail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulty:
+    """A document with faults. `rest` is what is left of it without them: it is judged further, never run."""
+
+    diagnostics: Diagnostics
+    rest: WorkflowDocument | None
+
+
+def dialect_of(value: dict[str, Json]) -> Dialect:
+    """Return the form of a document: files of the WorkRail dialect say their `version`, native ones never do."""
+    return "workrail" if "version" in value else "native"
+
+
+def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
+    """Return the document that a value holds, or what keeps it from being one."""
+    steps = value.get("steps")
+    if isinstance(steps, list) and len(steps) > STEPS_MAX:
+        # So many are not looked at one by one: each may have faults of its own.
+        message = f"Found {len(steps)} steps, at most {STEPS_MAX}."
+        return Faulty(diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), rest=None)
+    # Each form's models take a tenth of a second to build; a server builds those of the forms it meets.
+    if dialect_of(value) == "workrail":
+        from interlock.define.workrail import parse_workrail  # noqa: PLC0415 — see above
+
+        document, diagnostics = parse_workrail(value)
+    else:
+        from interlock.define.native_lowering import parse_native  # noqa: PLC0415 — see above
+
+        document, diagnostics = parse_native(value)
+    if document is not None and not diagnostics:
+        return document
+    return Faulty(diagnostics=diagnostics, rest=document)
+
+
+def parse_workflow(value: dict[str, Json]) -> WorkflowDocument | Diagnostics:
+    """Return the document that a value holds, or every fault of its form."""
+    parsed = parse_document(value)
+    return parsed.diagnostics if isinstance(parsed, Faulty) else parsed

@@ -1,0 +1,180 @@
+"""The WorkRail front end: files of that project (version 3.x) are read as they are, every fault reported.
+
+Accepted without effect: `version`, `about`, `validatedAgainstSpecVersion`, `metricsProfile`; `resolveFrom` of a
+reference; `askForFiles` and `hasValidation` of a step; `requireConfirmation` of a parallel step; `requireConfirmation`
+and `notesOptional` of a loop, which is never handed out itself; and the evidence and fragments beside a `templateCall`,
+for the steps of the routine take its place. Of what a step asks for as evidence one counts: a contract before
+assessments before criteria.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from pydantic import ValidationError
+
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
+from interlock.define.faults import faults_of, safe_id
+from interlock.define.parts import Reference
+from interlock.define.workflow_ids import ID_CHARS_MAX
+from interlock.define.workrail_forms import ReferenceForm, WorkflowForm, step_tag
+from interlock.define.workrail_steps import LOOP_CONTROL, Steps, said_lines, tier_line
+from interlock.kernel.canonical import Json
+
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
+_PROMPTS = ("prompt", "promptBlocks", "templateCall")
+_DECLARED = ("verification", "audit", "synthesis")
+"""What becomes a step of its own, called after the step on which it is declared."""
+_STEP_AT = re.compile(r"steps\[(\d+)\](?:\.body\[(\d+)\])?")
+_REQUIRED: Mapping[str, Json] = {"id": "stand-in", "name": "-", "description": "-", "version": "-"}
+
+
+def parse_workrail(value: dict[str, Json]) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
+    """Return the document that a value holds, and every fault of it.
+
+    Where its form has faults, the document is what is left without them, for further judgement; None where even that
+    cannot be read.
+    """
+    form, faults = _read(value)
+    if form is None:
+        form, _ = _read(_mended(value, faults))
+    # Judged on the value as it stands, so that no fault of form hides these.
+    faults += _id_faults(value.get("id"))
+    faults += _prompt_faults(value.get("steps"))
+    faults += _duplicates(value.get("steps"))
+    document = _document(form, faults) if form is not None else None
+    return document, tuple(dict.fromkeys(faults))
+
+
+def _read(value: dict[str, Json]) -> tuple[WorkflowForm | None, list[Diagnostic]]:
+    try:
+        return WorkflowForm.model_validate(value), []
+    except ValidationError as error:
+        return None, faults_of(error, value, WorkflowForm)
+
+
+def _document(form: WorkflowForm, faults: list[Diagnostic]) -> doc.WorkflowDocument:
+    """Return the whole document; what is found on the way is added to `faults`."""
+    return doc.WorkflowDocument(
+        id=form.id,
+        name=form.name,
+        description=form.description,
+        examples=form.examples,
+        guidance=tuple(_guidance(form)),
+        references=tuple(_reference(reference) for reference in form.references),
+        features=tuple(
+            doc.FeatureUse(feature_id=feature, config={}, at=f"features[{number}]")
+            for number, feature in enumerate(form.features)
+        ),
+        functions=form.function_definitions,
+        assessments=form.assessments,
+        extension_points=form.extension_points,
+        recommended=form.recommended_preferences,
+        steps=Steps(form.steps, faults).lowered(),
+        is_checked_for_keys=False,
+    )
+
+
+def _guidance(form: WorkflowForm) -> Iterator[str]:
+    yield from said_lines(form.meta_guidance)
+    yield from (f"Before you begin: {line}" for line in said_lines(form.preconditions))
+    yield from (f"Ask the user if it is not clear: {line}" for line in said_lines(form.clarification_prompts))
+    if form.model_tier is not None:
+        yield tier_line(form.model_tier)
+
+
+def _reference(form: ReferenceForm) -> Reference:
+    said = form.model_dump(by_alias=True, exclude_unset=True, exclude={"resolve_from"})
+    return Reference.model_validate(said)
+
+
+def _id_faults(workflow_id: object) -> Iterator[Diagnostic]:
+    if not isinstance(workflow_id, str) or not 0 < len(workflow_id) <= ID_CHARS_MAX or _ID.fullmatch(workflow_id):
+        return
+    message = f"{workflow_id!r} is not a workflow id."
+    yield fault("id", "bad_id", message, "Use lower case, digits, `_` and `-`, with one dot at most.")
+
+
+def _authored(steps: object, at: str = "steps") -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield every step that is one by its kind of value, wherever it stands, with its place."""
+    for number, step in enumerate(cast("list[object]", steps) if isinstance(steps, list) else []):
+        if isinstance(step, dict):
+            members = cast("dict[str, object]", step)
+            yield f"{at}[{number}]", members
+            yield from _authored(members.get("body"), f"{at}[{number}].body")
+
+
+def _prompt_faults(steps: object) -> Iterator[Diagnostic]:
+    for at, step in _authored(steps):
+        if step_tag(step) != "<step>":
+            continue
+        said = [name for name in _PROMPTS if step.get(name) is not None]
+        if not said or (said == ["promptBlocks"] and _is_empty(step["promptBlocks"])):
+            fix = "Add `prompt`, `promptBlocks` or `templateCall`."
+            yield fault(at, "prompt_missing", "The step says nothing.", fix)
+        if len(said) > 1:
+            found = " and ".join(f"`{name}`" for name in said)
+            yield fault(at, "prompt_twice", f"It has {found}.", "Keep one of them.")
+
+
+def _is_empty(blocks: object) -> bool:
+    return isinstance(blocks, dict) and not any(cast("dict[str, object]", blocks).values())
+
+
+def _duplicates(steps: object) -> Iterator[Diagnostic]:
+    """Tell every step id that stands twice, bodies and what is declared on a step included."""
+    first_at: dict[str, str] = {}
+    for at, place, step_id in _ids(steps):
+        if step_id in first_at:
+            message = f"{step_id!r} is the id of {first_at[step_id]} too."
+            yield fault(place, "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
+        first_at.setdefault(step_id, at)
+
+
+def _ids(steps: object) -> Iterator[tuple[str, str, str]]:
+    for at, step in _authored(steps):
+        if isinstance(step_id := step.get("id"), str):
+            yield at, f"{at}.id", step_id
+            for name in _DECLARED:
+                if isinstance(step.get(name), dict):
+                    yield f"{at}.{name}", f"{at}.{name}", f"{step_id}--{name}"
+
+
+def _mended(value: dict[str, Json], faults: list[Diagnostic]) -> dict[str, Json]:
+    """Return the document with a stand-in for each step, and without each other member, in which a fault lies.
+
+    It is read for the faults of what is left, and never run.
+    """
+    mended = dict(value)
+    for path in [one.path for one in faults]:
+        steps = mended.get("steps")
+        if (place := _STEP_AT.match(path)) is not None and isinstance(steps, list):
+            mended["steps"] = _with_stand_in(steps, int(place[1]), int(place[2]) if place[2] else None)
+            continue
+        at_fault = [key for key in mended if path == key or path.startswith((f"{key}.", f"{key}["))]
+        for key in at_fault:
+            del mended[key]
+        mended |= {key: given for key, given in _REQUIRED.items() if key not in mended}
+    return mended
+
+
+def _with_stand_in(steps: list[Json], number: int, inner: int | None) -> list[Json]:
+    if number >= len(steps):
+        return steps
+    step = steps[number]
+    stand_in = _stand_in(step)
+    if inner is not None and isinstance(step, dict) and isinstance(body := step.get("body"), list):
+        kept: Json = list(_with_stand_in(body, inner, None))
+        stand_in = {**step, "body": kept}
+    return [*steps[:number], stand_in, *steps[number + 1 :]]
+
+
+def _stand_in(step: Json) -> Json:
+    members = step if isinstance(step, dict) else {}
+    kept: dict[str, Json] = {"id": safe_id(str(members.get("id"))), "title": "-", "prompt": "-"}
+    contract = members.get("outputContract")
+    if isinstance(contract, dict) and contract.get("contractRef") == LOOP_CONTROL:
+        # A loop may turn on it.
+        kept["outputContract"] = {"contractRef": LOOP_CONTROL}
+    return kept

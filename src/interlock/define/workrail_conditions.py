@@ -1,0 +1,158 @@
+"""Conditions and criteria of the WorkRail dialect, lowered to the closed set that is evaluated (D22).
+
+The dialect compares leniently: its operators become the explicit `lenient_` ones. Of several operators in one object
+one counts, by a fixed order; they are not joined.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never, cast
+
+from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
+from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
+from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.document import Guard
+from interlock.define.workrail_forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
+from interlock.kernel.canonical import Json
+
+ALWAYS = Always(op="always")
+
+_COMPARISONS: Mapping[str, str] = {
+    "equals": "lenient_equals",
+    "not_equals": "lenient_not_equals",
+    "gt": "lenient_gt",
+    "gte": "lenient_gte",
+    "lt": "lenient_lt",
+    "lte": "lenient_lte",
+    "in_": "lenient_in",
+    "contains": "lenient_contains",
+}
+"""In the order in which the first that is there counts."""
+_COMPARED_WITH_NULL = ("equals", "not_equals")
+_FLAGS_KEPT, _FLAGS_DROPPED = "ims", "gu"
+"""`g` and `u` mean nothing where a pattern is looked for once, in Unicode text."""
+_MET = Length(kind="length")
+"""A rule that any notes meet: stands where a rule was at fault, or where nothing is asked for."""
+
+
+class Conditions:
+    """Lowers conditions and criteria of one document; what it finds is added to `faults`."""
+
+    def __init__(self, faults: list[Diagnostic]) -> None:
+        self._faults = faults
+
+    def guard(self, form: ConditionForm | None, at: str) -> Guard | None:
+        """Return a condition where it stands, or None where it always holds."""
+        condition = self.condition(form, at)
+        return None if isinstance(condition, Always) else Guard(condition=condition, at=at)
+
+    def condition(self, form: ConditionForm | None, at: str) -> Condition:
+        """Return what a form says; without anything said it always holds."""
+        if form is None:
+            return ALWAYS
+        operator = next((name for name in _COMPARISONS if _is_said(form, name)), None)
+        if operator is not None:
+            return self._compared(form, operator, at)
+        if form.and_ is not None:
+            return _every(self._parts(form.and_, f"{at}.and"))
+        if form.or_ is not None:
+            parts = self._parts(form.or_, f"{at}.or")
+            return AnyOf(op="or", of=parts) if parts else Not(op="not", of=ALWAYS)
+        if form.not_ is not None:
+            return Not(op="not", of=self.condition(form.not_, f"{at}.not"))
+        return Compare(op="lenient_truthy", var=form.var) if form.var is not None else ALWAYS
+
+    def _parts(self, forms: tuple[ConditionForm, ...], at: str) -> tuple[Condition, ...]:
+        return tuple(self.condition(form, f"{at}[{number}]") for number, form in enumerate(forms))
+
+    def _compared(self, form: ConditionForm, operator: str, at: str) -> Condition:
+        if form.var is None:
+            message = f"`{operator.rstrip('_')}` compares nothing."
+            self._faults.append(fault(f"{at}.var", "missing_key", message, "Add `var`, the context key to compare."))
+            return ALWAYS
+        value = cast("Json", getattr(form, operator))
+        if operator == "in_":
+            value = list(cast("tuple[Json, ...]", value))
+        return Compare.model_validate({"op": _COMPARISONS[operator], "var": form.var, "value": value})
+
+    def criteria(self, forms: CriteriaForm, at: str) -> Criteria:
+        """Return what notes must hold; the rules of a list are joined by `and`."""
+        if not isinstance(forms, tuple):
+            return self._criterion(forms, at)
+        parts = self._criterions(forms, at)
+        return parts[0] if len(parts) == 1 else EveryOf(kind="and", of=parts)
+
+    def _criterions(self, forms: tuple[CriterionForm, ...], at: str) -> tuple[Criteria, ...]:
+        return tuple(self._criterion(form, f"{at}[{number}]") for number, form in enumerate(forms))
+
+    def _criterion(self, form: CriterionForm, at: str) -> Criteria:
+        if isinstance(form, RuleForm):
+            return self._rule(form, at)
+        return self._composition(form, at)
+
+    def _composition(self, form: CompositionForm, at: str) -> Criteria:
+        said = [word for word in ("and", "or", "not") if getattr(form, f"{word}_") is not None]
+        if len(said) != 1:
+            found = " and ".join(f"`{word}`" for word in said) or "nothing"
+            fix = "Write exactly one of `and`, `or`, `not`."
+            self._faults.append(fault(at, "wrong_value", f"Found {found} here.", fix))
+            return _MET
+        if form.not_ is not None:
+            return NoneOf(kind="not", of=self._criterion(form.not_, f"{at}.not"))
+        parts = self._criterions(form.and_ or form.or_ or (), f"{at}.{said[0]}")
+        if not parts:
+            return _MET if said == ["and"] else NoneOf(kind="not", of=_MET)
+        return EveryOf(kind="and", of=parts) if said == ["and"] else SomeOf(kind="or", of=parts)
+
+    def _rule(self, form: RuleForm, at: str) -> Criteria:
+        common: dict[str, object] = {"message": form.message}
+        if (when := self.guard(form.condition, f"{at}.condition")) is not None:
+            common["when"] = when.condition
+        match form.type:
+            case "contains":
+                value = self._wanted(form.value, f"{at}.value")
+                return Contains.model_validate({"kind": "contains", "value": value, **common}) if value else _MET
+            case "regex":
+                return self._matches(form, at, common)
+            case "length":
+                bounds = {"min": form.min, "max": form.max}
+                said = {name: bound for name, bound in bounds.items() if bound is not None}
+                return Length.model_validate({"kind": "length", **said, **common})
+            case "schema":
+                message = "A `schema` rule judges an object, and notes are text."
+                fix = "Declare an `outputContract`, or use `contains`, `regex` or `length`."
+                self._faults.append(fault(f"{at}.type", "wrong_value", message, fix))
+                return _MET
+            case _:
+                assert_never(form.type)
+
+    def _wanted(self, value: str | None, at: str) -> str | None:
+        if value is None:
+            key = at.rpartition(".")[2]
+            self._faults.append(fault(at, "missing_key", f"The key {key!r} is missing.", "Add it."))
+        return value
+
+    def _matches(self, form: RuleForm, at: str, common: Mapping[str, object]) -> Criteria:
+        pattern = self._wanted(form.pattern, f"{at}.pattern")
+        flags = form.flags or ""
+        if unknown := sorted(set(flags) - set(_FLAGS_KEPT + _FLAGS_DROPPED)):
+            message = f"The flags {''.join(unknown)!r} are not known."
+            self._faults.append(fault(f"{at}.flags", "wrong_value", message, "Use only `i`, `m`, `s`, `g`, `u`."))
+        if pattern is None:
+            return _MET
+        kept = "".join(flag for flag in _FLAGS_KEPT if flag in flags)
+        if (found := pattern_fault(pattern, kept)) is not None:
+            fix = "Use RE2 syntax: no look-around, no back-references."
+            self._faults.append(fault(f"{at}.pattern", "bad_pattern", f"The pattern cannot be used: {found}.", fix))
+        said = {"flags": kept} if kept else {}
+        return Matches.model_validate({"kind": "regex", "pattern": pattern, **said, **common})
+
+
+def _is_said(form: ConditionForm, operator: str) -> bool:
+    """Say whether an operator is there; to compare with null is to say something only where equality is asked for."""
+    return getattr(form, operator) is not None or (
+        operator in _COMPARED_WITH_NULL and operator in form.model_fields_set
+    )
+
+
+def _every(parts: tuple[Condition, ...]) -> Condition:
+    return AllOf(op="and", of=parts) if parts else ALWAYS

@@ -1,0 +1,83 @@
+"""The prompt of a step as it is handed out: its text, the fragments that hold, what it refers to, what it wants.
+
+Pure: the pinned workflow and the node's context give the same prompt every time.
+"""
+
+from collections.abc import Iterator
+
+from interlock.decide.evaluate import Given, evaluate
+from interlock.define.parts import FunctionDefinition
+from interlock.engine.template import rendered
+from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
+from interlock.kernel.text import truncated
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import PlanNode, Task
+from interlock.record.context import Context
+
+
+def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context) -> str:
+    """Return a step's prompt; `seen` is the node's context with what the loops around it add."""
+    task = node.task
+    assert task is not None, "only a task is handed out"
+    return "\n\n".join(_sections(workflow, node, task, seen))
+
+
+def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Context) -> Iterator[str]:
+    yield rendered(task.prompt, seen)
+    for fragment in task.fragments:
+        # A fragment whose condition cannot be decided is left out: a prompt refuses nobody (D22).
+        if fragment.condition is None or evaluate(fragment.condition, Given(context=seen)) is True:
+            yield rendered(fragment.text, seen)
+    others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
+    if others:
+        yield (
+            f"This step and {others} do not depend on each other; they are handed out and reported one by one. To work"
+            " on them at the same time, use your client's own subagent tool; do not call `start_workflow` for that."
+        )
+    functions = "\n".join(_function(one) for one in visible_functions(workflow, node) if one.name in task.functions)
+    if functions:
+        yield truncated(f"**Functions used here**\n{functions}", FUNCTIONS_BYTES_MAX)
+    if task.needs_user:
+        asks = "\n".join(f"- {need.ask} ({_reason(need.reason)})" for need in task.needs_user)
+        yield f"**Only the user can give this; ask**\n{asks}"
+    if task.requirements:
+        wanted = "\n".join(f"- {line}" for line in task.requirements)
+        yield f"**Evidence of this step**\n{wanted}"
+
+
+def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[FunctionDefinition]:
+    """Return the functions that a step sees: its own, those of the loops around it, the workflow's; each by name."""
+    order = [node.node_id, *reversed(workflow.graphs.loops_around(node.node_id)), None]
+    seen = [one for one in workflow.functions if one.owner in order]
+    nearest: dict[str, FunctionDefinition] = {}
+    for one in sorted(seen, key=lambda one: (order.index(one.owner), one.function.name)):
+        nearest.setdefault(one.function.name, one.function)
+    return list(nearest.values())
+
+
+def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
+    """Return what holds for the whole run: the author's guidance, and the functions that no step refers to."""
+    referred = {name for node in workflow.steps.values() if node.task for name in node.task.functions}
+    loose = [one.function for one in workflow.functions if one.owner is None and one.function.name not in referred]
+    told = [_function(function).removeprefix("- ") for function in loose]
+    told += [_CAPABILITY_WORDS[one.need].format(one.capability.replace("_", " ")) for one in workflow.capabilities]
+    if workflow.recommended is not None:
+        wanted = (workflow.recommended.recommended_autonomy, workflow.recommended.recommended_risk_policy)
+        told.append(f"The author recommends: {', '.join(f'`{one}`' for one in wanted if one is not None)}.")
+    return (*workflow.guidance, *told)
+
+
+_CAPABILITY_WORDS = {
+    "required": "This workflow needs {}; its first step finds out whether your client has it.",
+    "preferred": "Use {} where your client has it.",
+    "disabled": "Do not use {} in this run.",
+}
+
+
+def _function(function: FunctionDefinition) -> str:
+    parameters = ", ".join(parameter.name for parameter in function.parameters)
+    return f"- `{function.name}({parameters})`: {function.definition}"
+
+
+def _reason(reason: str) -> str:
+    return reason.removeprefix("needs_user_").replace("_", " ")

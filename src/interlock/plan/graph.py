@@ -1,0 +1,98 @@
+"""A plan indexed for walking: the graph of every scope, the edges of every node, the loops around it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from interlock.decide.condition import Condition
+from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graphs:
+    """The graphs of a plan. A scope is the body of a loop, named by it, or None: the graph around everything."""
+
+    nodes: Mapping[str, PlanNode]
+    loops: Mapping[str, Loop]
+    conditions: Mapping[str, Condition]
+    members: Mapping[str | None, tuple[PlanNode, ...]]
+    scope_of: Mapping[str, str | None]
+    out_edges: Mapping[str, tuple[PlanEdge, ...]]
+    in_edges: Mapping[str, tuple[PlanEdge, ...]]
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Graphs":
+        """Return the index of a plan. Of ids that stand twice the last counts; validation tells them."""
+        scope_of: dict[str, str | None] = {node.node_id: None for node in plan.nodes}
+        scope_of |= {node_id: loop.loop_id for loop in plan.loops for node_id in loop.body}
+        members: dict[str | None, list[PlanNode]] = defaultdict(list)
+        for node in plan.nodes:
+            members[scope_of[node.node_id]].append(node)
+        out_edges: dict[str, list[PlanEdge]] = defaultdict(list)
+        in_edges: dict[str, list[PlanEdge]] = defaultdict(list)
+        for edge in plan.edges:
+            out_edges[edge.source].append(edge)
+            in_edges[edge.target].append(edge)
+        return cls(
+            nodes={node.node_id: node for node in plan.nodes},
+            loops={loop.loop_id: loop for loop in plan.loops},
+            conditions={named.condition_id: named.condition for named in plan.conditions},
+            members={scope: tuple(nodes) for scope, nodes in members.items()},
+            scope_of=scope_of,
+            out_edges={node: tuple(edges) for node, edges in out_edges.items()},
+            in_edges={node: tuple(edges) for node, edges in in_edges.items()},
+        )
+
+    def loops_around(self, node_id: str) -> tuple[str, ...]:
+        """Return the loops in whose bodies a node stands, outermost first."""
+        around: list[str] = []
+        scope = self.scope_of[node_id]
+        while scope is not None:
+            around.append(scope)
+            scope = self.scope_of[scope]
+        return tuple(reversed(around))
+
+    def parallel_to(self, node_id: str) -> tuple[str, ...]:
+        """Return the other steps that need not wait for a step: those of the other branches up to the same barrier."""
+        found: list[str] = []
+        for edge in self._forks_above(node_id):
+            for sibling in self.out_edges.get(edge.source, ()):
+                if sibling.target != edge.target:
+                    found += self._branch(sibling.target)
+        order = {node.node_id: at for at, node in enumerate(self.members[self.scope_of[node_id]])}
+        return tuple(sorted(set(found), key=order.__getitem__))
+
+    def _forks_above(self, node_id: str) -> list[PlanEdge]:
+        """Return the edges out of fan-outs by which a node's branch was entered and whose barrier is still below it."""
+        found: list[PlanEdge] = []
+        depth, here = 0, node_id
+        while edges := self.in_edges.get(here, ()):
+            edge = edges[0]
+            kind = self.nodes[edge.source].kind
+            if kind == "fan_in":
+                depth += 1
+            if kind == "fan_out":
+                if depth == 0:
+                    found.append(edge)
+                depth -= depth > 0
+            here = edge.source
+        return found
+
+    def _branch(self, entry: str) -> list[str]:
+        """Return the steps from a branch's entry up to its barrier."""
+        found: list[str] = []
+        seen: set[tuple[str, int]] = set()
+        frontier = [(entry, 0)]
+        while frontier:
+            here, depth = frontier.pop()
+            if (here, depth) in seen:
+                continue
+            seen.add((here, depth))
+            kind = self.nodes[here].kind
+            depth += (kind == "fan_out") - (kind == "fan_in")
+            if depth < 0:
+                continue
+            if self.nodes[here].task is not None:
+                found.append(here)
+            frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
+        return found

@@ -1,0 +1,112 @@
+"""A plan in words, for whoever decides whether to start it: steps with the evidence they want, loops, ways, gates."""
+
+from collections.abc import Iterator
+
+from interlock.decide.condition import Always, in_words
+from interlock.kernel.canonical import Json
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import NOTES_CONTRACT, Loop, PlanNode
+
+
+def outline_lines(workflow: CompiledWorkflow) -> list[str]:
+    """Return one line for each part of the plan that a reader should see, indented by the loops around it."""
+    lines: list[str] = []
+    for node in workflow.plan.nodes:
+        line = _line(workflow, node)
+        if line is not None:
+            indent = "   " * len(workflow.graphs.loops_around(node.node_id))
+            lines.append(indent + line)
+    return lines
+
+
+def step_summaries(workflow: CompiledWorkflow) -> Iterator[dict[str, Json]]:
+    """Yield each step that is handed out, in short, as data."""
+    for node in workflow.steps.values():
+        assert node.task is not None, "a step that is handed out is a task"
+        summary: dict[str, Json] = {
+            "stepId": node.node_id,
+            "title": node.title,
+            "requireConfirmation": node.task.confirmation is not None,
+            "notesRequired": node.task.evidence.notes == "required",
+        }
+        if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
+            summary["contractRef"] = node.evidence_schema_ref
+        loops = workflow.graphs.loops_around(node.node_id)
+        if loops:
+            summary["loops"] = list(loops)
+        yield summary
+
+
+def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
+    """Yield each step that is handed out, whole: its prompt, what joins it under which condition, its evidence."""
+    for number, node in enumerate(workflow.steps.values(), start=1):
+        task = node.task
+        assert task is not None, "a step that is handed out is a task"
+        parts = [f"## {number}. {node.title} (`{node.node_id}`)"]
+        parts += [f"*{task.agent_role}*"] if task.agent_role else []
+        parts.append(task.prompt)
+        for fragment in task.fragments:
+            when = f"When {in_words(fragment.condition)}: " if fragment.condition is not None else ""
+            parts.append(f"{when}{fragment.text}")
+        parts += ["\n".join(f"- Ask the user: {need.ask}" for need in task.needs_user)] if task.needs_user else []
+        if task.requirements:
+            parts.append("\n".join(["**Evidence of this step**", *(f"- {line}" for line in task.requirements)]))
+        yield "\n\n".join(parts)
+
+
+def _line(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
+    match node.kind:
+        case "task":
+            return f"{workflow.numbers[node.node_id]}. {node.title} (`{node.node_id}`{_wants(node)})"
+        case "loop":
+            return f"↻ {node.title} (`{node.node_id}`): {loop_words(workflow, workflow.graphs.loops[node.node_id])}"
+        case "decision":
+            return f"◆ {_choice(workflow, node)}"
+        case "fan_out":
+            return f"∥ {node.title}: the branches do not wait for each other"
+        case "fan_in":
+            return f"⊥ {node.title}: waits for all branches"
+        case "terminal":
+            return None
+
+
+def _wants(node: PlanNode) -> str:
+    assert node.task is not None, "a task"
+    said: list[str] = []
+    if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
+        optional = "" if node.task.evidence.artifact_required or node.task.evidence.assessments else " (optional)"
+        said.append(f"evidence {node.evidence_schema_ref}{optional}")
+    if node.task.evidence.criteria is not None:
+        said.append("criteria on its notes")
+    if node.task.confirmation is not None:
+        when = "" if isinstance(node.task.confirmation, Always) else f" when {in_words(node.task.confirmation)}"
+        said.append(f"needs confirmation{when}")
+    said += [f"the user must give: {need.reason.removeprefix('needs_user_')}" for need in node.task.needs_user]
+    if node.provenance.source != "authored":
+        said.append(f"from {node.provenance.origin_id}")
+    return "".join(f", {one}" for one in said)
+
+
+def loop_words(workflow: CompiledWorkflow, loop: Loop) -> str:
+    """Return how a loop's passes are decided, in words."""
+    bound = f"at most {loop.max_iterations} passes"
+    match loop.kind:
+        case "for":
+            return f"{loop.count} passes, {bound}"
+        case "for_each":
+            return f"once for each item of `{loop.items}`, {bound}"
+        case "while" | "until":
+            condition = in_words(workflow.graphs.conditions[loop.condition_id or ""])
+            return f"{loop.kind} {condition}, {bound}"
+
+
+def _choice(workflow: CompiledWorkflow, node: PlanNode) -> str:
+    ways: list[str] = []
+    for edge in workflow.graphs.out_edges[node.node_id]:
+        target = workflow.graphs.nodes[edge.target]
+        name = "the end" if target.kind == "terminal" else f"`{target.node_id}`"
+        if edge.condition_id is None:
+            ways.append(f"otherwise {name}")
+        else:
+            ways.append(f"if {in_words(workflow.graphs.conditions[edge.condition_id])}: {name}")
+    return "; ".join(ways)

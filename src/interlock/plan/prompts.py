@@ -1,0 +1,123 @@
+"""From prose to prompts: sections, features, inlined references and bindings. What is inlined is accounted for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.parts import ExtensionPoint
+from interlock.kernel.budgets import INJECTED_BYTES_MAX
+from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.text import utf8_bytes
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.references import SNIPPETS
+from interlock.plan.compiled import AppliedFeature
+from interlock.plan.records import Injection
+
+
+@dataclass(slots=True, kw_only=True)
+class Prompts:
+    """Renders the prompts of one document; what it finds is kept in `faults`."""
+
+    slots: Mapping[str, ExtensionPoint]
+    bindings: Mapping[str, str]
+    features: tuple[AppliedFeature, ...]
+    faults: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def rendered(self, step: doc.AgentStep) -> tuple[str, tuple[Injection, ...]]:
+        """Return a step's prompt and what was inlined into it. Guidance comes last."""
+        injections: dict[str, Injection] = {}
+        parts = self._sections(step.prompt, injections)
+        if step.guidance:
+            parts.append(_section("Guidance", _bullets(step.guidance)))
+        injected = sum(injection.byte_length for injection in injections.values())
+        if injected > INJECTED_BYTES_MAX:
+            message = f"References add {injected} bytes to the prompt."
+            self.faults.append(fault(step.at, "too_long", message, f"Keep them within {INJECTED_BYTES_MAX}."))
+        return "\n\n".join(parts), tuple(injections[ref] for ref in sorted(injections))
+
+    def bound(self, part: doc.BindingPart) -> str:
+        """Return what a slot is bound to: by the project, else by its default."""
+        slot = self.slots.get(part.slot_id)
+        if slot is None:
+            guess = did_you_mean(part.slot_id, self.slots)
+            fix = f"Did you mean `{guess}`?" if guess else "Define it in `extensionPoints`."
+            self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", fix))
+            return ""
+        return self.bindings.get(part.slot_id, slot.default)
+
+    def _sections(self, prompt: doc.Prose | doc.PromptBlocks, injections: dict[str, Injection]) -> list[str]:
+        if not isinstance(prompt, doc.PromptBlocks):
+            return [self._text(prompt, injections)]
+        sections = [self._text(prompt.goal, injections)] if prompt.goal is not None else []
+        constraints = self._lines(prompt.constraints, injections) + self._added("constraints", injections)
+        procedure = self._lines(prompt.procedure, injections) + self._added("procedure", injections)
+        verify = self._lines(prompt.verify, injections) + self._added("verify", injections)
+        if constraints:
+            sections.append(_section("Constraints", _bullets(constraints)))
+        if procedure:
+            numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(procedure, start=1))
+            sections.append(_section("Procedure", numbered))
+        if prompt.output_required:
+            wanted = [
+                (f"**{name}**: " if name else "") + self._text(prose, injections)
+                for name, prose in prompt.output_required
+            ]
+            sections.append(_section("Output required", _bullets(wanted)))
+        if verify:
+            sections.append(_section("Check before you send", _bullets(verify)))
+        return sections
+
+    def _lines(self, proses: Iterable[doc.Prose], injections: dict[str, Injection]) -> list[str]:
+        return [self._text(prose, injections) for prose in proses]
+
+    def _added(self, section: str, injections: dict[str, Injection]) -> list[str]:
+        """Return what the features add to a section, in the order of their ids."""
+        added: list[str] = []
+        for feature in self.features:
+            lines = [_configured(line, feature.config) for line in getattr(FEATURES[feature.feature_id], section)]
+            if lines:
+                _account(injections, f"{feature.feature_id}.{section}", "\n".join(lines))
+            added += lines
+        return added
+
+    def _text(self, prose: doc.Prose, injections: dict[str, Injection]) -> str:
+        return "".join(self._part(part, injections) for part in prose)
+
+    def _part(self, part: doc.TextPart | doc.SnippetPart | doc.BindingPart, injections: dict[str, Injection]) -> str:
+        match part:
+            case doc.TextPart():
+                return part.text
+            case doc.BindingPart():
+                return self.bound(part)
+            case doc.SnippetPart():
+                snippet = SNIPPETS.get(part.ref_id)
+                if snippet is None:
+                    guess = did_you_mean(part.ref_id, SNIPPETS)
+                    fix = f"Did you mean `{guess}`?" if guess else f"Use one of {', '.join(sorted(SNIPPETS))}."
+                    message = f"There is no reference {part.ref_id!r}."
+                    self.faults.append(fault(part.at, "unknown_reference", message, fix))
+                    return ""
+                _account(injections, part.ref_id, snippet.text)
+                return snippet.text
+
+
+def _account(injections: dict[str, Injection], ref_id: str, text: str) -> None:
+    earlier = injections[ref_id].byte_length if ref_id in injections else 0
+    injections[ref_id] = Injection(
+        ref_id=ref_id, ref_content_hash=digest_of_bytes(text.encode()), byte_length=earlier + utf8_bytes(text)
+    )
+
+
+def _configured(line: str, config: Mapping[str, Json]) -> str:
+    for name, value in config.items():
+        line = line.replace(f"{{{name}}}", str(value).lower() if isinstance(value, bool) else str(value))
+    return line
+
+
+def _section(title: str, body: str) -> str:
+    return f"**{title}**\n{body}"
+
+
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

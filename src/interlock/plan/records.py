@@ -1,0 +1,149 @@
+"""The typed plan: nodes, edges, loops and conditions, as they are pinned (locks 5).
+
+The plan is a typed graph. Loops are structured: a loop is one node of the graph around it, and the nodes of its body
+form a graph of their own, so no graph has a cycle. Nodes stand in plan order, which is an order of their edges. The
+plan holds no run state: that is in the snapshots.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.decide.condition import Condition
+from interlock.decide.criteria import Criteria
+from interlock.define.parts import SetAction, UserNeed
+from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
+from interlock.record.outcome import Capability
+
+NOTES_CONTRACT = "wr.contracts.notes"
+"""Evidence of a plain step: its notes (D20)."""
+STEP_INPUT = "wr.contracts.step_input"
+"""What a step for an agent takes in: its prompt and the context."""
+ASSESSMENT_CONTRACT = "wr.contracts.assessment"
+LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
+CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
+
+NodeKind = Literal["task", "decision", "fan_out", "fan_in", "loop", "terminal"]
+Owner = Literal["harness", "agent", "plugin", "human_gate", "verifier"]
+EdgeKind = Literal["direct", "conditional", "fan_out", "fan_in", "terminal"]
+
+
+class Provenance(Record):
+    """Where a part of the plan comes from."""
+
+    source: Literal["authored", "template_injected", "feature_injected"]
+    origin_id: str | None = None
+
+
+class Injection(Record):
+    """A text of ours that was inlined into a prompt when it was compiled (locks 9)."""
+
+    ref_id: str
+    ref_content_hash: DigestField
+    byte_length: IndexField
+
+
+class Fragment(Record):
+    """A part of a prompt that is shown where its condition holds when the step is handed out; without one, always."""
+
+    fragment_id: str
+    condition: Condition | None = None
+    text: str
+
+
+class Consequence(Record):
+    """What an assessed level brings: the step is not done before the guidance was followed."""
+
+    level: str
+    guidance: str
+    assessment_id: str | None = None
+
+
+class Evidence(Record):
+    """What must come back before a step is done, beside what its contract asks for."""
+
+    artifact_required: bool
+    notes: Literal["required", "optional"]
+    assessments: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    consequences: Annotated[tuple[Consequence, ...], Field(strict=False)] = ()
+    criteria: Criteria | None = None
+
+
+class Task(Record):
+    """What an agent is handed. Texts may hold `{{key}}`, rendered with the node's context (D35)."""
+
+    prompt: str
+    agent_role: str | None = None
+    fragments: Annotated[tuple[Fragment, ...], Field(strict=False)] = ()
+    requirements: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    evidence: Evidence
+    confirmation: Condition | None = None
+    functions: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    needs: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    produces: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    sets: Annotated[tuple[SetAction, ...], Field(strict=False)] = ()
+    needs_user: Annotated[tuple[UserNeed, ...], Field(strict=False)] = ()
+    injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
+
+
+class PlanNode(Record):
+    """One unit of the plan. The loop in whose body it stands, if any, names it there."""
+
+    node_id: DelimiterSafe
+    kind: NodeKind
+    owner: Owner
+    title: str
+    input_schema_ref: str | None = None
+    evidence_schema_ref: str | None = None
+    capabilities: Annotated[tuple[Capability, ...], Field(strict=False)] = ()
+    provenance: Provenance
+    task: Task | None = None
+
+
+class PlanEdge(Record):
+    """A way from one node to another of the same graph."""
+
+    edge_id: str
+    kind: EdgeKind
+    source: DelimiterSafe
+    target: DelimiterSafe
+    condition_id: DelimiterSafe | None = None
+
+
+class Loop(Record):
+    """A loop: how its passes are decided, and what its steps may read of them.
+
+    `while` and `until` turn on a condition, `for` counts, `for_each` takes one item a pass. Passes count from 0; a
+    pass begins only below `max_iterations`. `checked` says when the condition is read: before every pass, before
+    every pass but the first, or before every step.
+    """
+
+    loop_id: DelimiterSafe
+    kind: Literal["while", "until", "for", "for_each"]
+    max_iterations: Annotated[int, Field(ge=1)]
+    on_limit: Literal["exit", "block"]
+    body: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)]
+    checked: Literal["before_pass", "after_pass", "before_step"] = "before_pass"
+    condition_id: DelimiterSafe | None = None
+    count: int | str | None = None
+    items: str | None = None
+    iteration_var: str
+    index_var: str
+    item_var: str | None = None
+
+
+class NamedCondition(Record):
+    """A condition that edges and loops refer to."""
+
+    condition_id: DelimiterSafe
+    condition: Condition
+
+
+class Plan(Record):
+    """The typed graph that the engine walks. Nodes stand in plan order."""
+
+    v: Literal[1]
+    nodes: Annotated[tuple[PlanNode, ...], Field(min_length=1, strict=False)]
+    edges: Annotated[tuple[PlanEdge, ...], Field(strict=False)]
+    loops: Annotated[tuple[Loop, ...], Field(strict=False)]
+    conditions: Annotated[tuple[NamedCondition, ...], Field(strict=False)]

@@ -1,0 +1,214 @@
+"""Is a plan fit to run? Every fault of its graph and wiring at once, before anything is dispatched."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
+
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, warning
+from interlock.plan.graph import Graphs
+from interlock.plan.records import Plan, PlanEdge, PlanNode
+from interlock.record.outcome import Capability
+
+_NEEDS_EVIDENCE = frozenset({"agent", "plugin", "verifier"})
+_SAFE = re.compile(r"[a-z0-9_-]+")
+_NEEDS_INPUT = frozenset({"agent", "plugin"})
+
+
+def validate_plan(plan: Plan, contracts: Iterable[str] | None = None) -> Diagnostics:
+    """Return every fault of a plan; a plan without errors always runs to its end.
+
+    Args:
+        plan: Any plan, however broken.
+        contracts: The contract references that exist; None leaves them unjudged.
+    """
+    graphs = Graphs.of(plan)
+    known = frozenset(contracts) if contracts is not None else None
+    faults = [
+        *_names(plan),
+        *_twice(plan),
+        *_wiring(plan, graphs),
+        *_schemas(plan, known),
+        *_loops(plan, graphs),
+        *_fitness(plan, graphs),
+    ]
+    for scope in graphs.members:
+        faults += _shape(scope, graphs)
+    return tuple(faults)
+
+
+def _node(node_id: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
+    return fault(f"plan.nodes[{node_id}]", code, message, fix)
+
+
+def _edge(edge: PlanEdge, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
+    return fault(f"plan.edges[{edge.edge_id}]", code, message, fix)
+
+
+def _names(plan: Plan) -> Iterator[Diagnostic]:
+    """Judge ids and capabilities again: a plan may have been put together without its records' own checks."""
+    known = frozenset(get_args(Capability))
+    for node in plan.nodes:
+        if not _SAFE.fullmatch(node.node_id):
+            message = f"{node.node_id!r} holds characters that keys of steps use."
+            yield _node(node.node_id, "invalid_identifier", message, "Use only a-z, 0-9, `_` and `-`.")
+        for capability in node.capabilities:
+            if capability not in known:
+                fix = f"Use one of {', '.join(sorted(known))}."
+                yield _node(node.node_id, "unknown_capability", f"There is no capability {capability!r}.", fix)
+    for edge in plan.edges:
+        if not edge.edge_id.strip():
+            yield _edge(edge, "invalid_identifier", "An edge has no id.", "Give it one.")
+
+
+def _twice(plan: Plan) -> Iterator[Diagnostic]:
+    for node_id, times in Counter(node.node_id for node in plan.nodes).items():
+        if times > 1:
+            yield _node(node_id, "duplicate_node_id", f"The node {node_id!r} stands {times} times.", "Rename one.")
+    for edge_id, times in Counter(edge.edge_id for edge in plan.edges).items():
+        if times > 1:
+            message = f"The edge {edge_id!r} stands {times} times."
+            yield fault(f"plan.edges[{edge_id}]", "duplicate_edge_id", message, "Keep one of them.")
+
+
+def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
+    at = {node.node_id: number for number, node in enumerate(plan.nodes)}
+    for edge in plan.edges:
+        missing = [end for end in (edge.source, edge.target) if end not in graphs.nodes]
+        if missing:
+            yield _edge(edge, "dangling_edge", f"There is no node {missing[0]!r}.", "Name a node of the plan.")
+            continue
+        if edge.source == edge.target:
+            yield _edge(edge, "self_loop", f"{edge.source!r} leads to itself.", "Use a loop.")
+        elif graphs.scope_of[edge.source] != graphs.scope_of[edge.target]:
+            yield _edge(edge, "dangling_edge", "It leads into or out of a loop's body.", "Keep it within one graph.")
+        elif at[edge.source] > at[edge.target]:
+            yield _edge(
+                edge, "unbounded_loop", f"It leads back to {edge.target!r}.", "Use a loop with `maxIterations`."
+            )
+        if edge.kind == "conditional" and edge.condition_id not in graphs.conditions:
+            yield _edge(edge, "missing_condition", "A conditional edge has no condition.", "Give it one.")
+
+
+def _schemas(plan: Plan, known: frozenset[str] | None) -> Iterator[Diagnostic]:
+    for node in plan.nodes:
+        if node.owner in _NEEDS_EVIDENCE and node.evidence_schema_ref is None:
+            message = f"{node.node_id!r} says nothing of the evidence it wants."
+            yield _node(node.node_id, "missing_evidence_schema", message, "Name a contract.")
+        if node.owner in _NEEDS_INPUT and node.input_schema_ref is None:
+            message = f"{node.node_id!r} says nothing of what it takes in."
+            yield _node(node.node_id, "missing_input_schema", message, "Name a contract.")
+        for ref in (node.input_schema_ref, node.evidence_schema_ref):
+            if known is not None and ref is not None and ref not in known:
+                yield _node(node.node_id, "unknown_contract_ref", f"There is no contract {ref!r}.", "Name one that is.")
+
+
+def _loops(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
+    listed = Counter(node_id for loop in plan.loops for node_id in loop.body)
+    for loop in plan.loops:
+        at = loop.loop_id
+        if at not in graphs.nodes or graphs.nodes[at].kind != "loop":
+            yield fault(f"plan.loops[{at}]", "dangling_edge", f"There is no loop node {at!r}.", "Add it.")
+        missing = [node_id for node_id in loop.body if node_id not in graphs.nodes or listed[node_id] > 1]
+        if missing:
+            message = f"{missing[0]!r} of its body is no node, or stands in two bodies."
+            yield fault(f"plan.loops[{at}]", "dangling_edge", message, "Name each node in one body.")
+        elif not _has_work(at, graphs, frozenset()):
+            message = f"No pass of the loop {at!r} asks anybody for anything."
+            yield fault(f"plan.loops[{at}]", "automatic_cycle", message, "Put a step into its body.")
+        needs_condition = loop.kind in {"while", "until"}
+        if needs_condition and loop.condition_id not in graphs.conditions:
+            yield fault(f"plan.loops[{at}]", "missing_condition", "It turns on no condition.", "Give it one.")
+    for node in plan.nodes:
+        if node.kind == "loop" and node.node_id not in graphs.loops:
+            message = f"The loop {node.node_id!r} has no body and no bound."
+            yield _node(node.node_id, "unbounded_loop", message, "Give it a body and `maxIterations`.")
+
+
+def _has_work(loop_id: str, graphs: Graphs, above: frozenset[str]) -> bool:
+    for node_id in graphs.loops[loop_id].body:
+        node = graphs.nodes.get(node_id)
+        if node is None or node_id in above:
+            continue
+        if node.owner != "harness":
+            return True
+        if node_id in graphs.loops and _has_work(node_id, graphs, above | {loop_id}):
+            return True
+    return False
+
+
+def _fitness(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
+    """Judge whether each part holds what its kind is run by."""
+    for node in plan.nodes:
+        if (node.kind == "task") != (node.task is not None):
+            message = f"{node.node_id!r} is a {node.kind} {'without' if node.task is None else 'with'} a task."
+            yield _node(node.node_id, "unfit_node", message, "Give tasks, and nothing else, something to do.")
+    for loop in plan.loops:
+        for kind, held, name in (("for", loop.count, "count"), ("for_each", loop.items, "items")):
+            if loop.kind == kind and held is None:
+                message = f"The loop {loop.loop_id!r} does not say its `{name}`."
+                yield fault(f"plan.loops[{loop.loop_id}]", "unfit_node", message, "Add it.")
+    for edge in plan.edges:
+        source = graphs.nodes.get(edge.source)
+        if edge.kind == "conditional" and source is not None and source.kind != "decision":
+            message = f"Its condition would never be read: {edge.source!r} is no decision."
+            yield _edge(edge, "unfit_node", message, "Put a decision before it.")
+
+
+def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
+    """Judge one graph: an entry, a terminal that every node leads to, and no decision without a way out."""
+    nodes = graphs.members[scope]
+    where = f"plan.loops[{scope}]" if scope is not None else "plan"
+    entries = [node for node in nodes if not graphs.in_edges.get(node.node_id)]
+    terminals = [node.node_id for node in nodes if node.kind == "terminal"]
+    if not entries:
+        yield fault(where, "missing_entry", "Every node has something before it.", "Let one node be the first.")
+    if not terminals:
+        yield fault(where, "no_terminal_node", "Nothing says where it ends.", "Add a terminal node.")
+    from_entry = _reached([node.node_id for node in entries[:1]], _targets(graphs))
+    to_terminal = _reached(terminals, _sources(graphs))
+    for terminal in terminals:
+        if entries and terminal not in from_entry:
+            yield _node(terminal, "unreachable_terminal", "Nothing leads to this end.", "Lead the last node to it.")
+    for node in nodes:
+        yield from _judged(node, graphs)
+        if node.kind == "terminal":
+            continue
+        is_isolated = not graphs.in_edges.get(node.node_id) and not graphs.out_edges.get(node.node_id)
+        if is_isolated and len(nodes) > 1:
+            message = f"Nothing leads to {node.node_id!r} or away from it."
+            yield warning(f"plan.nodes[{node.node_id}]", "isolated_node", message, "Connect it or remove it.")
+        elif entries and node.node_id not in from_entry:
+            message = f"No way from the entry leads to {node.node_id!r}."
+            yield _node(node.node_id, "unreachable_node", message, "Lead an edge to it.")
+        elif terminals and node.node_id not in to_terminal:
+            message = f"From {node.node_id!r} no way leads to an end."
+            yield _node(node.node_id, "unreachable_terminal", message, "Lead it on.")
+
+
+def _judged(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:
+    out = graphs.out_edges.get(node.node_id, ())
+    if node.kind == "decision" and not any(edge.kind != "conditional" for edge in out):
+        message = f"All conditions of {node.node_id!r} may be false."
+        yield _node(node.node_id, "no_default_branch", message, "Add a way that is taken otherwise.")
+    if node.kind == "terminal" and out:
+        yield _node(node.node_id, "unreachable_terminal", "An end leads on.", "Remove the edge.")
+
+
+def _targets(graphs: Graphs) -> Mapping[str, tuple[str, ...]]:
+    return {node: tuple(edge.target for edge in edges) for node, edges in graphs.out_edges.items()}
+
+
+def _sources(graphs: Graphs) -> Mapping[str, tuple[str, ...]]:
+    return {node: tuple(edge.source for edge in edges) for node, edges in graphs.in_edges.items()}
+
+
+def _reached(begin: list[str], ways: Mapping[str, tuple[str, ...]]) -> set[str]:
+    reached = set(begin)
+    frontier = list(begin)
+    while frontier:
+        for further in ways.get(frontier.pop(), ()):
+            if further not in reached:
+                reached.add(further)
+                frontier.append(further)
+    return reached

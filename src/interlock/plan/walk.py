@@ -1,0 +1,103 @@
+"""Where a run stands in its plan: which nodes are resolved, which edges were taken, and what is open next.
+
+One rule joins everything: a node is ready when every edge into it is resolved and one of them was taken; where all
+are dead it is skipped, and the edges out of it die. A resolved node is completed or skipped. Of a decision only the
+edges that were chosen are taken; of every other completed node all are.
+"""
+
+from dataclasses import dataclass
+
+from interlock.plan.graph import Graphs
+from interlock.plan.records import PlanEdge, PlanNode
+from interlock.record.snapshot import Complete, KeySet, LoopFrame, Running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """The next node that is not resolved; `is_dead` where no edge into it was taken."""
+
+    node: PlanNode
+    is_dead: bool
+
+
+class Marks:
+    """What a walk has marked so far: a snapshot's state, unfolded so that it can be changed."""
+
+    def __init__(self, graphs: Graphs, state: Running | Complete | None = None) -> None:
+        self.graphs = graphs
+        self.stack: list[LoopFrame] = list(state.loop_stack) if isinstance(state, Running) else []
+        self.completed: set[str] = set(state.completed.values) if state is not None else set()
+        self.skipped: set[str] = set(state.skipped.values) if state is not None else set()
+        self.taken: set[str] = set(state.edges_taken.values) if state is not None else set()
+
+    @property
+    def scope(self) -> str | None:
+        """The loop in whose body the walk stands, if any."""
+        return self.stack[-1].loop_id if self.stack else None
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of the nodes in scope begin with."""
+        path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in self.stack)
+        return f"{path}::" if path else ""
+
+    def key(self, name: str) -> str:
+        """Return the key of a node or edge in scope."""
+        return self.prefix + name
+
+    def next_open(self) -> Open | None:
+        """Return the first node in scope that is not resolved. As nodes stand in plan order, its edges are."""
+        prefix, completed, skipped = self.prefix, self.completed, self.skipped
+        for node in self.graphs.members[self.scope]:
+            key = prefix + node.node_id
+            if key not in completed and key not in skipped:
+                edges = self.graphs.in_edges.get(node.node_id, ())
+                is_dead = bool(edges) and not any(self.is_taken(edge, prefix) for edge in edges)
+                return Open(node=node, is_dead=is_dead)
+        return None
+
+    def is_taken(self, edge: PlanEdge, prefix: str) -> bool:
+        """Say whether an edge was taken; `prefix` is that of the keys of its graph."""
+        if prefix + edge.source not in self.completed:
+            return False
+        is_chosen = self.graphs.nodes[edge.source].kind == "decision"
+        return not is_chosen or prefix + edge.edge_id in self.taken
+
+    def complete(self, node_id: str) -> None:
+        """Mark a node in scope as completed."""
+        self.completed.add(self.key(node_id))
+
+    def skip(self, node_id: str) -> None:
+        """Mark a node in scope as skipped."""
+        self.skipped.add(self.key(node_id))
+
+    def take(self, edge: PlanEdge) -> None:
+        """Mark an edge out of a decision as the one that was chosen."""
+        self.taken.add(self.key(edge.edge_id))
+
+    def enter(self, loop_id: str) -> None:
+        """Begin the first pass of a loop."""
+        self.stack.append(LoopFrame(loop_id=loop_id, iteration=0))
+
+    def begin_next_pass(self) -> None:
+        """Begin the next pass of the innermost loop; the keys of the finished one go (D11)."""
+        self._forget_pass()
+        frame = self.stack.pop()
+        self.stack.append(LoopFrame(loop_id=frame.loop_id, iteration=frame.iteration + 1))
+
+    def leave(self) -> None:
+        """End the innermost loop, which is completed; of its passes nothing is left (D11)."""
+        self._forget_pass()
+        self.complete(self.stack.pop().loop_id)
+
+    def _forget_pass(self) -> None:
+        prefix = self.prefix
+        for marked in (self.completed, self.skipped, self.taken):
+            marked -= {key for key in marked if key.startswith(prefix)}
+
+    def sets(self) -> tuple[KeySet, KeySet, KeySet]:
+        """Return completed, skipped and taken as they are stored."""
+        completed, skipped, taken = (
+            KeySet(kind="set", values=tuple(sorted(marked))) for marked in (self.completed, self.skipped, self.taken)
+        )
+        return completed, skipped, taken

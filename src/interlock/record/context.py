@@ -1,0 +1,16 @@
+"""What a context delta means (locks 18.2): shallow, and null deletes a key."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from interlock.kernel.canonical import Json
+
+Context: TypeAlias = Mapping[str, Json]
+
+
+def merged_context(base: Context, delta: Context) -> Context:
+    """Return base with delta on top."""
+    merged = {key: value for key, value in base.items() if key not in delta}
+    merged.update((key, value) for key, value in delta.items() if value is not None)
+    return MappingProxyType(merged)
