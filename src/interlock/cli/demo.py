@@ -43,10 +43,11 @@ GOAL = "Review the change to the login form"
 NOTES = {
     "scope": "Base 4f3c2a1, head 9d8e7f6: 3 files, 120 lines. The build and its 214 tests pass.",
     "intent": "It locks an account after five failed logins. Nothing else is meant to change.",
-    "correctness": "login.py:41: a successful login does not reset the counter.",
-    "tests_and_risks": "No test logs in after a failure. Risk: users who mistype now and then are locked out.",
-    "refute": "Tried to refute it: five mistyped logins over a week lock the account. It stands.",
-    "verdict": "Request changes: reset the counter on success, and add the test.",
+    "correctness": "Candidate: login.py:41 does not reset the counter after a successful login.",
+    "tests_and_risks": "No test of this change logs in after a failure. Rollback: one flag.",
+    "abuse": "Who can lock whom out: anybody who knows a name, with five wrong passwords. No other surface.",
+    "refute": "Refuted: session.py:12 resets the counter on every success. Ran it: four failures, one login, 0 left.",
+    "verdict": "Clean: nothing stands against it. A test of the reset would be welcome.",
 }
 """What the agent of the demo says it did, by step."""
 OTHER_NOTES = "Another base: 1a2b3c4. The change is larger than it looked."
@@ -125,7 +126,7 @@ class Heard:
         """Return the arguments of the call that comes next, with the notes of the pending step filled in."""
         arguments = cast("dict[str, Json]", self.part("nextCall")["arguments"])
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
-        return {**arguments, "output": {"notesMarkdown": notes}}
+        return {**arguments, "output": cast("dict[str, Json]", arguments["output"]) | {"notesMarkdown": notes}}
 
     def place(self) -> str:
         """Return where the run stands by this answer."""
@@ -493,8 +494,7 @@ def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Heard) -> None:
     screen.act("10  The run, drawn from the log", LEGEND)
     graph = run_graph(log.session, killed.run)
     scene = scene_of(log.session, log.session.runs[killed.run], Plans(LocalStore(stage.data_dir)))
-    title_of = scene.title_of()
-    screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", title_of))
-    ends = [(title_of(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
+    screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", scene.title))
+    ends = [(scene.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}
     screen.claim("two branches; the run prefers the one that was worked on last", holds=set(ends) == expected)

@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from interlock.cli.workflow import add_workflow_commands, run_workflow
 from interlock.version import VERSION
 
 
@@ -22,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from interlock.cli.schemas import run_schemas  # noqa: PLC0415 — a server does not pay for it
 
             return run_schemas(chosen.action)
+        case "workflow":
+            return run_workflow(chosen)
         case "demo":
             from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
 
@@ -40,9 +43,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_places(parser)
     commands = parser.add_subparsers(dest="command", metavar="command")
-    _add_places(commands.add_parser("serve", help="serve MCP over stdin and stdout"))
+    serve = commands.add_parser("serve", help="serve MCP over stdin and stdout")
+    _add_places(serve)
+    serve.add_argument("--core-source", help="mount a directory as core, beside what ships (for packagers and tests)")
     demo = commands.add_parser("demo", help="watch a run survive kill -9, then fork and verify it")
     demo.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
+    add_workflow_commands(commands.add_parser)
     schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
     schemas.add_argument("action", choices=["generate", "verify"])
     commands.add_parser("version", help="print the version")
@@ -60,4 +66,8 @@ def _serve(chosen: argparse.Namespace) -> int:
     gc.disable()
     from interlock.cli.serve import run_server  # noqa: PLC0415 — the SDK takes half a second; help need not
 
-    return run_server(data_dir=getattr(chosen, "data_dir", None), workspace=getattr(chosen, "workspace", None))
+    return run_server(
+        data_dir=getattr(chosen, "data_dir", None),
+        workspace=getattr(chosen, "workspace", None),
+        core_source=getattr(chosen, "core_source", None),
+    )

@@ -84,7 +84,7 @@ _UNSURE_OF_A_REST = frozenset(
 """What may only seem at fault because another fault was taken out."""
 
 
-def faults_of_rest(rest: doc.WorkflowDocument, told: Diagnostics) -> Diagnostics:
+def faults_beside(told: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
     """Return what compiling shows of a document whose faults of form were taken out, beside what was told of it."""
     found = compile_workflow(rest)
     diagnostics = found.warnings if isinstance(found, Compiled) else found

@@ -99,6 +99,9 @@ _PLAN: Mapping[DiagnosticCode, Told] = {
     "missing_entry": Told("Every node of a graph has something before it.", "Let one be the first."),
     "unbounded_loop": Told("A way leads back, or a loop has no bound.", "Use a loop with `maxIterations`."),
     "automatic_cycle": Told("No pass of a loop asks anybody for anything.", "Put a step into its body."),
+    "unfit_node": Told(
+        "A node, a loop or an edge does not hold what its kind is run by, or holds what it is not.", "Add or remove it."
+    ),
     "isolated_node": Told("A node is connected with nothing.", "Connect it, or remove it.", "warning"),
     "unassessed_outcome": Told("No step asks for an assessment.", "Name it in `assessmentRefs`.", "warning"),
     "gameable_validation": Told(

@@ -18,7 +18,7 @@ from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.compiler import Compiled, compile_workflow, faults_of_rest, placement_diagnostics
+from interlock.plan.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
 from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
@@ -151,7 +151,7 @@ class Catalog:
             if isinstance(one, RefusedFile):
                 refused.append(one)
                 continue
-            library = Library(routines=routines, bindings=_bindings_of(bindings, one.document.id))
+            library = Library(routines=routines, bindings=bindings_of(bindings, one.document.id))
             entry = self._entry(file, one, library)
             taken = entries.get(entry.workflow_id)
             if taken is None:
@@ -207,11 +207,12 @@ def read_source(source: Source) -> _Parsed | RefusedFile:
     document = parse_document(value)
     placement = placement_diagnostics(claimed, source.kind) if claimed is not None else ()
     if isinstance(document, Faulty):
-        more = faults_of_rest(document.rest, document.diagnostics) if document.rest is not None else ()
+        more = faults_beside(document.diagnostics, document.rest) if document.rest is not None else ()
         faults = (*document.diagnostics, *more, *placement)
         return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
     if has_errors(placement):
-        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(placement))
+        faults = (*placement, *faults_beside(placement, document))
+        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
     return _Parsed(source=source, value=value, document=document, placement=placement)
 
 
@@ -221,7 +222,7 @@ def _core_routines(parsed: Iterable[_Parsed]) -> dict[str, Routine]:
     return {routine.template_id: routine for routine in found if routine is not None}
 
 
-def _bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str]:
+def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str]:
     """Return what a project binds the slots of one workflow to: its own map first, else the one for all."""
     own = bindings.get(workflow_id)
     merged = {**bindings, **(own if isinstance(own, dict) else {})}

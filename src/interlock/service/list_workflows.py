@@ -24,7 +24,7 @@ class ListCommand:
 def list_workflows(catalog: Catalog, command: ListCommand) -> Answer:
     """Return the workflows that match, at most thirty, and every file that was refused."""
     view = catalog.view(command.workspace)
-    matching = [entry for _, entry in sorted(view.entries.items()) if _matches(entry, command)]
+    matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
     shown, more = matching[:LIST_ENTRIES_MAX], max(0, len(matching) - LIST_ENTRIES_MAX)
     refused, unshown = view.refused[:LIST_ENTRIES_MAX], max(0, len(view.refused) - LIST_ENTRIES_MAX)
     structure: dict[str, Json] = {"workflows": [_entry(view, entry) for entry in shown]}
@@ -38,7 +38,8 @@ def list_workflows(catalog: Catalog, command: ListCommand) -> Answer:
     return Answer(structure=structure, text=_text(listed, more, refused, unshown))
 
 
-def _matches(entry: Entry, command: ListCommand) -> bool:
+def matches(entry: Entry, command: ListCommand) -> bool:
+    """Say whether a workflow is one that was asked for."""
     document = entry.document
     if command.tag is not None and command.tag not in document.tags:
         return False

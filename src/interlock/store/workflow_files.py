@@ -10,7 +10,8 @@ from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 
-_FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+"""What a source reads, by the end of the name."""
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
 BINDINGS_FILE = Path(".interlock", "bindings.json")
@@ -91,7 +92,7 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
     """Return the files below a directory. Links that lead out of it are not followed."""
     found: list[WorkflowFile] = []
     try:
-        paths = sorted(path for path in root.rglob("*") if path.suffix in _FORMS)[:SOURCE_FILES_MAX]
+        paths = sorted(path for path in root.rglob("*") if path.suffix in FORMS)[:SOURCE_FILES_MAX]
         for path in paths:
             if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
                 continue
@@ -101,7 +102,7 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
                     kind=kind,
                     # A name that is no text is shown with marks where it is none.
                     ref=path.relative_to(root).as_posix().encode("utf-8", "replace").decode("utf-8"),
-                    form=_FORMS[path.suffix],
+                    form=FORMS[path.suffix],
                     path=path,
                     stamp=(stat.st_mtime_ns, stat.st_size, stat.st_ino),
                 )

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias, assert_never, cast
 
 from jsonschema import Draft202012Validator
@@ -142,6 +143,13 @@ class InlineWorkflows:
     def read(self, file: WorkflowFile) -> bytes:
         """See `WorkflowSources.read`."""
         return self._files[file.kind, file.ref][: DOCUMENT_BYTES_MAX + 1]
+
+    def bindings(self, workspace: Path | None) -> Mapping[str, Json]:  # noqa: ARG002 — see above
+        """See `WorkflowSources.bindings`."""
+        return self.bound
+
+    bound: Mapping[str, Json] = MappingProxyType({})
+    """What the project binds extension points to."""
 
 
 def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more: object) -> dict[str, object]:

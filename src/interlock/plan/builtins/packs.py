@@ -192,7 +192,6 @@ _ALL = (
         lines=(
             _send("wr.loop_control", "`decision` (continue | stop), `loopId?`, `summary?`"),
             "Say `continue` only if another pass has something to do; `summary` says why in a sentence.",
-            "`metadata?` may hold `reason`, `issuesFound`, `iterationIndex` and `confidence` (0 to 100).",
         ),
         example={"kind": "wr.loop_control", "decision": "stop"},
     ),

@@ -1,0 +1,143 @@
+"""`interlock workflow …`: read, check, draw and begin workflow files. Only `new` writes, and only a new file.
+
+Each command is imported when it is chosen: a server that starts does not pay for them, and a check does not pay for
+what draws.
+"""
+
+# ruff: noqa: PLC0415 — see above
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
+"""`add_parser` of what `add_subparsers` returns."""
+
+_DESCRIPTION = """Work with workflow files. ID is the id of a workflow that some source holds, FILE a path.
+Exit codes: 0 fine, 1 faults were found or something was refused, 2 the command line is wrong."""
+
+
+def add_workflow_commands(add_parser: AddParser) -> None:
+    """Add the command group to a parser's commands."""
+    group = add_parser("workflow", help="list, check, draw and begin workflows", description=_DESCRIPTION)
+    actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    _add_readers(actions)
+    check = _action(actions, "validate", "check workflow files and name every fault with its place")
+    check.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; without, the project's own")
+    _add_json(check)
+    new = _action(actions, "new", "write a new workflow file to begin with; never overwrites")
+    new.add_argument("workflow_id", metavar="ID", help="namespace.name, such as team.release_notes")
+    new.add_argument("--from", dest="origin", metavar="WORKFLOW_ID", help="copy this workflow instead of an example")
+    new.add_argument("--dir", dest="directory", help="where to write it (default: .interlock/workflows)")
+    new.add_argument("--yaml", dest="is_yaml", action="store_true", help="write YAML with comments instead of JSON")
+    actions("schema", help="print the JSON Schema of workflow files")
+
+
+def _add_readers(actions: AddParser) -> None:
+    listing = _action(actions, "list", "show what can be started, and what cannot and why")
+    listing.add_argument("--tag", help="only workflows with this tag")
+    listing.add_argument("--query", help="only workflows in whose id, name, description and tags all words stand")
+    _add_json(listing)
+    inspect = _action(actions, "inspect", "show a workflow as an agent would see it before a start")
+    inspect.add_argument("workflow_id", metavar="ID")
+    inspect.add_argument("--detail", choices=["summary", "plan", "source"], default="summary")
+    _add_json(inspect)
+    plan = _action(actions, "plan", "show the typed plan that a run would follow")
+    plan.add_argument("workflow", metavar="ID|FILE")
+    _add_json(plan)
+    graph = _action(actions, "graph", "draw the plan")
+    graph.add_argument("workflow", metavar="ID|FILE")
+    graph.add_argument("--format", dest="form", choices=["terminal", "mermaid", "dot"], default="terminal")
+
+
+def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
+    parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+    # A default here would undo a value that was given before the command.
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
+    return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
+
+
+def run_workflow(chosen: argparse.Namespace) -> int:
+    """Run one command of the group and return its exit code."""
+    # What is imported stands for good; looking for garbage in it takes a tenth of the time.
+    gc.disable()
+    from interlock.cli.workflow_screen import StopError, complain
+
+    _make_bearable(sys.stdout)
+    _make_bearable(sys.stderr)
+    try:
+        command = _command(chosen)
+        gc.freeze()
+        gc.enable()
+        exit_code = command()
+        sys.stdout.flush()
+    except StopError as stop:
+        complain(stop)
+        return stop.exit_code
+    except BrokenPipeError:
+        # Whoever read has seen enough; the interpreter must not stumble over the same pipe when it leaves.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        gc.enable()
+    return exit_code
+
+
+def _make_bearable(stream: object) -> None:
+    """Let a terminal that cannot show a character show a mark instead of ending the command."""
+    reconfigure: Callable[..., Any] | None = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _command(chosen: argparse.Namespace) -> Callable[[], int]:
+    """Import a command and return it with its arguments."""
+    if chosen.action == "schema":
+        from interlock.cli.workflow_new import run_schema
+
+        return run_schema
+    from interlock.cli.workflow_places import places_of
+
+    places = places_of(
+        os.environ, workspace=getattr(chosen, "workspace", None), core_source=getattr(chosen, "core_source", None)
+    )
+    match chosen.action:
+        case "validate":
+            from interlock.cli.workflow_validate import run_validate
+
+            return lambda: run_validate(places, chosen.paths, as_json=chosen.as_json)
+        case "graph":
+            from interlock.cli.workflow_draw import run_graph
+
+            return lambda: run_graph(places, chosen.workflow, chosen.form)
+        case "plan":
+            from interlock.cli.workflow_plan import run_plan
+
+            return lambda: run_plan(places, chosen.workflow, as_json=chosen.as_json)
+        case "list":
+            from interlock.cli.workflow_list import run_list
+
+            return lambda: run_list(places, tag=chosen.tag, query=chosen.query, as_json=chosen.as_json)
+        case "inspect":
+            from interlock.cli.workflow_inspect import run_inspect
+
+            return lambda: run_inspect(places, chosen.workflow_id, chosen.detail, as_json=chosen.as_json)
+        case _:
+            from interlock.cli.workflow_new import NewWorkflow, run_new
+
+            order = NewWorkflow(
+                workflow_id=chosen.workflow_id,
+                origin=chosen.origin,
+                directory=chosen.directory,
+                form="yaml" if chosen.is_yaml else "json",
+            )
+            return lambda: run_new(places, order)

@@ -1,0 +1,80 @@
+"""`interlock workflow list`: everything that can be started here, and everything that cannot, with its first fault."""
+
+from interlock.cli.workflow_places import Places
+from interlock.cli.workflow_screen import say, say_json, say_table
+from interlock.define.diagnostics import Diagnostic
+from interlock.define.document import step_count
+from interlock.define.workflow_ids import id_status
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.service.catalog import CatalogView, Entry, RefusedFile
+from interlock.service.list_workflows import (
+    ListCommand,
+    matches,
+)
+
+_DESCRIPTION_BYTES_MAX = 80
+"""A description in the table; `inspect` shows it whole."""
+
+
+def run_list(places: Places, *, tag: str | None, query: str | None, as_json: bool) -> int:
+    """Print the workflows that match, and every file that cannot be started; return the exit code.
+
+    Unlike a server's list it compiles each, so that whatever it calls startable is.
+    """
+    view = places.catalog.view(places.workspace)
+    wanted = ListCommand(workspace=places.workspace, query=query, tag=tag)
+    matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, wanted)]
+    startable = [entry for entry in matching if not isinstance(entry.compiled, RefusedFile)]
+    refused = [*view.refused, *(entry.compiled for entry in matching if isinstance(entry.compiled, RefusedFile))]
+    if as_json:
+        say_json({"workflows": [_told(view, one) for one in startable], "refused": [_refused(one) for one in refused]})
+        return 0
+    if startable:
+        say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable))
+    else:
+        say("No workflow that can be started matches. Leave out --tag and --query to see all.")
+    if refused:
+        say("\nCannot be started:")
+        say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
+        say("\n`interlock workflow validate` names every fault of the project's files.")
+    return 0
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    document = entry.document
+    words = one_line(f"{document.name}: {document.description}", _DESCRIPTION_BYTES_MAX)
+    return document.id, str(step_count(document)), entry.source.kind, " ".join(document.tags), words
+
+
+def _told(view: CatalogView, entry: Entry) -> dict[str, Json]:
+    document = entry.document
+    told: dict[str, Json] = {
+        "workflowId": document.id,
+        "name": document.name,
+        "description": document.description,
+        "tags": list(document.tags),
+        "steps": step_count(document),
+        "sourceKind": entry.source.kind,
+        "source": entry.source.ref,
+        "idStatus": id_status(document.id) or "legacy",
+    }
+    suggested = view.suggested(entry)
+    return told | ({"suggestedId": suggested} if suggested else {})
+
+
+def _refused_row(file: RefusedFile) -> tuple[str, ...]:
+    return file.source.ref, file.source.kind, _first_error(file).in_one_line()
+
+
+def _refused(file: RefusedFile) -> dict[str, Json]:
+    told: dict[str, Json] = {"source": file.source.ref, "sourceKind": file.source.kind}
+    if file.workflow_id is not None:
+        told["workflowId"] = file.workflow_id
+    told["diagnostic"] = _first_error(file).to_json()
+    return told
+
+
+def _first_error(file: RefusedFile) -> Diagnostic:
+    """Return what keeps a file from being started; a warning may stand before it."""
+    return next((one for one in file.diagnostics if one.severity == "error"), file.diagnostics[0])

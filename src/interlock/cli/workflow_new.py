@@ -1,0 +1,185 @@
+"""`interlock workflow new` and `interlock workflow schema`: what an author begins with. Never overwrites a file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from interlock.cli.workflow_places import Places, shown, workflow_of
+from interlock.cli.workflow_screen import StopError, fault_lines, say, say_json
+from interlock.define.diagnostics import has_errors
+from interlock.define.native import WorkflowForm
+from interlock.define.text_form import Form, parse_text
+from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.kernel.canonical import Json
+from interlock.service.catalog import Entry, RefusedFile, Source
+from interlock.store.workflow_files import PROJECT_DIR
+
+_LINE_CHARS = 100
+_EXAMPLE = """\
+# A workflow for Interlock. `interlock workflow schema` prints every key there is.
+id: {id}
+name: "{name}"
+description: Say in a sentence or two what this workflow is for, and what it is not for.
+tags: [example]
+
+# Sentences that a person might say when this workflow is meant.
+examples:
+  - Do the thing that {id} is for
+
+# Who the agent is, and the rules that hold in every step.
+agentRole: You do careful work and prove what you claim.
+guidance:
+  - Write notes from which someone with nothing but the notes can carry on.
+
+# What a run may be started with, beside the goal. Conditions may read it.
+inputs:
+  - key: size
+    description: How large the task is. Left out, the first step judges it.
+    type: string
+    choices: [small, large]
+
+steps:
+  - id: understand
+    title: Understand the task
+    # In a prompt {{{{goal}}}} stands for the goal, and {{{{name}}}} for any other key of the context.
+    prompt: >-
+      The task: {{{{goal}}}}. Say what will be different when it is done, and how anyone will be able to tell.
+      Send `size` in the context: "small" if one obvious change does it, else "large".
+    # What later conditions read must come from an input or from an earlier step.
+    produces: [size]
+
+  - id: plan
+    title: Agree on a plan
+    # A step that a person must confirm, and that small tasks leave out.
+    when: {{not: {{var: size, equals: small}}}}
+    requireConfirmation: true
+    prompt: Write a plan in numbered steps and show it to the user. Change nothing before it is agreed.
+
+  # A loop needs a bound. It goes on while the last step of its body says so.
+  - type: loop
+    loopId: work
+    title: Work in slices
+    while: {{kind: loop_control}}
+    maxIterations: 5
+    body:
+      - id: slice
+        title: One slice of the work
+        prompt: Do the next piece of the work, and check that it does what it should.
+        # The notes must hold this word, or the step is not done.
+        validationCriteria: {{type: contains, value: "Checked:", message: Say what you checked and what came of it.}}
+      - id: more
+        title: Is there more?
+        prompt: Decide whether another slice is needed.
+        outputContract: {{contractRef: wr.contracts.loop_control}}
+
+  - id: verify
+    title: Verify the whole
+    prompt: Run every check you have, once more and over everything. Report each with what shows its result.
+    # Structured evidence, checked against the schema of its contract.
+    outputContract: {{contractRef: wr.contracts.verification_report}}
+"""
+"""Shows what most workflows use; the JSON form is made from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorkflow:
+    """What is to be written: an example, or a copy of `origin`, into `directory` or the project's own."""
+
+    workflow_id: str
+    origin: str | None
+    directory: str | None
+    form: Form
+
+
+def run_new(places: Places, order: NewWorkflow) -> int:
+    """Write a new workflow file, say what to do next, and return the exit code.
+
+    Raises:
+        StopError: The id is none or taken, the origin cannot be copied, or the file exists.
+    """
+    _check_id(order.workflow_id)
+    own = places.workspace / PROJECT_DIR
+    directory = Path(order.directory) if order.directory is not None else own
+    if order.directory is None:
+        _check_free(places, order.workflow_id)
+    path = directory / f"{order.workflow_id.rpartition('.')[2]}.{order.form}"
+    data = _text(places, order).encode("utf-8")
+    _check_valid(places, Source(kind="project", ref=shown(path), form=order.form, data=data))
+    _write(path, data)
+    say(f"Wrote {shown(path)}.")
+    say(f"Edit it, then check it: interlock workflow validate {shown(path)}")
+    if directory.resolve() in (own.resolve(), places.user_dir.resolve()):
+        say(f"Start it: ask your agent to start `{order.workflow_id}`; a running server sees it at once.")
+    else:
+        say(f"A server reads it once it lies in {shown(own)} or in {shown(places.user_dir)}.")
+    return 0
+
+
+def run_schema() -> int:
+    """Print the JSON Schema of the native form of workflow files; return the exit code."""
+    say_json(WorkflowForm.model_json_schema(by_alias=True))
+    return 0
+
+
+def _check_id(workflow_id: str) -> None:
+    """Refuse an id that a project's file cannot have."""
+    if is_reserved(workflow_id):
+        message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+    elif id_status(workflow_id) != "namespaced":
+        message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
+    else:
+        return
+    raise StopError(message, f"Use for example {suggested_id(workflow_id, 'project')}.", exit_code=2)
+
+
+def _check_free(places: Places, workflow_id: str) -> None:
+    view = places.catalog.view(places.workspace)
+    taken = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+    if taken is not None:
+        message = f"{taken.source.ref} of the {taken.source.kind} source has the id {workflow_id!r} already."
+        raise StopError(message, "Nothing was written. Edit that file, or choose another id.", exit_code=1)
+
+
+def _text(places: Places, order: NewWorkflow) -> str:
+    """Return the text of the new file."""
+    if order.origin is not None:
+        origin, _ = workflow_of(places, order.origin)
+        value = {**origin.value, "id": order.workflow_id}
+    else:
+        name = order.workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
+        text = _EXAMPLE.format(id=order.workflow_id, name=name)
+        if order.form == "yaml":
+            return text
+        value = parse_text(text.encode("utf-8"), "yaml")
+        assert isinstance(value, dict), "the example is a document"
+    return _as_yaml(value) if order.form == "yaml" else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _as_yaml(value: dict[str, Json]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_LINE_CHARS)
+
+
+def _check_valid(places: Places, source: Source) -> None:
+    """Refuse to write what could not be started: what runs where it ships may not run under another id."""
+    found = places.entry_in(source)
+    compiled = found.compiled if isinstance(found, Entry) else found
+    diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
+    if has_errors(diagnostics):
+        faults = "\n".join(fault_lines(source.ref, diagnostics))
+        raise StopError("Nothing was written: a project's file would have faults.", faults, exit_code=1)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that does not exist yet."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as stream:
+            stream.write(data)
+    except FileExistsError:
+        fix = "Nothing was overwritten. Choose another id or another --dir."
+        raise StopError(f"{shown(path)} exists already.", fix, exit_code=1) from None
+    except OSError as error:
+        fix = "Choose another --dir, or make room and correct its permissions."
+        raise StopError(f"{shown(path)} cannot be written: {error.strerror}.", fix, exit_code=1) from None

@@ -1,0 +1,192 @@
+"""Which workflow a command means: the sources that a server here would serve, and single files."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from interlock.cli.workflow_screen import StopError, fault_lines, printable_line
+from interlock.define.diagnostics import fault
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SourceKind
+from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
+from interlock.server.settings import BUNDLED, settings_from
+from interlock.service.catalog import (
+    Catalog,
+    Entry,
+    Pinnable,
+    RefusedFile,
+    Source,
+    bindings_of,
+    read_source,
+)
+from interlock.store.workflow_files import FORMS, LocalWorkflowFiles
+
+ROUTINE_MARK = b"routine-"
+"""Stands in the id of every file that defines a routine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where workflows are read, as a server with the same arguments and environment would. Paths are absolute."""
+
+    workspace: Path
+    user_dir: Path
+    core_source: Path | None
+
+    @property
+    def core_dirs(self) -> tuple[Path, ...]:
+        """What ships, then what is mounted as core."""
+        return (BUNDLED,) if self.core_source is None else (BUNDLED, self.core_source)
+
+    @cached_property
+    def files(self) -> LocalWorkflowFiles:
+        """The files of all sources."""
+        return LocalWorkflowFiles(core_dirs=self.core_dirs, user_dir=self.user_dir)
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """All sources, read and checked."""
+        return Catalog(self.files)
+
+    @cached_property
+    def _bindings(self) -> Mapping[str, Json]:
+        return self.files.bindings(self.workspace)
+
+    @cached_property
+    def _routines(self) -> Mapping[str, Routine]:
+        """The routines that every workflow may call: built in, or defined by a file of core."""
+        core = LocalWorkflowFiles(core_dirs=self.core_dirs, user_dir=None)
+        found: dict[str, Routine] = {}
+        for file in core.files(None):
+            try:
+                data = core.read(file)
+            except OSError:
+                continue
+            if ROUTINE_MARK not in data:
+                continue
+            parsed = read_source(Source(kind="bundled", ref=file.ref, form=file.form, data=data))
+            routine = None if isinstance(parsed, RefusedFile) else routine_of(parsed.document)
+            if routine is not None:
+                found[routine.template_id] = routine
+        return {**builtin_routines(), **found}
+
+    def kind_of(self, path: Path) -> SourceKind:
+        """Return the source that a file belongs to by where it lies; what lies elsewhere is judged as a project's."""
+        real = path.resolve()
+        if any(real.is_relative_to(core_dir.resolve()) for core_dir in self.core_dirs):
+            return "bundled"
+        return "user" if real.is_relative_to(self.user_dir.resolve()) else "project"
+
+    def entry_of(self, path: Path) -> Entry | RefusedFile:
+        """Return what a file holds, read and checked by itself, with the library that a server would give it."""
+        kind, ref = self.kind_of(path), shown(path)
+        try:
+            with path.open("rb") as stream:
+                data = stream.read(DOCUMENT_BYTES_MAX + 1)
+        except OSError as error:
+            source = Source(kind=kind, ref=ref, form="json", data=b"")
+            unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
+            return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
+        return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data))
+
+    def entry_in(self, source: Source) -> Entry | RefusedFile:
+        """Return what bytes would hold if they were a file of a source.
+
+        Where only the id is out of place, it is an entry still: its other faults show when it is compiled.
+        """
+        parsed, placement = read_source(source), None
+        if isinstance(parsed, RefusedFile) and {one.code for one in parsed.diagnostics} == {"reserved_namespace"}:
+            placement = parsed.diagnostics
+            parsed = read_source(replace(source, kind="bundled"))
+        if isinstance(parsed, RefusedFile):
+            return parsed
+        library = Library(routines=self._routines, bindings=bindings_of(self._bindings, parsed.document.id))
+        return Entry(
+            document=parsed.document,
+            value=parsed.value,
+            source=source,
+            library=library,
+            placement=parsed.placement if placement is None else placement,
+        )
+
+
+def places_of(environment: Mapping[str, str], *, workspace: str | None, core_source: str | None) -> Places:
+    """Return the places that arguments, the environment and the platform give, in this order of precedence.
+
+    Raises:
+        StopError: An argument names a directory that is none.
+    """
+    for option, given in (("--workspace", workspace), ("--core-source", core_source)):
+        if given is not None and not Path(given).is_dir():
+            raise StopError(f"{option}: there is no directory {given}.", "Name one that exists.", exit_code=2)
+    settings = settings_from(environment, workspace=workspace, core_source=core_source)
+    assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
+    return Places(workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source)
+
+
+def shown(path: Path) -> str:
+    """Return a path as it is printed: relative where it lies below the current directory, else as it was given."""
+    normal = Path(os.path.normpath(path))
+    here = Path.cwd()
+    return printable_line(str(normal.relative_to(here) if normal.is_relative_to(here) else normal))
+
+
+def checked_file(path: Path) -> Path:
+    """Return a path that a command was given for a workflow file.
+
+    Raises:
+        StopError: No source would read a file of this name.
+    """
+    if path.suffix not in FORMS:
+        raise StopError(
+            f"{shown(path)} is not named as a workflow file.",
+            f"Rename it so that it ends in {', '.join(FORMS)}.",
+            exit_code=2,
+        )
+    return path
+
+
+def chosen_workflow(places: Places, workflow: str) -> tuple[Entry, Pinnable]:
+    """Return the workflow of an id or of a file, compiled. A file may lie where its id would keep it from running.
+
+    Raises:
+        StopError: There is none, or it has faults, all of which are named.
+    """
+    path = Path(workflow)
+    if path.is_file():
+        found = places.entry_of(checked_file(path))
+        return _compiled(found, found.source.ref)
+    if path.is_dir() or "/" in workflow or path.suffix in FORMS:
+        raise StopError(f"There is no file {shown(path)}.", "Name a workflow file, or an id without `/`.", exit_code=2)
+    return workflow_of(places, workflow)
+
+
+def workflow_of(places: Places, workflow_id: str) -> tuple[Entry, Pinnable]:
+    """Return the workflow of an id, compiled.
+
+    Raises:
+        StopError: See `chosen_workflow`.
+    """
+    view = places.catalog.view(places.workspace)
+    found = view.entries.get(workflow_id) or view.refused_of(workflow_id)
+    if found is None:
+        guess = view.nearest(workflow_id)
+        meant = f"Did you mean {guess}? " if guess else ""
+        message = f"There is no workflow {workflow_id!r}."
+        raise StopError(message, f"{meant}`interlock workflow list` shows what there is.", exit_code=1)
+    return _compiled(found, f"{found.source.ref} ({found.source.kind})")
+
+
+def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
+    compiled = found.compiled if isinstance(found, Entry) else found
+    if isinstance(compiled, RefusedFile):
+        faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
+        lines = "\n".join(fault_lines(file, faults))
+        raise StopError(
+            f"{file} holds no workflow that can run.", f"{lines}\nCorrect what each line says.", exit_code=1
+        )
+    assert isinstance(found, Entry), "what compiled is an entry"
+    return found, compiled

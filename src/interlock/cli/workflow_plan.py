@@ -1,0 +1,63 @@
+"""`interlock workflow plan`: the typed plan that a run would follow. Writes nothing."""
+
+from collections.abc import Iterator
+
+from interlock.cli.workflow_places import Places, chosen_workflow
+from interlock.cli.workflow_screen import say, say_json, say_table
+from interlock.decide.condition import in_words
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.outline import loop_words, outline_lines
+from interlock.plan.records import PlanNode
+
+_HEADS = ("NODE", "KIND", "OWNER", "TAKES", "GIVES", "IN LOOP", "FROM", "LEADS TO")
+
+
+def run_plan(places: Places, workflow: str, *, as_json: bool) -> int:
+    """Print the plan of an id or a file: as data, or its outline, its nodes and its loops. Return the exit code.
+
+    Raises:
+        StopError: There is no such workflow, or it has faults.
+    """
+    _, pinned = chosen_workflow(places, workflow)
+    compiled = pinned.workflow
+    if as_json:
+        say_json(
+            {
+                "workflowId": compiled.workflow_id,
+                "name": compiled.name,
+                "workflowHash": pinned.workflow_hash,
+                "schemaVersion": compiled.schema_version,
+                "plan": compiled.plan.to_json(),
+            }
+        )
+        return 0
+    say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
+    say("\n".join(outline_lines(compiled)) + "\n")
+    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes))
+    if compiled.plan.loops:
+        say("")
+        rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
+        say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows)
+    return 0
+
+
+def _row(workflow: CompiledWorkflow, node: PlanNode) -> tuple[str, ...]:
+    origin = node.provenance.origin_id or node.provenance.source
+    return (
+        node.node_id,
+        node.kind,
+        node.owner,
+        node.input_schema_ref or "-",
+        node.evidence_schema_ref or "-",
+        workflow.graphs.scope_of[node.node_id] or "-",
+        origin,
+        "; ".join(_ways(workflow, node)) or "-",
+    )
+
+
+def _ways(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[str]:
+    for edge in workflow.graphs.out_edges.get(node.node_id, ()):
+        if edge.condition_id is not None:
+            yield f"{edge.target} if {in_words(workflow.graphs.conditions[edge.condition_id])}"
+        else:
+            yield f"{edge.target} otherwise" if node.kind == "decision" else edge.target

@@ -1,0 +1,93 @@
+"""What the workflow commands print: words that cannot steer a terminal, tables, faults with their places."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+from interlock.define.diagnostics import Diagnostic, Diagnostics
+from interlock.kernel.errors import InterlockError
+
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that move, colour or reorder what a terminal shows, and halves of characters."""
+_SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
+"""A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
+
+
+class StopError(InterlockError):
+    """A command cannot go on: what is wrong, what to do, and how it exits (1 refused, 2 wrong command line)."""
+
+    def __init__(self, message: str, fix: str, *, exit_code: int) -> None:
+        super().__init__(f"{message} {fix}")
+        self.message, self.fix, self.exit_code = message, fix, exit_code
+
+
+def say(text: str) -> None:
+    """Print text. What it holds of others' words cannot steer the terminal."""
+    print(printable(text))
+
+
+def say_json(value: object) -> None:
+    """Print a JSON value, in ASCII: every terminal and pipe carries it unchanged."""
+    print(json.dumps(value, indent=2))
+
+
+def complain(stop: StopError) -> None:
+    """Print why a command cannot go on, and what to do, on stderr."""
+    print(printable(f"interlock workflow: {stop.message}\n{stop.fix}"), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Return text in which characters that steer a terminal are written out."""
+    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def printable_line(text: str) -> str:
+    """Return text as `printable` does, on one line: for names of files, which may hold anything."""
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def flat(text: str) -> str:
+    """Return text as `printable` does, with every run of space as one: for labels, which stand on one line."""
+    return printable(" ".join(text.split()))
+
+
+def fault_lines(file: str, diagnostics: Diagnostics) -> list[str]:
+    """Return a file's faults in the order of their places, each on one line that editors and terminals can follow."""
+    placed = sorted(((_place(one), one) for one in diagnostics), key=lambda pair: pair[0])
+    return [
+        f"{file}:{line}:{column}: {one.severity} {one.code} {one.path or '(document)'}: {one.message} {one.fix}"
+        for (line, column), one in placed
+    ]
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+    if diagnostic.line is not None:
+        return diagnostic.line, diagnostic.column or 1
+    said = _SAID_PLACE.match(diagnostic.message)
+    return (int(said[1]), int(said[2] or 1)) if said else (1, 1)
+
+
+def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: drawn where somebody looks at it, columns of plain text where something reads it."""
+    cells = [[flat(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _draw_table(heads, cells)
+        return
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    for row in (heads, *cells):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 — only a terminal pays for it
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        table.add_column(head, overflow="fold", no_wrap=False, style="bold" if number == 0 else "")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False, emoji=False).print(table)

@@ -1,0 +1,182 @@
+"""`interlock workflow validate`: every fault of every file, each with its place and its fix. Writes nothing."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interlock.cli.workflow_places import Places, checked_file, shown
+from interlock.cli.workflow_screen import StopError, fault_lines, say, say_json
+from interlock.define.diagnostics import Diagnostics, fault, has_errors
+from interlock.kernel.budgets import SOURCE_FILES_MAX
+from interlock.kernel.canonical import Json
+from interlock.service.catalog import Entry, Pinnable
+from interlock.store.workflow_files import BINDINGS_FILE, PROJECT_DIR, LocalWorkflowFiles
+
+_BAR_WIDTH = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What one file came to."""
+
+    file: str
+    workflow_id: str | None
+    workflow_hash: str | None
+    diagnostics: Diagnostics
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        told: dict[str, Json] = {"file": self.file, "workflowId": self.workflow_id}
+        if self.workflow_hash is not None:
+            told["workflowHash"] = self.workflow_hash
+        told["diagnostics"] = [one.to_json() for one in self.diagnostics]
+        return told
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """How many files came to what, and how many faults were found."""
+
+    fine: int = 0
+    warned: int = 0
+    refused: int = 0
+    errors: int = 0
+    warnings: int = 0
+
+    def count(self, checked: Checked) -> None:
+        """Take one more file into account."""
+        errors = sum(one.severity == "error" for one in checked.diagnostics)
+        self.errors += errors
+        self.warnings += len(checked.diagnostics) - errors
+        if errors:
+            self.refused += 1
+        elif checked.diagnostics:
+            self.warned += 1
+        else:
+            self.fine += 1
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        return {
+            "files": self.fine + self.warned + self.refused,
+            "fine": self.fine,
+            "withWarnings": self.warned,
+            "refused": self.refused,
+            "errors": self.errors,
+            "warnings": self.warnings,
+        }
+
+    def in_one_line(self) -> str:
+        """Return it in words."""
+        files = self.fine + self.warned + self.refused
+        faults = f"({_counted(self.errors, 'error')}, {_counted(self.warnings, 'warning')})"
+        told = f"{self.fine} fine, {self.warned} with warnings, {self.refused} refused {faults}"
+        return f"{_counted(files, 'file')}: {told}"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """A bar on stderr, drawn only where somebody looks at it."""
+
+    total: int
+    is_shown: bool
+    done: int = field(default=0)
+
+    def draw(self) -> None:
+        if self.is_shown:
+            filled = _BAR_WIDTH * self.done // self.total
+            bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+            print(f"\r[{bar}] {self.done}/{self.total}", end="", file=sys.stderr, flush=True)
+        self.done += 1
+
+    def clear(self) -> None:
+        if self.is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def run_validate(places: Places, paths: Sequence[str], *, as_json: bool) -> int:
+    """Check files, print every fault and a summary, and return the exit code: 1 if any file has an error.
+
+    Raises:
+        StopError: A path does not exist, or no workflow file is found.
+    """
+    files = _files(places, paths)
+    has_directory = not paths or any(Path(path).is_dir() for path in paths)
+    progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
+    tally, told = Tally(), list[dict[str, Json]]()
+    for checked in _checked(places, files, progress):
+        tally.count(checked)
+        if as_json:
+            told.append(checked.to_json())
+        elif checked.diagnostics:
+            progress.clear()
+            say("\n".join(fault_lines(checked.file, checked.diagnostics)))
+    progress.clear()
+    if as_json:
+        say_json({"files": told, "summary": tally.to_json()})
+    else:
+        say(tally.in_one_line())
+    return 1 if tally.errors else 0
+
+
+def _files(places: Places, paths: Sequence[str]) -> list[Path]:
+    """Return the files that are meant, each once, in the order they were given."""
+    found: dict[Path, Path] = {}
+    for root in map(Path, paths) if paths else [_own_directory(places)]:
+        if root.is_dir():
+            for path in _below(root):
+                found.setdefault(path.resolve(), path)
+        elif root.is_file():
+            found.setdefault(root.resolve(), checked_file(root))
+        else:
+            raise StopError(f"There is no file or directory {shown(root)}.", "Name one that exists.", exit_code=2)
+    if not found:
+        where = ", ".join(map(shown, map(Path, paths))) or shown(places.workspace / PROJECT_DIR)
+        message = f"There is no workflow file in {where}."
+        raise StopError(message, "Name a directory with *.json, *.yaml or *.yml, or write a new one.", exit_code=2)
+    return list(found.values())
+
+
+def _own_directory(places: Places) -> Path:
+    """Return the project's own directory, as the current directory sees it."""
+    own = places.workspace / PROJECT_DIR
+    if not own.is_dir():
+        fix = "Name files or directories, or begin with `interlock workflow new team.example`."
+        raise StopError(f"The project has no directory {shown(own)}.", fix, exit_code=2)
+    return own
+
+
+def _below(root: Path) -> list[Path]:
+    """Return the files below a directory that a source of workflows would read."""
+    files = LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)
+    if len(files) == SOURCE_FILES_MAX:
+        words = f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are looked at; a source may hold no more."
+        print(words, file=sys.stderr)
+    return [file.path for file in files if file.path.parts[-2:] != BINDINGS_FILE.parts]
+
+
+def _checked(places: Places, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:
+    """Yield what each file comes to. The later of two files with one id is refused, whatever else is wrong with it."""
+    owners: dict[str, str] = {}
+    for path in files:
+        progress.draw()
+        found = places.entry_of(path)
+        compiled = found.compiled if isinstance(found, Entry) else found
+        pinned = compiled if isinstance(compiled, Pinnable) else None
+        diagnostics = compiled.warnings if isinstance(compiled, Pinnable) else compiled.diagnostics
+        workflow_id, file = found.workflow_id, shown(path)
+        if workflow_id is not None and owners.setdefault(workflow_id, file) != file:
+            message = f"{workflow_id!r} is the id of {owners[workflow_id]} already."
+            taken = fault("id", "id_taken", message, "Give one of the two another id.")
+            diagnostics = (*diagnostics, *found.source.placed((taken,)))
+        yield Checked(
+            file=file,
+            workflow_id=workflow_id,
+            workflow_hash=pinned.workflow_hash if pinned is not None and not has_errors(diagnostics) else None,
+            diagnostics=diagnostics,
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
