@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import cold_load, concurrency, durability, history, spawning
+from benchmarks import authoring, cold_load, concurrency, durability, history, spawning
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "cold-load": cold_load.figures,
     "concurrency": concurrency.figures,
     "spawning": spawning.figures,
+    "authoring": authoring.figures,
 }
 
 

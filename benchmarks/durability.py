@@ -98,7 +98,7 @@ class Bench:
         self._ports = Ports(
             read=ReadPorts(reader=store, key_ring=store, plans=Plans(store)),
             writer=store,
-            catalog=Catalog(LocalWorkflowFiles(core_dir=site.root / "none", user_dir=None)),
+            catalog=Catalog(LocalWorkflowFiles(core_dirs=(site.root / "none",), user_dir=None)),
         )
 
     def call(self, call: Sent) -> Heard:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from interlock.define.document import WorkflowDocument, parse_workflow
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
 from interlock.engine.advance import Advanced, Attempt, Refused, Start, decide_advance, plan_start, root_node
 from interlock.engine.request import Request
 from interlock.kernel.ids import EventId, NodeId, RunId, SessionId, ack_attempt, derived_id
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.compiler import compile_workflow
+from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.local.store import LocalStore
@@ -29,8 +30,8 @@ def _compiled() -> CompiledWorkflow:
     )
     assert isinstance(document, WorkflowDocument)
     compiled = compile_workflow(document)
-    assert isinstance(compiled, CompiledWorkflow)
-    return compiled
+    assert isinstance(compiled, Compiled)
+    return compiled.workflow
 
 
 WORKFLOW = _compiled()
@@ -58,7 +59,7 @@ def opened(disk: CrashDisk) -> LocalStore:
 
 
 def start_plan(name: str = "a") -> AppendPlan:
-    return plan_start(
+    plan = plan_start(
         Start(
             session=session_id(name),
             is_new_session=True,
@@ -72,6 +73,8 @@ def start_plan(name: str = "a") -> AppendPlan:
             baseline=BASELINE,
         )
     )
+    assert isinstance(plan, AppendPlan)
+    return plan
 
 
 def advance_plan(store: LocalStore, node: NodeId, request: Request, name: str = "a") -> AppendPlan:
@@ -90,6 +93,7 @@ def advance_plan(store: LocalStore, node: NodeId, request: Request, name: str = 
             preferences=facts.preferences,
             workflow=WORKFLOW,
             request=request,
+            context=session.context(node),
         )
     )
     assert isinstance(decision, Advanced | Refused)

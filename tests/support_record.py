@@ -253,19 +253,26 @@ def key_set(*keys: str) -> KeySet:
     return KeySet(kind="set", values=keys)
 
 
-def running(step: str, *completed: str, skipped: tuple[str, ...] = ()) -> Running:
+def running(step: str, *completed: str, skipped: tuple[str, ...] = (), taken: tuple[str, ...] = ()) -> Running:
     """Return the state in which a step outside every loop is pending."""
     return Running(
         kind="running",
         completed=key_set(*completed),
         skipped=key_set(*skipped),
+        edges_taken=key_set(*taken),
         loop_stack=(),
         pending=PendingSome(kind="some", step=PendingStep(step_id=step, loop_path=())),
     )
 
 
 def complete(*completed: str) -> Complete:
-    return Complete(kind="complete", completed=key_set(*completed), skipped=key_set(), pending=PendingNone(kind="none"))
+    return Complete(
+        kind="complete",
+        completed=key_set(*completed),
+        skipped=key_set(),
+        edges_taken=key_set(),
+        pending=PendingNone(kind="none"),
+    )
 
 
 def ref_of(snapshot: ExecutionSnapshot) -> SnapshotRef:

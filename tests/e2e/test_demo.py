@@ -35,12 +35,13 @@ GRAPH = """\
 ├── ● Fix the scope
 │   └── ⑂ redone on a branch
 │       ├── ● Understand the intent
-│       └── ● Hunt for defects  ◀ preferred tip
+│       └── ● Lens 1: defects  ◀ preferred tip
 ├── ● Understand the intent
-├── ● Hunt for defects
-├── ● Judge tests and risks
-├── ✗ Judge tests and risks (refused)
-├── ● Try to refute your findings
+├── ● Lens 1: defects
+├── ● Lens 2: tests and operation
+├── ✗ Lens 2: tests and operation (refused)
+├── ● Lens 3: abuse
+├── ● Try to refute the findings
 ├── ● Give the verdict
 └── ● Complete
 """

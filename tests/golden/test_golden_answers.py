@@ -16,7 +16,9 @@ import pytest
 from interlock.kernel.canonical import canonical_bytes, digest_of
 from interlock.kernel.ids import SessionId
 from interlock.record.tokens import SigningKey
-from interlock.server.app import Settings, local_ports
+from interlock.server.app import local_ports
+from interlock.server.settings import BUNDLED, Settings
+from interlock.service.catalog import Pinnable
 from interlock.store.memory import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow
 
@@ -47,6 +49,83 @@ WORKFLOW = linear_workflow(
     ],
 )
 LEGACY = linear_workflow("Old-One", "only")
+STRUCTURE = linear_workflow(
+    "test.structure",
+    {
+        "id": "rate",
+        "title": "Rate it",
+        "prompt": "Rate {{ticket.id}}.",
+        "assessmentRefs": ["risk"],
+        "assessmentConsequences": [
+            {
+                "when": {"anyEqualsLevel": "high"},
+                "effect": {"kind": "require_followup", "guidance": "Lower the risk first."},
+            }
+        ],
+        "produces": ["parts"],
+        "validationCriteria": {"type": "contains", "value": "because"},
+    },
+    {
+        "type": "choose",
+        "id": "way",
+        "title": "Which way",
+        "choose": [
+            {
+                "when": {"var": "mode", "equals": "fast"},
+                "steps": [{"id": "quick", "title": "Quick", "prompt": "Be quick.", "notes": "optional"}],
+            }
+        ],
+        "otherwise": [
+            {
+                "type": "parallel",
+                "id": "both",
+                "title": "Both",
+                "branches": [
+                    {"steps": [{"id": "one", "title": "One", "prompt": "One."}]},
+                    {"steps": [{"id": "two", "title": "Two", "prompt": "Two."}]},
+                ],
+            }
+        ],
+    },
+    {
+        "loopId": "each",
+        "title": "Each part",
+        "maxIterations": 5,
+        "forEach": {"items": "parts", "itemVar": "part"},
+        "body": [{"id": "part", "title": "Part {{iteration}}", "prompt": "Do {{part.name}}.", "notes": "optional"}],
+    },
+    {
+        "loopId": "again",
+        "title": "Again",
+        "maxIterations": 2,
+        "while": {"kind": "loop_control"},
+        "body": [
+            {
+                "id": "decide",
+                "title": "Decide",
+                "prompt": "Once more?",
+                "outputContract": {"contractRef": "wr.contracts.loop_control"},
+            }
+        ],
+    },
+    name="Structure",
+    inputs=[
+        {"key": "mode", "description": "How fast.", "type": "string", "required": True, "choices": ["fast", "slow"]},
+        {"key": "parts", "description": "What there is.", "type": "list"},
+    ],
+    assessments=[
+        {
+            "id": "risk",
+            "purpose": "How risky it is.",
+            "dimensions": [{"id": "harm", "purpose": "What it may break.", "levels": ["low", "high"]}],
+        }
+    ],
+)
+STEERING: dict[str, Any] = {"kind": "wr.loop_control"}
+
+
+def rated(level: str) -> dict[str, Any]:
+    return {"kind": "wr.assessment", "assessmentId": "risk", "dimensions": {"harm": level}}
 
 
 def script(harness: Harness) -> Iterator[tuple[str, Called]]:
@@ -91,6 +170,42 @@ def script(harness: Harness) -> Iterator[tuple[str, Called]]:
     yield "context with a reserved key", harness.start("test.golden", context={"__proto__": 1})
     yield "look with output", harness.look(first, output={"notesMarkdown": "n"})
     yield "unknown session", harness.start("Old-One", sessionId="sess_0000000000000000000000000a")
+    yield from structured(harness)
+
+
+def structured(harness: Harness) -> Iterator[tuple[str, Called]]:
+    """Yield the answers of a run through decisions, branches, loops and typed evidence."""
+    yield "inspect structure", harness.call("inspect_workflow", {"workflowId": "test.structure", "detail": "plan"})
+    yield "an input is missing", harness.start("test.structure", context={"mode": "quick"})
+    first = harness.start("test.structure", context={"mode": "slow", "ticket": {"id": "T-2"}})
+    yield "start structure", first
+    bare = harness.advance(first, "It is so.")
+    yield "rating, criterion and key are missing", bare
+    risky = harness.advance(bare, None, output={"artifacts": [rated("high")]})
+    yield "a rating that calls for more work", risky
+    output = {"notesMarkdown": "It is so because it is.", "artifacts": [rated(" LOW")]}
+    one = harness.advance(risky, None, output=output, context={"parts": [{"name": "A"}, {"name": "B"}]})
+    yield "a level read otherwise, then the first of two branches", one
+    two = harness.advance(one, "One is done.")
+    yield "the other branch", two
+    part = harness.advance(two, "Two is done.")
+    yield "the first pass over items", part
+    part = harness.advance(part, None)
+    yield "the second pass over items", part
+    decide = harness.advance(part, None)
+    yield "a step that decides a loop", decide
+    unsteered = harness.advance(decide, "Once more.")
+    yield "the decision is missing", unsteered
+    again = harness.advance(unsteered, None, output={"artifacts": [STEERING | {"decision": "continue"}]})
+    yield "the second pass", again
+    beyond = harness.advance(again, None, output={"artifacts": [STEERING | {"decision": "continue"}]})
+    yield "beyond the bound", beyond
+    yield "complete structure", harness.advance(beyond, None, output={"artifacts": [STEERING | {"decision": "stop"}]})
+    fast = harness.start("test.structure", context={"mode": "fast", "parts": []})
+    output = {"notesMarkdown": "Low because small.", "artifacts": [rated("low")]}
+    quick = harness.advance(fast, None, output=output)
+    yield "the quick way", quick
+    yield "a loop without items", harness.advance(quick, None)
 
 
 def told(answers: Iterator[tuple[str, Called]]) -> dict[str, Any]:
@@ -111,7 +226,7 @@ def compare(path: Path, value: object) -> None:
 
 @pytest.mark.inv("TOK-1", "ANS-1", "ADV-5")
 def test_the_scripted_run_gives_the_committed_answers_in_both_channels() -> None:
-    harness = Harness.over(MemoryStore(), WORKFLOW, LEGACY, keys=FixedKeyRing())
+    harness = Harness.over(MemoryStore(), WORKFLOW, LEGACY, STRUCTURE, keys=FixedKeyRing())
     compare(ANSWERS, told(script(harness)))
 
 
@@ -119,10 +234,13 @@ def test_the_scripted_run_gives_the_committed_answers_in_both_channels() -> None
 def test_every_bundled_workflow_has_its_committed_hash(tmp_path: Path) -> None:
     catalog = local_ports(Settings(data_dir=tmp_path, workspace=None, user_workflows=None)).catalog
     entries = sorted(catalog.view(None).entries.items())
-    assert len(entries) == 3
-    golden = Harness.in_memory(WORKFLOW).ports.catalog.view(None).entries["test.golden"]
-    hashes: dict[str, str] = {name: entry.workflow_hash for name, entry in entries}
-    compare(HASHES, hashes | {"test.golden": golden.workflow_hash})
+    assert len(entries) == len(list(BUNDLED.rglob("*.json"))) >= 3
+    golden = Harness.in_memory(WORKFLOW, STRUCTURE).ports.catalog.view(None).entries
+    hashes: dict[str, str] = {}
+    for name, entry in (*entries, *sorted(golden.items())):
+        assert isinstance(entry.compiled, Pinnable)
+        hashes[name] = entry.compiled.workflow_hash
+    compare(HASHES, hashes)
 
 
 def key_ring_file(path: Path) -> None:
@@ -139,9 +257,9 @@ def key_ring_file(path: Path) -> None:
 
 
 def make_data_dir(root: Path) -> dict[str, Called]:
-    """Make a small session: a start, a refused attempt, two advances with an artifact, a fork, a second run."""
+    """Make a small session: a start, a refused attempt, two advances, a fork, a second run, a decision in a third."""
     key_ring_file(root / "keys" / "keyring.json")
-    harness = Harness.on_disk(root, WORKFLOW, LEGACY, shell=CounterShell())
+    harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, shell=CounterShell())
     first = harness.start("test.golden", goal="the demo", context={"ticket": {"id": "T-1"}})
     blocked = harness.advance(first, None)
     second = harness.advance(
@@ -150,7 +268,22 @@ def make_data_dir(root: Path) -> dict[str, Called]:
     third = harness.advance(second, "Acted.", preferences={"riskPolicy": "balanced"})
     forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
     other = harness.start("Old-One", sessionId=harness.session_of(first))
-    return {"first": first, "blocked": blocked, "second": second, "third": third, "forked": forked, "other": other}
+    rate = harness.start("test.structure", sessionId=harness.session_of(first), context=STRUCTURE_CONTEXT)
+    branch = harness.advance(rate, None, output=RATED)
+    return {
+        "first": first,
+        "blocked": blocked,
+        "second": second,
+        "third": third,
+        "forked": forked,
+        "other": other,
+        "rate": rate,
+        "branch": branch,
+    }
+
+
+STRUCTURE_CONTEXT = {"mode": "slow", "ticket": {"id": "T-2"}, "parts": [{"name": "A"}]}
+RATED = {"notesMarkdown": "Low because small.", "artifacts": [rated("Low")]}
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -190,12 +323,14 @@ def committed() -> dict[str, Called]:
 def test_the_committed_directory_loads_as_healthy_with_all_its_facts(copied: Harness) -> None:
     session = copied.store.load(SessionId(committed()["first"]["run"]["sessionId"]))
     assert session is not None
-    assert len(session.runs) == 2
-    assert sorted(node.kind for node in session.nodes.values()) == ["blocked_attempt", *["step"] * 5]
+    assert len(session.runs) == 3
+    assert sorted(node.kind for node in session.nodes.values()) == ["blocked_attempt", *["step"] * 7]
     events = copied.events(session.session)
     assert [event.event_index for event in events] == list(range(session.next_index))
-    artifacts = [path.read_bytes() for path in (DATA_DIR / "artifacts").iterdir()]
-    assert artifacts == [b'{"kind":"report","n":1}']
+    artifacts = {path.read_bytes() for path in (DATA_DIR / "artifacts").iterdir()}
+    assert artifacts == {b'{"kind":"report","n":1}', canonical_bytes(rated("Low"))}
+    branched = [copied.store.snapshot(node.snapshot).state for node in session.nodes.values() if node.trace]
+    assert [state.edges_taken.values for state in branched] == [("way>both",)]
 
 
 @pytest.mark.inv("HOUSE-6", "TOK-7", "ADV-5")
@@ -207,6 +342,7 @@ def test_every_call_that_made_the_committed_directory_replays_to_its_committed_a
     sent = {"notesMarkdown": "Looked.", "artifacts": [{"n": 1, "kind": "report"}]}
     assert copied.advance(said["blocked"], None, output=sent) == said["second"]
     assert copied.advance(said["second"], "Acted.", preferences={"riskPolicy": "balanced"}) == said["third"]
+    assert copied.advance(said["rate"], None, output=RATED) == said["branch"]
     assert fork not in (said["first"].ack, said["forked"].ack)
     assert contents(copied.data_dir or DATA_DIR) == before
 
@@ -214,7 +350,7 @@ def test_every_call_that_made_the_committed_directory_replays_to_its_committed_a
 @pytest.mark.inv("HOUSE-6", "ADV-8", "ADV-9", "PLAN-3")
 def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> None:
     said = committed()
-    for name in ("third", "forked", "other"):
+    for name in ("third", "forked", "other", "branch"):
         looked = copied.look(said[name])
         assert (looked["pending"], looked.ack) == (said[name]["pending"], said[name].ack)
     for name in ("first", "blocked", "second"):
@@ -223,4 +359,5 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
     assert copied.follow(said["third"])["isComplete"]
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]
+    assert copied.follow(said["branch"])["pending"]["stepId"] == "two"
     assert Harness.on_disk(copied.data_dir or DATA_DIR).look(said["third"]).warnings == ["STEP_ALREADY_DONE"]

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from interlock.define.document import WorkflowDocument, document_path, parse_workflow, safe_id
+from interlock.decide.condition import Always
+from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, prose
+from interlock.define.faults import document_path, safe_id
+from interlock.define.front import parse_workflow
 from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
 
 STEP = {"id": "a", "title": "A", "prompt": "Do a."}
@@ -24,6 +27,12 @@ def faults(**changes: object) -> list[tuple[str, str]]:
 
 def step_with(**changes: object) -> list[dict[str, object]]:
     return [{key: value for key, value in {**STEP, **changes}.items() if value is not ...}]
+
+
+def agent_step(found: WorkflowDocument, at: int) -> AgentStep:
+    step = found.steps[at]
+    assert isinstance(step, AgentStep)
+    return step
 
 
 @pytest.mark.inv("PLAN-5")
@@ -58,20 +67,30 @@ def test_a_document_with_everything_is_read_as_written() -> None:
         )
     )
     assert isinstance(found, WorkflowDocument)
-    first, second = found.steps
-    assert (first.notes, first.require_confirmation, first.guidance) == ("optional", True, ("Slowly.",))
-    assert second.prompt_blocks is not None
-    assert second.prompt_blocks.output_required == ("O",)
+    first, second = (agent_step(found, at) for at in (0, 1))
+    assert (first.evidence.notes, first.guidance, first.agent_role) == ("optional", ("Slowly.",), "You.")
+    assert first.confirmation is not None
+    assert first.confirmation.condition == Always(op="always")
+    assert first.prompt == prose("Do a.")
+    assert second.prompt == PromptBlocks(
+        goal=prose("G"),
+        constraints=(prose("C"),),
+        procedure=(prose("P"),),
+        output_required=((None, prose("O")),),
+        verify=(prose("V"),),
+    )
     assert found.references[0].authoritative
+    assert (found.description, found.agent_role, found.guidance) == ("What it is for.", "You review.", ("Be kind.",))
     assert found.tags == ("review", "a_b-1")
 
 
 def test_a_step_needs_notes_and_no_confirmation_unless_it_says_otherwise() -> None:
     found = parse_workflow(document())
     assert isinstance(found, WorkflowDocument)
-    assert (found.steps[0].notes, found.steps[0].require_confirmation) == ("required", False)
+    assert (agent_step(found, 0).evidence.notes, agent_step(found, 0).confirmation) == ("required", None)
 
 
+GOAL_KIND = "steps[0].promptBlocks.goal[0].kind"
 LONG_TITLE, LONG_TEXT = "x" * (TITLE_CHARS_MAX + 1), "x" * (PROMPT_BYTES_MAX + 1)
 CASES: list[tuple[dict[str, object], str, str]] = [
     ({"titel": "A"}, "titel", "unknown_key"),
@@ -84,7 +103,7 @@ CASES: list[tuple[dict[str, object], str, str]] = [
     ({"references": [{**REFERENCE, "url": "x"}]}, "references[0].url", "unknown_key"),
     ({"steps": step_with(prompt_blocks={"goal": "g"})}, "steps[0].prompt_blocks", "unknown_key"),
     ({"steps": step_with(title=...)}, "steps[0].title", "missing_key"),
-    ({"steps": step_with(prompt=..., promptBlocks={})}, "steps[0].promptBlocks.goal", "missing_key"),
+    ({"steps": step_with(prompt=..., promptBlocks={})}, "steps[0]", "prompt_missing"),
     ({"references": [{"id": "r", "title": "R", "source": "s"}]}, "references[0].purpose", "missing_key"),
     ({"name": 5}, "name", "wrong_type"),
     ({"name": None}, "name", "wrong_type"),
@@ -96,7 +115,8 @@ CASES: list[tuple[dict[str, object], str, str]] = [
     ({"steps": step_with(requireConfirmation=1)}, "steps[0].requireConfirmation", "wrong_type"),
     ({"steps": step_with(prompt=["a"])}, "steps[0].prompt", "wrong_type"),
     ({"steps": step_with(notes="maybe")}, "steps[0].notes", "wrong_value"),
-    ({"steps": step_with(notes=None)}, "steps[0].notes", "wrong_value"),
+    ({"steps": step_with(notes="")}, "steps[0].notes", "wrong_value"),
+    ({"steps": step_with(prompt=..., promptBlocks={"goal": [{"kind": None}]})}, GOAL_KIND, "wrong_value"),
     ({"name": ""}, "name", "empty"),
     ({"id": ""}, "id", "empty"),
     ({"steps": []}, "steps", "empty"),
@@ -182,20 +202,20 @@ def test_a_fault_says_what_was_found_and_speaks_of_no_python(wrong: object) -> N
     found = parse_workflow(document(steps=wrong, guidance=wrong))
     assert not isinstance(found, WorkflowDocument)
     for one in found:
-        words = one.line().lower()
+        words = one.in_one_line().lower()
         assert len(words) < 300
         assert not any(word in words for word in ("tuple", "dict", "none", "pydantic", "model", "instance", "nonetype"))
 
 
 @pytest.mark.parametrize(
     ("text", "identifier"),
-    [("Step A", "step-a"), ("a/b@c", "a-b-c"), ("ÜBER", "ber"), ("---", "step"), ("", "step"), ("x" * 200, "x" * 128)],
+    [("Step A", "step-a"), ("a/b@c", "a-b-c"), ("ÜBER", "ber"), ("---", "step"), ("", "step"), ("x" * 200, "x" * 100)],
 )
 def test_a_bad_step_id_comes_with_the_nearest_lawful_one(text: str, identifier: str) -> None:
     assert safe_id(text) == identifier
     if text:
         found = parse_workflow(document(steps=step_with(id=text)))
-        assert not isinstance(found, WorkflowDocument) or text == "---" or len(text) > 128
+        assert not isinstance(found, WorkflowDocument) or text == "---"
     found = parse_workflow(document(steps=step_with(id=identifier)))
     assert isinstance(found, WorkflowDocument)
 
@@ -214,4 +234,4 @@ def test_a_long_wrong_value_is_quoted_in_short() -> None:
 def test_a_long_unknown_key_is_quoted_in_short() -> None:
     found = parse_workflow(document(**{"k" * 50_000: 1}))
     assert not isinstance(found, WorkflowDocument)
-    assert len(found[0].line()) < 500
+    assert len(found[0].in_one_line()) < 500

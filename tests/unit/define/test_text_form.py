@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.text_form import Form, parse_text
+from interlock.define.text_form import FORM_BYTES_MAX, Form, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
+from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
 
 
 def read(data: bytes | str, form: Form) -> dict[str, Any]:
@@ -22,7 +25,7 @@ def refused(data: bytes | str, form: Form) -> Diagnostic:
     assert value.severity == "error"
     assert value.message
     assert value.fix
-    value.line().encode("utf-8")
+    value.in_one_line().encode("utf-8")
     return value
 
 
@@ -172,3 +175,175 @@ def test_a_yaml_merge_key_merges_nothing() -> None:
 def test_the_place_of_a_syntax_error_is_told_by_line_and_column() -> None:
     assert "Line 2, column 3" in refused('{\n  "a" 1}'.replace('"a" 1', "a"), "json").message
     assert "Line 2" in refused("a: 1\n b: 2\n", "yaml").message
+
+
+def filled(begin: bytes, unit: bytes, end: bytes, form: Form) -> bytes:
+    """Return the largest lawful file of many equal pieces."""
+    room = FORM_BYTES_MAX[form] - len(begin) - len(end)
+    return begin + unit * (room // len(unit)) + end
+
+
+HOSTILE: list[tuple[str, bytes, bytes, bytes, str | None]] = [
+    ("brackets never closed", b'{"a":', b"[", b"", "too_deep"),
+    ("objects never closed", b"", b'{"a":', b"", "too_deep"),
+    ("brackets closed at once", b'{"a":', b"[]", b"}", "not_form"),
+    ("small numbers", b'{"a":[', b"1,", b"1]}", None),
+    ("small fractions", b'{"a":[', b"1.5,", b"1]}", None),
+    ("empty lists", b'{"a":[', b"[],", b"1]}", None),
+    ("tiny mappings", b'{"a":[', b'{"b":1},', b"1]}", None),
+    ("lawful towers", b'{"a":[', b"[" * 60 + b"]" * 60 + b",", b"1]}", None),
+    ("one text", b'{"a":"', b"x", b'"}', None),
+    ("quotes in a text", b'{"a":"', b'\\"', b'"}', None),
+    ("escapes", b'{"a":"', b"\\u00e9", b'"}', None),
+    ("blanks", b'{"a":', b" ", b"1}", None),
+    ("NUL in a text", b'{"a":"', b"\0", b'"}', "not_form"),
+    ("nothing but NUL", b"", b"\0", b"", "not_form"),
+    ("one key many times", b"{", b'"k":1,', b'"k":1}', "duplicate_key"),
+    ("many keys twice", b'{"a":[', b'{"k":1,"k":1},', b"1]}", "duplicate_key"),
+    ("a key twice at the very end", b'{"a":[', b'{"b":1},', b'{"c":1,"c":2}]}', "duplicate_key"),
+    ("a number too large at the very end", b'{"a":[', b"1,", b"9007199254740993]}", "number_not_exact"),
+    ("a number of all the digits", b'{"a":', b"1", b"}", "not_form"),
+    ("a fraction of all the digits", b'{"a":1.', b"1", b"}", None),
+    ("an exponent of all the digits", b'{"a":1e', b"9", b"}", "number_not_exact"),
+    ("a small exponent of all the digits", b'{"a":1e-', b"9", b"}", None),
+    ("huge exponents", b'{"a":[', b"1e999999,", b"1]}", "number_not_exact"),
+    ("something behind the end", b'{"a":[', b"1,", b"1]}x", "not_form"),
+]
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize(("_what", "begin", "unit", "end", "code"), HOSTILE, ids=[case[0] for case in HOSTILE])
+def test_the_largest_file_of_one_thing_repeated_is_read_or_refused(
+    _what: str, begin: bytes, unit: bytes, end: bytes, code: str | None, form: Form
+) -> None:
+    data = filled(begin, unit, end, form)
+    if code is None:
+        assert read(data, form)
+    else:
+        assert refused(data, form).code == code.replace("form", form)
+
+
+HOSTILE_YAML: list[tuple[str, bytes, bytes, bytes, str | None]] = [
+    ("dashes on one line", b"a:\n ", b"- ", b"", "too_deep"),
+    ("question marks", b"", b"? ", b"", "too_deep"),
+    ("a list", b"a:\n", b"- 1\n", b"", None),
+    ("a list of mappings", b"a:\n", b"- b: 1\n", b"", None),
+    ("merge keys", b"a:\n", b"- <<: {a: 1}\n", b"", None),
+    ("one merge key many times", b"", b"<<: {a: 1}\n", b"", "duplicate_key"),
+    ("laughs", b"a: &a [x, x]\n", b"b: &b [*a, *a]\n", b"", "not_yaml"),
+    ("documents", b"a: 1\n", b"---\n", b"", "not_yaml"),
+    ("ends of documents", b"a: 1\n", b"...\n", b"", None),
+    ("comments", b"", b"# nothing\n", b"", "not_an_object"),
+    ("one comment", b"", b"#", b"", "not_an_object"),
+    ("tabs between blanks", b"a:\n", b" \tb: 1\n", b"", "not_yaml"),
+    ("quotes doubled", b"a: '", b"''", b"'", None),
+    ("lines of a block", b"a: |\n", b" x\n", b"", None),
+    ("a plain key beyond the library's limit", b"", b"k", b": 1", "not_yaml"),
+    ("an explicit key", b"? ", b"k", b"\n: 1", None),
+    ("tag directives", b"", b"%TAG ! !x\n", b"--- {}", "not_yaml"),
+    ("an anchor's name", b"a: &", b"x", b" 1", "not_yaml"),
+    ("a tag's name", b"a: !<", b"x", b"> 1", "not_yaml"),
+    ("an alias behind much that is lawful", b"a:\n", b"- 1\n", b"- *x\n", "not_yaml"),
+]
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(
+    ("_what", "begin", "unit", "end", "code"), HOSTILE_YAML, ids=[case[0] for case in HOSTILE_YAML]
+)
+def test_the_largest_yaml_of_one_thing_repeated_is_read_or_refused(
+    _what: str, begin: bytes, unit: bytes, end: bytes, code: str | None
+) -> None:
+    data = filled(begin, unit, end, "yaml")
+    if code is None:
+        assert read(data, "yaml")
+    else:
+        assert refused(data, "yaml").code == code
+
+
+@pytest.mark.inv("PLAN-4")
+def test_yaml_is_held_to_fewer_bytes_than_json() -> None:
+    data = b'{"a": "' + b"x" * (FORM_BYTES_MAX["yaml"] - 9) + b'"}'
+    assert read(data, "yaml") == read(data, "json")
+    assert refused(data + b" ", "yaml").code == "too_large"
+    assert read(data + b" ", "json")
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(
+    ("last", "code"), [(b"9007199254740993", "number_not_exact"), (b'{"b":1,"b":1}', "duplicate_key")]
+)
+def test_a_fault_below_long_keys_costs_no_more_than_another(last: bytes, code: str) -> None:
+    """A path that was built for each of these values would take 74 gigabytes of copies."""
+    data = (b'{"' + b"k" * 12_000 + b'":') * 62 + b"[" + b"1," * 100_000 + last + b"]" + b"}" * 62
+    assert refused(data, "json").code == code
+
+
+FIRST: list[tuple[str, str, Form, str, str]] = [
+    ("a syntax error behind a key that stands twice", '{"a": 1, "a": 2,}', "json", "not_json", ""),
+    ("the same in yaml", "a: 1\na: 2\nb: [\n", "yaml", "not_yaml", ""),
+    ("an anchor behind a key that stands twice", "a: 1\na: 2\nb: &x 1\n", "yaml", "not_yaml", ""),
+    ("depth behind a key that stands twice", "a: 1\na: " + "[" * 70 + "]" * 70, "yaml", "too_deep", ""),
+    ("a document behind a key that stands twice", "a: 1\na: 2\n---\n", "yaml", "not_yaml", ""),
+    (
+        "two keys twice, the first in order, not in depth",
+        '{"a": 1, "a": {"b": 1, "b": 2}}',
+        "json",
+        "duplicate_key",
+        "a",
+    ),
+    ("the same in yaml again", "{a: 1, a: {b: 1, b: 2}}", "yaml", "duplicate_key", "a"),
+    ("a list as key behind a key that stands twice", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
+    ("a key that stands twice behind a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
+    ("a number in a list in yaml", "a: [{b: [1, 1e999]}]", "yaml", "number_not_exact", "a[0].b[1]"),
+    ("half a key before a number too large", '{"a": {"\\ud800": 1e999}}', "json", "number_not_exact", "a"),
+]
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(("_what", "data", "form", "code", "path"), FIRST, ids=[case[0] for case in FIRST])
+def test_of_several_faults_the_one_is_told_that_must_be_mended_first(
+    _what: str, data: str, form: Form, code: str, path: str
+) -> None:
+    found = refused(data, form)
+    assert (found.code, found.path) == (code, path)
+
+
+def test_a_few_tag_directives_that_nothing_uses_do_no_harm() -> None:
+    assert read("%TAG ! !x\n---\na: 1\n", "yaml") == {"a": 1}
+    words = "a: |\n" + "  see %TAG\n" * 100
+    assert read(words, "yaml") == {"a": "see %TAG\n" * 100}
+
+
+def _canonical(value: object) -> bool:
+    try:
+        canonical_bytes(value)
+    except NotCanonicalError:
+        return False
+    return True
+
+
+_scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(min_value=-(2**55), max_value=2**55),
+    st.sampled_from([2**53 - 1, 2**53, 1 - 2**53, -(2**53), 1e300, -0.0]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=4),
+    st.sampled_from(["\ud800", "\U0001f600", "\udfff x"]),
+)
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+)
+
+
+@pytest.mark.inv("PLAN-4")
+@given(value=_values)
+def test_a_document_is_refused_exactly_if_it_has_no_canonical_bytes(value: object) -> None:
+    found = parse_text(json.dumps({"a": value}).encode(), "json")
+    assert isinstance(found, Diagnostic) == (not _canonical({"a": value}))
+    if isinstance(found, Diagnostic):
+        assert found.code == "number_not_exact"
+    else:
+        assert canonical_bytes(found) == canonical_bytes({"a": value})

@@ -26,7 +26,7 @@ from interlock.record.append_plan import AppendPlan, PlannedEdge
 from interlock.record.base import Preferences
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, parse_snapshot
-from interlock.service.catalog import Catalog
+from interlock.service.catalog import Catalog, Pinnable
 from interlock.testing.harness import InlineWorkflows, linear_workflow
 from interlock.views.session import BASELINE
 
@@ -37,12 +37,10 @@ OPTIONAL = {"id": "b", "title": "B", "prompt": "b", "notes": "optional"}
 
 
 def workflow() -> CompiledWorkflow:
-    return (
-        Catalog(InlineWorkflows(linear_workflow("test.abc", "a", OPTIONAL, "c")))
-        .view(None)
-        .entries["test.abc"]
-        .compiled
-    )
+    view = Catalog(InlineWorkflows(linear_workflow("test.abc", "a", OPTIONAL, "c"))).view(None)
+    compiled = view.entries["test.abc"].compiled
+    assert isinstance(compiled, Pinnable)
+    return compiled.workflow
 
 
 WORKFLOW = workflow()
@@ -50,7 +48,7 @@ HASH, BYTES = pinned_bytes(WORKFLOW)
 
 
 def started(request: Request | None = None, *, is_new_session: bool = True) -> AppendPlan:
-    return plan_start(
+    plan = plan_start(
         Start(
             session=SESSION,
             is_new_session=is_new_session,
@@ -64,6 +62,8 @@ def started(request: Request | None = None, *, is_new_session: bool = True) -> A
             baseline=BASELINE,
         )
     )
+    assert isinstance(plan, AppendPlan)
+    return plan
 
 
 def snapshot_in(plan: AppendPlan) -> ExecutionSnapshot:
@@ -94,6 +94,7 @@ def decided(request: Request, *, snapshot: ExecutionSnapshot | None = None, **ch
         "preferences": BASELINE,
         "workflow": WORKFLOW,
         "request": request,
+        "context": {},
     }
     return decide_advance(Attempt(**(fields | changes)))
 
@@ -163,6 +164,7 @@ def test_the_last_step_completes_the_run() -> None:
     state = snapshot_in(plan).state
     assert isinstance(state, Complete)
     assert state.completed.values == ("a", "b", "c")
+    assert state.skipped.values == state.edges_taken.values == ()
 
 
 @pytest.mark.inv("BLK-1", "BLK-2")
@@ -240,3 +242,20 @@ def test_the_same_attempt_is_the_same_plan_and_another_evidence_keeps_its_ids() 
     assert one == same
     assert [draft.node for draft in one.drafts] == [draft.node for draft in other.drafts]
     assert payload(one, data.NodeOutputAppended).output_id == payload(other, data.NodeOutputAppended).output_id
+
+
+@pytest.mark.inv("BLK-3")
+def test_what_a_refused_attempt_brought_counts_and_hangs_on_the_node_it_leads_to() -> None:
+    earlier = Request(artifacts=({"kind": "k", "n": 1},))
+    plan = advanced(Request(notes="Now with notes."), earlier=earlier)
+    outputs = [draft.data for draft in plan.drafts if isinstance(draft.data, data.NodeOutputAppended)]
+    assert [output.output_channel for output in outputs] == ["recap", "artifact"]
+    assert plan.artifacts == earlier.stored_artifacts()
+    assert isinstance(decided(Request(), earlier=Request(notes="Sent before.")), Advanced)
+
+
+@pytest.mark.inv("ADV-7")
+def test_what_is_recorded_of_an_attempt_is_the_digest_of_what_it_sent_itself() -> None:
+    request = Request(notes="n")
+    plan = advanced(request, earlier=Request(artifacts=({"kind": "k"},)))
+    assert payload(plan, data.AdvanceRecorded).request_digest == request.digest()

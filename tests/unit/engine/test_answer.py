@@ -9,23 +9,24 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.define.parts import Reference
 from interlock.engine.answer import (
     CONTINUE_TOOL,
     Answer,
     Facts,
     ForkOffer,
     Occasion,
+    PassWords,
     RunWords,
     StepWords,
     Warned,
     render_answer,
 )
-from interlock.engine.reasons import missing_notes
+from interlock.engine.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
-from interlock.plan.compiled import NOTES_CONTRACT, CompiledReference
 from interlock.record.base import Preferences
-from interlock.record.outcome import report
+from interlock.record.outcome import Blocker, report
 from interlock.testing.harness import assert_conforms
 
 RUN = RunWords(
@@ -45,8 +46,8 @@ STEP = StepWords(
     needs_notes=True,
     needs_confirmation=False,
 )
-BLOCKERS = report([missing_notes("Build it", NOTES_CONTRACT)])
-REFERENCE = CompiledReference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
+BLOCKERS = report([missing_notes("Build it")])
+REFERENCE = Reference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
 FORK = ForkOffer(ack_token="ack.fork", note="To redo it, ack with this token.")
 ADVANCE = Facts(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
 FULL = replace(
@@ -259,3 +260,71 @@ def test_a_step_that_is_not_done_and_offers_no_way_on_is_a_bug() -> None:
 def test_a_run_is_named_in_errors_without_a_missing_goal() -> None:
     assert RUN.to_json() == {"label": "ab12", "workflowId": "test.demo", "goal": "Make it so"}
     assert replace(RUN, goal=None).to_json() == {"label": "ab12", "workflowId": "test.demo"}
+
+
+LOOPED = replace(STEP, loop=PassWords(loop_id="again", number=2, at_most=5))
+EXAMPLE: dict[str, Any] = {"kind": "wr.verdict", "verdict": "clean"}
+TYPED = replace(STEP, artifacts=(EXAMPLE,), context_keys=("cause", "size"), needs_notes=False)
+
+
+@pytest.mark.inv("ANS-1", "ANS-2")
+def test_a_pass_of_a_loop_stands_in_both_channels_and_on_the_first_line() -> None:
+    facts = replace(ADVANCE, step=LOOPED)
+    structure = structure_of(facts)
+    assert structure["pending"]["loop"] == {"loopId": "again", "pass": 2, "maxIterations": 5}
+    assert structure["run"]["step"] == {"number": 2, "total": 5, "pass": 2}
+    assert render_answer(facts).text.partition("\n")[0].endswith("step 2 of 5, pass 2 of at most 5: Build it")
+    assert "pass" not in structure_of(ADVANCE)["run"]["step"]
+    assert "loop" not in structure_of(ADVANCE)["pending"]
+
+
+@pytest.mark.inv("ANS-3")
+def test_the_next_call_of_a_step_with_typed_evidence_holds_the_example_and_each_key_as_null() -> None:
+    facts = replace(ADVANCE, step=TYPED)
+    arguments = structure_of(facts)["nextCall"]["arguments"]
+    assert arguments["output"] == {"artifacts": [EXAMPLE]}
+    assert arguments["context"] == {"cause": None, "size": None}
+    text = render_answer(facts).text
+    assert call_in(render_answer(facts)) == arguments
+    assert "null" in text
+    assert "artifact" in text
+    with_notes = structure_of(replace(facts, step=replace(TYPED, needs_notes=True)))["nextCall"]["arguments"]
+    assert with_notes["output"] == {"notesMarkdown": NOTES_PLACEHOLDER, "artifacts": [EXAMPLE]}
+
+
+@pytest.mark.inv("ANS-3")
+@pytest.mark.parametrize(
+    ("blockers", "brings"),
+    [
+        ([missing_notes("Build it")], {"output": {"notesMarkdown": NOTES_PLACEHOLDER}}),
+        ([missing_key("Build it", "size")], {"context": {"size": None}}),
+        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [EXAMPLE])], {"output": {"artifacts": [EXAMPLE]}}),
+        (
+            [missing_notes("Build it"), missing_key("Build it", "cause")],
+            {"output": {"notesMarkdown": NOTES_PLACEHOLDER}, "context": {"cause": None}},
+        ),
+    ],
+)
+def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else(
+    blockers: list[Blocker], brings: dict[str, Any]
+) -> None:
+    step = replace(TYPED, needs_notes=True)
+    arguments = structure_of(replace(ADVANCE, step=step, blockers=report(blockers)))["nextCall"]["arguments"]
+    assert {name: value for name, value in arguments.items() if name not in {"ackToken", "run"}} == brings
+
+
+@pytest.mark.inv("ANS-1", "SRV-4")
+def test_steps_that_need_not_wait_are_named_in_both_channels() -> None:
+    facts = replace(ADVANCE, step=replace(STEP, parallel_with=("test", "write")))
+    assert structure_of(facts)["pending"]["parallelWith"] == ["test", "write"]
+    assert all(f"`{name}`" in render_answer(facts).text for name in ("test", "write"))
+
+
+@pytest.mark.inv("SRV-4", "ANS-1")
+@pytest.mark.parametrize("tool", ["start_workflow", CONTINUE_TOOL])
+def test_answers_about_loops_branches_and_typed_evidence_satisfy_the_published_schema(tool: str) -> None:
+    for step in (LOOPED, TYPED, replace(LOOPED, artifacts=(EXAMPLE,), parallel_with=("x",), agent_role="You.")):
+        for blockers in (None, BLOCKERS):
+            facts = replace(FULL, step=step, blockers=blockers)
+            assert_conforms(tool, structure_of(facts))
+            assert call_in(render_answer(facts)) == structure_of(facts)["nextCall"]["arguments"]

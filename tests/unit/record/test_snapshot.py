@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import Mapping
 from typing import cast
 
@@ -38,6 +37,7 @@ def running_json() -> Members:
         "kind": "running",
         "completed": {"kind": "set", "values": ["a", "outer@0/inner@2::c"]},
         "skipped": {"kind": "set", "values": ["b"]},
+        "edgesTaken": {"kind": "set", "values": ["a>b", "outer@0/inner@3::c--when>d"]},
         "loopStack": [frame_json("outer", 0), frame_json("inner", 3)],
         "pending": {
             "kind": "some",
@@ -51,6 +51,7 @@ def complete_json() -> Members:
         "kind": "complete",
         "completed": {"kind": "set", "values": ["a", "b"]},
         "skipped": {"kind": "set", "values": []},
+        "edgesTaken": {"kind": "set", "values": ["a--when>b"]},
         "pending": {"kind": "none"},
     }
 
@@ -79,7 +80,7 @@ def test_a_snapshot_read_and_written_again_is_the_same_bytes(state: Members) -> 
 
 
 def test_a_snapshot_gives_the_state_that_it_was_made_of() -> None:
-    for state in (running("b", "a", skipped=("c",)), complete("a", "b")):
+    for state in (running("b", "a", skipped=("c",), taken=("a>b",)), complete("a", "b")):
         assert snapshot_of(WORKFLOW_HASH, state).state == state
         assert parse_snapshot(snapshot_of(WORKFLOW_HASH, state).to_bytes()).state == state
 
@@ -122,21 +123,16 @@ def test_a_loop_pass_is_counted_from_zero() -> None:
 def test_a_set_that_is_not_ascending_or_repeats_a_key_is_refused(values: list[str]) -> None:
     with pytest.raises(ValidationError, match="ascending"):
         KeySet(kind="set", values=tuple(values))
-    for name in ("completed", "skipped"):
+    for name in ("completed", "skipped", "edgesTaken"):
         state = running_json() | {name: {"kind": "set", "values": cast("Json", values)}}
         assert refusal_of(snapshot_json(state)) is MalformedRecordError
 
 
 @pytest.mark.inv("SNAP-3")
-def test_a_set_with_one_key_more_is_sorted_and_leaves_the_first_alone() -> None:
-    """Every set over five keys, and every key."""
-    keys = ["a", "a@0::b", "a@1::b", "b", "b-c"]
-    for size in range(len(keys) + 1):
-        for chosen in itertools.combinations(keys, size):
-            before = key_set(*chosen)
-            for key in keys:
-                assert before.with_key(key) == key_set(*sorted({*chosen, key}))
-            assert before == key_set(*chosen)
+def test_a_state_without_the_edges_that_decisions_took_is_no_state() -> None:
+    for state in (running_json(), complete_json()):
+        del state["edgesTaken"]
+        assert refusal_of(snapshot_json(state)) is MalformedRecordError
 
 
 @pytest.mark.inv("SNAP-2")
@@ -149,6 +145,7 @@ def test_each_impossible_running_state_is_refused_when_made() -> None:
             kind="running",
             completed=key_set(*completed),
             skipped=key_set(*skipped),
+            edges_taken=key_set(),
             loop_stack=stack,
             pending=PendingSome(kind="some", step=PendingStep(step_id=step, loop_path=path)),
         )
@@ -183,6 +180,10 @@ def test_each_impossible_running_state_is_refused_when_made() -> None:
         ("completed", ["a"]),
         ("completed", {"kind": "set", "values": [1]}),
         ("completed", {"kind": "set", "values": "ab"}),
+        ("edgesTaken", None),
+        ("edgesTaken", ["a>b"]),
+        ("edgesTaken", {"kind": "set", "values": [1]}),
+        ("edgesTaken", {"kind": "set", "values": ["b>c", "a>b"]}),
     ],
 )
 def test_each_impossible_running_state_is_malformed_when_read(name: str, value: Json) -> None:
@@ -205,7 +206,9 @@ def test_a_complete_state_has_no_pending_step_no_loop_and_no_step_both_completed
     both: Json = {"kind": "set", "values": ["b"]}
     assert refusal_of(snapshot_json(complete_json() | {"skipped": both})) is MalformedRecordError
     none = PendingNone(kind="none")
-    doubled = Complete(kind="complete", completed=key_set("b"), skipped=key_set("b"), pending=none)
+    doubled = Complete(
+        kind="complete", completed=key_set("b"), skipped=key_set("b"), edges_taken=key_set(), pending=none
+    )
     with pytest.raises(ValidationError, match="both completed and skipped"):
         snapshot_of(WORKFLOW_HASH, doubled)
 

@@ -11,7 +11,7 @@ from interlock.define.workflow_ids import id_status
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
-from interlock.service.catalog import Catalog, CatalogView
+from interlock.service.catalog import Catalog, CatalogView, Entry, Pinnable
 from interlock.store.memory import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import FixedKeyRing, Harness, InlineWorkflows, linear_workflow
@@ -27,7 +27,7 @@ def viewed(*files: tuple[SourceKind, str, object]) -> CatalogView:
 
 
 def refused(view: CatalogView) -> list[tuple[str, str, str]]:
-    return [(file.source_kind, file.source_ref, file.diagnostics[0].code) for file in view.refused]
+    return [(file.source.kind, file.source.ref, file.diagnostics[0].code) for file in view.refused]
 
 
 @pytest.mark.inv("SRC-3")
@@ -96,6 +96,11 @@ def test_no_file_can_keep_the_other_workflows_from_being_listed_and_started(kill
     assert not harness.start("team.good").is_error
 
 
+def hash_of(entry: Entry) -> str:
+    assert isinstance(entry.compiled, Pinnable)
+    return entry.compiled.workflow_hash
+
+
 @pytest.mark.inv("SRC-4")
 def test_a_file_is_compiled_again_when_it_changed_and_only_then() -> None:
     workflows = InlineWorkflows(linear_workflow("team.a", "a", name="Old"), linear_workflow("team.b", "a"))
@@ -104,8 +109,9 @@ def test_a_file_is_compiled_again_when_it_changed_and_only_then() -> None:
     workflows.put(linear_workflow("team.a", "a", name="New"))
     after = catalog.view(None).entries
     assert after["team.a"].document.name == "New"
-    assert after["team.a"].workflow_hash != before["team.a"].workflow_hash
+    assert hash_of(after["team.a"]) != hash_of(before["team.a"])
     assert after["team.b"] is before["team.b"]
+    assert after["team.b"].compiled is before["team.b"].compiled
     workflows.remove("team.a.json")
     assert list(catalog.view(None).entries) == ["team.b"]
 
@@ -149,7 +155,7 @@ def test_a_warning_suggests_the_same_id_as_the_list_does() -> None:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> LocalWorkflowFiles:
-    return LocalWorkflowFiles(core_dir=tmp_path / "core", user_dir=tmp_path / "user")
+    return LocalWorkflowFiles(core_dirs=(tmp_path / "core",), user_dir=tmp_path / "user")
 
 
 def write(path: Path, document: object) -> None:
@@ -202,7 +208,7 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_refused_and_hides_n
             raise FileNotFoundError(str(file))
 
     view = Catalog(Vanishing(linear_workflow("team.a", "a"))).view(None)
-    assert [file.source_ref for file in view.refused] == ["team.a.json"]
+    assert [file.source.ref for file in view.refused] == ["team.a.json"]
 
 
 @pytest.mark.inv("SRC-4", "ANS-9")
@@ -213,7 +219,7 @@ def test_a_file_whose_name_is_no_text_hides_nothing_and_breaks_no_answer(tmp_pat
     write(user / "good.json", linear_workflow("team.good", "a"))
     odd = os.fsencode(user) + b"/odd\xff.json"
     Path(os.fsdecode(odd)).write_bytes(json.dumps(content).encode())
-    sources = LocalWorkflowFiles(core_dir=tmp_path / "core", user_dir=user)
+    sources = LocalWorkflowFiles(core_dirs=(tmp_path / "core",), user_dir=user)
     harness = Harness.over(MemoryStore(), keys=FixedKeyRing(), sources=sources)
     listed = harness.call("list_workflows")
     assert "team.good" in [one["workflowId"] for one in listed["workflows"]]

@@ -37,6 +37,7 @@ from interlock.kernel.ids import (
 from interlock.record import payloads as data
 from interlock.record.append_plan import Draft, PlannedEdge
 from interlock.record.base import Preferences
+from interlock.record.context import merged_context
 from interlock.record.events import Actor, Event, parse_event
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.views.session import (
@@ -44,7 +45,6 @@ from interlock.views.session import (
     BrokenHistoryError,
     Session,
     evolve,
-    merged_context,
     new_session,
 )
 
@@ -518,7 +518,6 @@ def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
         "capability_observed",
         "gap_recorded",
         "divergence_recorded",
-        "decision_trace_appended",
     ],
 )
 def test_kinds_that_the_fold_does_not_project_advance_the_index_and_nothing_else(kind: str) -> None:
@@ -549,3 +548,20 @@ def test_neither_the_time_nor_the_caller_of_an_event_changes_what_the_log_says()
 
     later = told("1999-01-01T00:00:00.000Z", Actor(type="human", identifier="somebody"))
     assert told(RECORDED_AT, None) == later
+
+
+def test_recorded_reasons_hang_on_the_node_that_they_led_to_and_on_nothing_else() -> None:
+    history, root = started()
+    before = fold(history)
+    event = sample("decision_trace_appended") | {
+        "eventIndex": before.next_index,
+        "scope": {"runId": RUN, "nodeId": root},
+    }
+    after = evolve(before, parse_event(canonical_bytes(event)))
+    (entry,) = after.nodes[root].trace
+    assert (entry.kind, entry.summary) == ("entered_loop", "The condition held.")
+    assert after.nodes[root] == replace(before.nodes[root], trace=(entry,))
+    assert after.next_index == before.next_index + 1
+    for one in fields(Session):
+        if one.name not in {"next_index", "dedupe_keys", "nodes"}:
+            assert getattr(after, one.name) == getattr(before, one.name)

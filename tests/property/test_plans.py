@@ -1,0 +1,222 @@
+"""Random workflows: compiled to one hash, and played to their end by an agent that reads only answers."""
+
+import copy
+import json
+import random
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from tests.support_plans import KNOWN, Document, workflows
+
+from interlock.define.diagnostics import has_errors
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import NodeId
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
+from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.plan.graph import Graphs
+from interlock.plan.validate import validate_plan
+from interlock.record.snapshot import Complete, Running, step_instance_key
+from interlock.record.tokens import StateRef
+from interlock.service.tokens import resolved
+from interlock.testing.auto_agent import AutoAgent, Played
+from interlock.testing.harness import Called, Harness
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+"""Documents are large and a loaded machine is no fault of ours."""
+SEEDS = st.integers(0, 999)
+
+
+def compiled(document: Document) -> CompiledWorkflow:
+    parsed = parse_workflow(copy.deepcopy(document))
+    assert isinstance(parsed, WorkflowDocument), parsed
+    found = compile_workflow(parsed)
+    assert isinstance(found, Compiled), found
+    return found.workflow
+
+
+def workflow_hash(document: Document) -> str:
+    return pinned_bytes(compiled(document))[0]
+
+
+# Compiling.
+
+
+def shuffled(value: Any, chance: random.Random) -> Any:
+    """Return a value whose objects list their members in another order."""
+    if isinstance(value, list):
+        return [shuffled(item, chance) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    members = list(cast("dict[str, Any]", value).items())
+    chance.shuffle(members)
+    return {key: shuffled(member, chance) for key, member in members}
+
+
+@settings(unhurried, max_examples=60)
+@given(workflows(), SEEDS, st.permutations(sorted(FEATURES)))
+def test_a_document_has_one_hash_however_its_keys_and_features_are_ordered(
+    document: Document, seed: int, order: list[str]
+) -> None:
+    document["features"] = sorted(FEATURES)
+    other = shuffled(document, random.Random(seed))
+    other["features"] = order
+    assert workflow_hash(other) == workflow_hash(document)
+
+
+@settings(unhurried, max_examples=40)
+@given(workflows(), st.data())
+def test_one_changed_character_of_a_prompt_is_another_hash(document: Document, data: st.DataObject) -> None:
+    before = workflow_hash(document)
+    step = data.draw(st.sampled_from([part for part in parts_of(document) if "prompt" in part]))
+    at = data.draw(st.integers(0, len(step["prompt"]) - 1))
+    step["prompt"] = f"{step['prompt'][:at]}#{step['prompt'][at + 1 :]}"
+    assert workflow_hash(document) != before
+
+
+@settings(unhurried, max_examples=60)
+@given(workflows())
+def test_what_compiles_is_a_plan_without_faults_that_reads_back_as_it_was_pinned(document: Document) -> None:
+    workflow = compiled(document)
+    assert not has_errors(validate_plan(workflow.plan))
+    _, data = pinned_bytes(workflow)
+    assert parse_compiled(data) == workflow
+
+
+def parts_of(value: Any) -> Iterator[Document]:
+    """Yield every object inside a value."""
+    if isinstance(value, dict):
+        yield cast("Document", value)
+    inner = cast("Mapping[str, Any]", value).values() if isinstance(value, dict) else value
+    for member in inner if isinstance(value, dict | list) else ():
+        yield from parts_of(member)
+
+
+# Playing.
+
+
+@settings(unhurried, max_examples=120)
+@given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.sampled_from(["structure", "text"]))
+def test_an_agent_that_reads_only_answers_finishes_any_workflow(
+    document: Document, seed: int, mistakes: float, channel: Any
+) -> None:
+    harness = Harness.in_memory(document)
+    played = AutoAgent("test.random", seed=seed, mistakes=mistakes, known=KNOWN, channel=channel).run(harness.call)
+    assert played.is_complete
+    assert ErrorCode.INTERNAL_ERROR not in played.errors
+    event(f"steps: {len(played.handed) // 5 * 5} and more")
+    assert_a_legal_walk(harness, played)
+
+
+def assert_a_legal_walk(harness: Harness, played: Played) -> None:
+    """Hold every snapshot from the run's root to where the agent came to an end against what a plan promises."""
+    workflow, walked = walk_of(harness, played)
+    graphs = workflow.graphs
+    handed: set[str] = set()
+    passed_over: set[str] = set()
+    for state in walked:
+        done = {*state.completed.values, *state.skipped.values}
+        assert passed_over.isdisjoint(state.completed.values), "what was passed over is not done later"
+        passed_over |= {*state.skipped.values}
+        assert_barriers_waited(graphs, state, done)
+        if isinstance(state, Running):
+            pending = state.pending.step
+            key = step_instance_key(pending.step_id, pending.loop_path)
+            assert key not in handed | passed_over | done
+            handed.add(key)
+            assert all(frame.iteration < graphs.loops[frame.loop_id].max_iterations for frame in pending.loop_path)
+    last = walked[-1]
+    assert isinstance(last, Complete)
+    outside = {node.node_id for node in graphs.members[None] if node.kind != "terminal"}
+    assert outside == {*last.completed.values} ^ {*last.skipped.values}
+
+
+def assert_barriers_waited(graphs: Graphs, state: Running | Complete, done: set[str]) -> None:
+    for key in state.completed.values:
+        prefix, _, node_id = key.rpartition("::")
+        if graphs.nodes[node_id].kind == "fan_in":
+            before = {f"{prefix}::{step}" if prefix else step for step in steps_before(graphs, node_id)}
+            assert before <= done, f"{node_id} waits for all of its branches"
+
+
+def steps_before(graphs: Graphs, node_id: str) -> set[str]:
+    """Return every node that leads to a node."""
+    found: set[str] = set()
+    frontier = [node_id]
+    while frontier:
+        sources = {edge.source for edge in graphs.in_edges.get(frontier.pop(), ())}
+        frontier += sources - found
+        found |= sources
+    return found
+
+
+def walk_of(harness: Harness, played: Played) -> tuple[CompiledWorkflow, list[Running | Complete]]:
+    """Return a run's workflow and its states from the root to the node of the last answer, refusals left out."""
+    ref = resolved(harness.ports.read, played.last.state, "stateToken")
+    assert isinstance(ref, StateRef)
+    session = harness.ports.read.reader.load(ref.session)
+    assert session is not None
+    plans = harness.ports.read.plans
+    states: list[Running | Complete] = []
+    at: NodeId | None = ref.node
+    while at is not None:
+        node = session.nodes[at]
+        if node.kind == "step":
+            states.append(plans.snapshot(node.snapshot, ref.workflow_hash).state)
+        at = node.parent
+    return plans.workflow(ref.workflow_hash), states[::-1]
+
+
+@settings(unhurried, max_examples=60)
+@given(workflows(), SEEDS, st.data())
+def test_a_fork_from_any_earlier_step_finishes_too(document: Document, seed: int, data: st.DataObject) -> None:
+    harness = Harness.in_memory(document)
+    played = AutoAgent("test.random", seed=seed, known=KNOWN).run(harness.call)
+    redone = data.draw(st.sampled_from(played.handed)).answer
+    again = AutoAgent("test.random", seed=seed + 1, known=KNOWN).run(harness.call, after=fork_of(harness, redone))
+    assert again.is_complete
+    assert again.blocked or "BRANCH_CREATED" in again.warnings
+    assert_a_legal_walk(harness, again)
+    assert_a_legal_walk(harness, played)
+
+
+def fork_of(harness: Harness, answer: Called) -> Called:
+    """Return an answer with its call redone: what an agent makes of the fork that looking back offers."""
+    offered = harness.look(answer)["fork"]["ackToken"]
+    call = answer["nextCall"]
+    redone = call | {"arguments": call["arguments"] | {"ackToken": offered}}
+    return replace(answer, structure={**answer.structure, "nextCall": redone})
+
+
+@settings(unhurried, max_examples=40)
+@given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.data())
+def test_looking_twice_at_any_place_says_the_same_to_the_letter(
+    document: Document, seed: int, mistakes: float, data: st.DataObject
+) -> None:
+    harness = Harness.in_memory(document)
+    played = AutoAgent("test.random", seed=seed, mistakes=mistakes, known=KNOWN).run(harness.call)
+    place = data.draw(st.sampled_from([answer for answer in played.answers if not answer.is_error]))
+    first, second = harness.look(place), harness.look(place)
+    assert json.dumps(dict(first.structure)) == json.dumps(dict(second.structure))
+    assert first.text == second.text
+
+
+@settings(unhurried, max_examples=20)
+@given(workflows(), SEEDS)
+def test_a_run_goes_on_though_every_call_meets_a_fresh_process(document: Document, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as root:
+
+        def call(tool: str, arguments: Mapping[str, object]) -> Called:
+            return Harness.on_disk(Path(root), document).call(tool, arguments)
+
+        played = AutoAgent("test.random", seed=seed, known=KNOWN).run(call)
+        assert_a_legal_walk(Harness.on_disk(Path(root), document), played)
+    at_once = AutoAgent("test.random", seed=seed, known=KNOWN).run(Harness.in_memory(document).call)
+    assert at_once.steps == played.steps, "who reads the log makes no difference"

@@ -1,0 +1,178 @@
+"""Checking files: every fault of every file with its place, one summary, and an exit code that a script can trust."""
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.cli.workflow_places import BUNDLED, Places
+from interlock.cli.workflow_screen import StopError
+from interlock.cli.workflow_validate import run_validate
+from interlock.testing.harness import linear_workflow
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.chdir(tmp_path)
+    return Places(workspace=tmp_path, user_dir=tmp_path / "user", core_source=None)
+
+
+def write(path: str, workflow_id: str, *steps: Any, **more: object) -> str:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(linear_workflow(workflow_id, *(steps or ("a",)), **more), indent=2))
+    return path
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_fine_file_is_counted_and_nothing_else_is_said(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(places, [write("a.json", "team.abc")], as_json=False) == 0
+    assert lines(capsys) == ["1 file: 1 fine, 0 with warnings, 0 refused (0 errors, 0 warnings)"]
+
+
+def test_every_fault_of_a_file_stands_together_with_its_place(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faulty = write("sub/a.json", "team.abc", {"id": "a", "titel": "A", "prompt": "Do."}, "b", tags="none")
+    assert run_validate(places, [faulty, write("b.json", "team.b")], as_json=False) == 1
+    *faults, summary = lines(capsys)
+    assert all(re.match(r"sub/a\.json:\d+:\d+: error [a-z_]+ \S+: .+", fault) for fault in faults)
+    assert "error unknown_key steps[0].titel: " in "\n".join(faults)
+    assert summary.startswith("2 files: 1 fine, 0 with warnings, 1 refused (")
+
+
+def test_a_warning_does_not_refuse(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(places, [write("a.json", "abc")], as_json=False) == 0
+    warning, summary = lines(capsys)
+    assert warning.startswith("a.json:2:3: warning legacy_id id: ")
+    assert "`project.abc`" in warning
+    assert summary == "1 file: 0 fine, 1 with warnings, 0 refused (0 errors, 1 warning)"
+
+
+def test_the_reserved_namespace_is_refused_outside_of_core_and_fine_inside(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_validate(places, [write("a.json", "wr.abc")], as_json=False) == 1
+    assert "error reserved_namespace id: " in lines(capsys)[0]
+    core = Places(workspace=places.workspace, user_dir=places.user_dir, core_source=Path.cwd())
+    assert run_validate(core, ["a.json"], as_json=False) == 0
+
+
+def test_a_user_file_is_suggested_an_id_of_the_user(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(places, [write("user/a.json", "wr.abc")], as_json=False) == 1
+    assert "`user.abc`" in lines(capsys)[0]
+
+
+def test_the_later_of_two_files_with_one_id_is_refused(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [write("a.json", "team.abc"), write("b.json", "team.abc"), write("c.json", "team.c")]
+    assert run_validate(places, files, as_json=False) == 1
+    taken, summary = lines(capsys)
+    assert taken.startswith("b.json:2:3: error id_taken id: 'team.abc' is the id of a.json already.")
+    assert summary == "3 files: 2 fine, 0 with warnings, 1 refused (1 error, 0 warnings)"
+
+
+def test_a_file_that_is_named_twice_is_looked_at_once(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("link.json").symlink_to("a.json")
+    assert run_validate(places, [write("a.json", "team.abc"), ".", "link.json"], as_json=False) == 0
+    assert lines(capsys)[-1].startswith("1 file: 1 fine")
+
+
+def test_a_directory_is_searched_for_every_form_and_bindings_are_no_workflow(
+    places: Places, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(".interlock/workflows/deep/a.json", "team.a")
+    for name in ("b.yaml", "c.yml"):
+        path = Path(".interlock/workflows", name)
+        path.write_text(f"id: team.{path.stem}\nname: N\nsteps: [{{id: a, title: A, prompt: Do.}}]\n")
+    Path(".interlock/bindings.json").write_text("{}")
+    Path(".interlock/notes.txt").write_text("no workflow")
+    assert run_validate(places, ["."], as_json=False) == 0
+    assert lines(capsys) == ["3 files: 3 fine, 0 with warnings, 0 refused (0 errors, 0 warnings)"]
+    assert run_validate(places, [], as_json=False) == 0
+    assert lines(capsys)[0].startswith("3 files: 3 fine")
+
+
+def test_what_ships_is_fine(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(places, [str(BUNDLED)], as_json=False) == 0
+    assert "0 with warnings, 0 refused" in lines(capsys)[-1]
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [
+        (["none.json"], "There is no file or directory none.json."),
+        ([], "The project has no directory .interlock/workflows."),
+        (["empty"], "There is no workflow file in empty."),
+        (["a.txt"], "a.txt is not named as a workflow file."),
+    ],
+)
+def test_nothing_to_check_is_a_wrong_command_line(places: Places, paths: list[str], words: str) -> None:
+    Path("empty").mkdir()
+    Path("a.txt").write_text("{}")
+    with pytest.raises(StopError) as stopped:
+        run_validate(places, paths, as_json=False)
+    assert stopped.value.message == words
+    assert stopped.value.exit_code == 2
+
+
+def test_json_holds_each_file_with_its_id_hash_and_faults(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("broken.json").write_text("{")
+    files = [write("a.json", "team.abc"), "broken.json", write("b.json", "wr.b")]
+    assert run_validate(places, files, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    fine, broken, reserved = told["files"]
+    assert fine["file"] == "a.json"
+    assert fine["workflowId"] == "team.abc"
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", fine["workflowHash"])
+    assert fine["diagnostics"] == []
+    assert broken["workflowId"] is None
+    assert broken["diagnostics"][0]["code"] == "not_json"
+    assert "workflowHash" not in reserved
+    assert reserved["diagnostics"][0] | {"message": "", "fix": ""} == {
+        "path": "id",
+        "code": "reserved_namespace",
+        "severity": "error",
+        "message": "",
+        "fix": "",
+        "line": 2,
+        "column": 3,
+    }
+    assert told["summary"] == {"files": 3, "fine": 1, "withWarnings": 0, "refused": 2, "errors": 2, "warnings": 0}
+
+
+def test_a_slot_is_bound_as_the_project_binds_it(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    call = {"type": "template", "id": "t", "title": "T", "templateCall": {"slotId": "work"}}
+    slot = {"slotId": "work", "purpose": "Do it", "default": "wr.templates.routine.none"}
+    path = write(".interlock/workflows/a.json", "team.abc", call, extensionPoints=[slot])
+    assert run_validate(places, [path], as_json=False) == 1
+    Path(".interlock/bindings.json").write_text('{"work": "wr.templates.routine.other"}')
+    again = Places(workspace=places.workspace, user_dir=places.user_dir, core_source=None)
+    assert run_validate(again, [path], as_json=False) == 1
+    assert "wr.templates.routine.other" in capsys.readouterr().out
+
+
+class Screen(io.StringIO):
+    """A terminal that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_drawn_for_directories_where_somebody_looks(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("all/a.json", "team.a")
+    write("all/b.json", "team.b")
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    run_validate(places, ["all/a.json", "all/b.json"], as_json=False)
+    assert screen.getvalue() == ""
+    run_validate(places, ["all"], as_json=False)
+    assert "1/2" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K")

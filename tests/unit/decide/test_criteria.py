@@ -1,0 +1,174 @@
+"""Criteria on notes: what is met, what is not and in which words, in time linear in the notes."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from interlock.decide.condition import Compare
+from interlock.decide.criteria import (
+    Contains,
+    Criteria,
+    EveryOf,
+    Length,
+    Matches,
+    NoneOf,
+    SomeOf,
+    in_words,
+    matches,
+    pattern_fault,
+    unmet,
+)
+from interlock.kernel.budgets import PATTERN_CHARS_MAX
+
+CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
+ALPHA, BETA = Contains(kind="contains", value="alpha"), Contains(kind="contains", value="beta")
+LONG = Length(kind="length", min=5, max=8)
+IS_FAST = Compare(op="equals", var="mode", value="fast")
+
+
+def lacks(criteria: Criteria, notes: str, **context: Any) -> list[str]:
+    return unmet(criteria, notes, context)
+
+
+@pytest.mark.parametrize(
+    ("criteria", "met", "not_met"),
+    [
+        (ALPHA, "so alpha is", "Alpha"),
+        (Matches(kind="regex", pattern="^verdict: (yes|no)$"), "verdict: no", "a\nverdict: no"),
+        (Matches(kind="regex", pattern="^verdict: (yes|no)$", flags="im"), "a\nVerdict: NO", "verdict: maybe"),
+        (Matches(kind="regex", pattern="a.b", flags="s"), "a\nb", "ab"),
+        (Matches(kind="regex", pattern=r"\d{3}"), "in 1234 days", "12"),
+        (LONG, "12345", "1234"),
+        (LONG, "12345678", "123456789"),
+        (Length(kind="length", min=2), "éé", "é"),
+        (Length(kind="length", max=2), "", "xxx"),
+    ],
+)
+def test_each_rule_is_met_by_what_it_asks_for_and_by_nothing_else(criteria: Criteria, met: str, not_met: str) -> None:
+    assert lacks(criteria, met) == []
+    assert lacks(criteria, not_met) == [f"must {in_words(criteria)}"]
+
+
+def test_and_tells_each_part_that_is_not_met() -> None:
+    every = EveryOf(kind="and", of=(ALPHA, BETA, LONG))
+    assert lacks(every, "alphabeta"[:8]) == ["must contain 'beta'"]
+    assert len(lacks(every, "x")) == 3
+    assert lacks(EveryOf(kind="and", of=(ALPHA, BETA)), "alpha, beta") == []
+
+
+def test_or_is_met_by_any_part_and_tells_all_where_none_is() -> None:
+    some = SomeOf(kind="or", of=(ALPHA, BETA))
+    assert lacks(some, "beta") == lacks(some, "alpha") == []
+    assert lacks(some, "gamma") == ["must either contain 'alpha', or contain 'beta'"]
+
+
+def test_not_is_met_where_its_part_is_not() -> None:
+    none = NoneOf(kind="not", of=ALPHA)
+    assert lacks(none, "beta") == []
+    assert lacks(none, "alpha") == ["must not contain 'alpha'"]
+    assert lacks(NoneOf(kind="not", of=none), "alpha") == []
+
+
+def test_criteria_nest() -> None:
+    nested = EveryOf(kind="and", of=(SomeOf(kind="or", of=(ALPHA, BETA)), NoneOf(kind="not", of=LONG)))
+    assert lacks(nested, "alpha, at length") == []
+    assert len(lacks(nested, "123456")) == 2
+
+
+def test_a_rule_says_what_its_author_says_and_what_it_wants() -> None:
+    rule = Contains(kind="contains", value="because", message="Say why.")
+    assert lacks(rule, "no") == ["Say why. (must contain 'because')"]
+
+
+@pytest.mark.parametrize(
+    ("context", "is_asked"), [({"mode": "fast"}, True), ({"mode": "slow"}, False), ({}, False), ({"mode": 1}, False)]
+)
+def test_a_rule_with_a_condition_asks_only_where_the_condition_is_known_to_hold(
+    context: dict[str, Any],
+    is_asked: bool,  # noqa: FBT001 — a table
+) -> None:
+    assert bool(lacks(Contains(kind="contains", value="x", when=IS_FAST), "", **context)) is is_asked
+
+
+def test_a_rule_that_does_not_apply_asks_for_nothing_whatever_it_is_nested_in() -> None:
+    off = Contains(kind="contains", value="x", when=IS_FAST)
+    assert lacks(EveryOf(kind="and", of=(off, ALPHA)), "alpha") == []
+    assert lacks(NoneOf(kind="not", of=off), "x or not", mode="slow") == []
+    assert lacks(NoneOf(kind="not", of=off), "no such letter", mode="slow") == []
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2000}", "*", r"\p{Nope}"])
+def test_a_pattern_that_linear_time_does_not_allow_or_that_is_none_is_told(pattern: str) -> None:
+    assert pattern_fault(pattern)
+
+
+def test_a_pattern_that_is_too_long_or_unfolds_to_too_much_is_told() -> None:
+    assert pattern_fault("a" * PATTERN_CHARS_MAX) is None
+    assert str(PATTERN_CHARS_MAX) in (pattern_fault("a" * (PATTERN_CHARS_MAX + 1)) or "")
+    assert pattern_fault("(((a{100}){100}){100})")
+
+
+@pytest.mark.parametrize("pattern", ["a", "^a|b$", r"\bdone\b", "(?i)done", "é+", "[[:alpha:]]", r"\p{Greek}"])
+def test_a_pattern_of_the_engine_is_usable(pattern: str) -> None:
+    assert pattern_fault(pattern) is None
+    assert pattern_fault(pattern, "ims") is None
+
+
+def test_the_order_of_flags_means_nothing() -> None:
+    for flags in ("im", "mi", "imi"):
+        assert matches("^b$", flags, "a\nB")
+
+
+def test_a_pattern_that_backtracks_elsewhere_takes_no_time_here() -> None:
+    assert not matches("(a+)+$", "", "a" * 200_000 + "b")
+    assert not matches("(x+x+)+y", "", "x" * 200_000)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "contains", "value": ""},
+        {"kind": "contains"},
+        {"kind": "regex", "pattern": ""},
+        {"kind": "regex", "pattern": "a", "flags": "x"},
+        {"kind": "length", "min": -1},
+        {"kind": "length", "min": 1.5},
+        {"kind": "and", "of": []},
+        {"kind": "not"},
+        {"kind": "near", "value": "x"},
+        {"kind": "contains", "value": "x", "mode": 1},
+    ],
+    ids=repr,
+)
+def test_what_is_not_in_the_closed_set_is_no_criterion(wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        CRITERIA.validate_python(wrong)
+
+
+def test_criteria_read_and_written_again_are_the_same() -> None:
+    value = {
+        "kind": "and",
+        "of": [
+            {"kind": "regex", "pattern": "a", "flags": "i", "message": "M", "when": {"op": "always"}},
+            {"kind": "or", "of": [{"kind": "length", "min": 1}, {"kind": "not", "of": {"kind": "length", "max": 0}}]},
+        ],
+    }
+    read = CRITERIA.validate_python(value)
+    assert CRITERIA.dump_python(read, mode="json", by_alias=True, exclude_unset=True) == value
+
+
+@pytest.mark.parametrize(
+    ("criteria", "words"),
+    [
+        (ALPHA, "contain 'alpha'"),
+        (Matches(kind="regex", pattern="a+"), "match the pattern `a+`"),
+        (Matches(kind="regex", pattern="a+", flags="i"), "match the pattern `a+` (flags i)"),
+        (LONG, "have at least 5 and at most 8 characters"),
+        (Length(kind="length", min=5), "have at least 5 characters"),
+        (Length(kind="length", max=8), "have at most 8 characters"),
+        (EveryOf(kind="and", of=(ALPHA, BETA)), "contain 'alpha'; contain 'beta'"),
+    ],
+)
+def test_criteria_are_told_in_words(criteria: Criteria, words: str) -> None:
+    assert in_words(criteria) == words

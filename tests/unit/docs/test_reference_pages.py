@@ -1,0 +1,62 @@
+"""The generated pages for authors leave nothing out and say nothing that the code does not."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import interlock
+from interlock.define.diagnostics import DiagnosticCode
+from interlock.define.native import WorkflowForm
+from interlock.server.publish_diagnostics import diagnostics_page, told_codes
+from interlock.server.publish_language import described_keys, language_page
+
+SRC = Path(interlock.__file__).parent
+CODES = set(get_args(DiagnosticCode))
+
+
+def test_the_language_page_tells_of_every_key_of_every_form_and_of_no_other() -> None:
+    schema = WorkflowForm.model_json_schema(by_alias=True)
+    forms = {"WorkflowForm": schema, **schema["$defs"]}
+    keys = {name: frozenset(form["properties"]) for name, form in forms.items() if "properties" in form}
+    assert described_keys() == keys
+
+
+def test_links_within_the_language_page_lead_to_its_sections() -> None:
+    page = language_page()
+    sections = {title.lower().replace(" ", "-") for title in re.findall(r"^## (.+)$", page, re.MULTILINE)}
+    assert set(re.findall(r"\(#([^)]+)\)", page)) <= sections
+
+
+def test_the_language_page_shows_types_bounds_and_defaults_as_the_models_have_them() -> None:
+    page = language_page()
+    assert "| `maxIterations` | whole number (1 to 1000) | yes |  |" in page
+    assert "| `itemVar` | name |  | `item` |" in page
+    assert "| `notes` | `required` \\| `optional` |" in page
+    assert "| `required` | `true` \\| `false` |  | `true` |" in page
+
+
+def test_no_page_names_where_in_the_project_a_rule_comes_from() -> None:
+    assert not re.search(r"locks \d|\bD\d+\b", language_page() + diagnostics_page())
+
+
+def test_the_diagnostics_page_tells_of_every_code_and_of_no_other() -> None:
+    assert set(told_codes()) == CODES
+    assert set(re.findall(r"^\| `([a-z0-9_]+)` \|", diagnostics_page(), re.MULTILINE)) == CODES
+
+
+def test_the_diagnostics_page_says_warning_exactly_where_the_code_warns() -> None:
+    told = {code for code, one in told_codes().items() if one.severity != "error"}
+    assert told == set(codes_of_calls({"warning", "tell"}))
+    either = {code for code, one in told_codes().items() if one.severity == "either"}
+    assert either == told & set(codes_of_calls({"fault", "tell"}))
+
+
+def codes_of_calls(names: set[str]) -> Iterator[str]:
+    """Yield the codes that the code hands to functions of these names."""
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+                yield from (text for text in texts if isinstance(text, str) and text in CODES)

@@ -1,0 +1,282 @@
+"""The bundled workflows: each is sound, shows what the language can do, and runs to its end on every way."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from interlock.define.front import parse_workflow
+from interlock.engine.evidence import judge, wanted_artifacts
+from interlock.engine.flow import Moved, go_on, loop_decisions_of, with_loop_variables
+from interlock.engine.prompt import prompt_of
+from interlock.engine.request import Request
+from interlock.engine.template import rendered
+from interlock.kernel.canonical import Json
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.plan.records import LOOP_CONTROL_CONTRACT, PlanNode
+from interlock.plan.walk import Marks
+from interlock.record.snapshot import Running
+
+DIRECTORY = Path(__file__).parents[2] / "src" / "interlock" / "workflows"
+SOURCES: dict[str, dict[str, Any]] = {
+    f"wr.{path.stem}": json.loads(path.read_text(encoding="utf-8")) for path in sorted(DIRECTORY.glob("*.json"))
+}
+EXPECTED = {
+    "wr.bug_investigation",
+    "wr.code_review",
+    "wr.coding_task",
+    "wr.design_decision",
+    "wr.documentation",
+    "wr.incident_review",
+    "wr.quick_task",
+    "wr.refactoring",
+    "wr.release_readiness",
+    "wr.research",
+    "wr.test_gap_analysis",
+}
+SHOWN_IN = {
+    "assessmentConsequences": "wr.release_readiness",
+    "assessmentRefs": "wr.research",
+    "branches": "wr.code_review",
+    "capabilities": "wr.research",
+    "choose": "wr.coding_task",
+    "delegate": "wr.documentation",
+    "features": "wr.incident_review",
+    "forEach": "wr.test_gap_analysis",
+    "functionDefinitions": "wr.refactoring",
+    "functionReferences": "wr.refactoring",
+    "inputs": "wr.coding_task",
+    "needs": "wr.research",
+    "needsUser": "wr.incident_review",
+    "outputContract": "wr.quick_task",
+    "produces": "wr.bug_investigation",
+    "promptFragments": "wr.documentation",
+    "recommendedPreferences": "wr.bug_investigation",
+    "refId": "wr.research",
+    "references": "wr.release_readiness",
+    "requireConfirmation": "wr.design_decision",
+    "set": "wr.bug_investigation",
+    "templateCall": "wr.design_decision",
+    "until": "wr.design_decision",
+    "when": "wr.refactoring",
+    "while": "wr.coding_task",
+}
+"""Each part of the language, and a workflow in which a reader finds it at work."""
+CONTRACTS_SHOWN = {
+    "coding_handoff",
+    "decision",
+    "discovery_handoff",
+    "gate_verdict",
+    "loop_control",
+    "review_verdict",
+    "verification_report",
+}
+ITEM: Json = {
+    "name": "One",
+    "title": "One",
+    "text": "What is it?",
+    "good": "A number.",
+    "where": "a.py:1",
+    "files": ["a.py"],
+    "how": "Move it.",
+    "damage": "Much.",
+    "answers": ["F1"],
+    "effect": "Ten minutes.",
+    "cost": "Small.",
+}
+PRODUCED: dict[str, list[Json]] = {
+    "actions": [[], [ITEM, ITEM]],
+    "behaviours": [[], [ITEM, ITEM]],
+    "cause": ["proven", "likely", "open"],
+    "gate": ["approved", "rejected", "uncertain"],
+    "irreversible": [True, False],
+    "kind": ["tutorial", "guide", "reference", "explanation"],
+    "moves": [[], [ITEM, ITEM]],
+    "questions": [[], [ITEM, ITEM]],
+    "recommendation": ["go", "no_go"],
+    "reproduction": ["reliable", "intermittent", "none"],
+    "reversible": [True, False],
+    "safety": ["covered", "thin"],
+    "size": ["small", "large"],
+    "wanted": ["tests", "report"],
+    "wants": ["fix", "diagnosis"],
+}
+"""What an agent may send for each key that a step produces."""
+INPUT: dict[str, Json] = {"string": "something", "boolean": True}
+
+
+def compiled(workflow_id: str) -> Compiled:
+    document = parse_workflow(SOURCES[workflow_id])
+    assert not isinstance(document, tuple), document
+    outcome = compile_workflow(document)
+    assert isinstance(outcome, Compiled), outcome
+    return outcome
+
+
+def values_of(value: object, name: str) -> Iterator[Any]:
+    """Yield every value of a key, wherever it stands."""
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, object]", value).items():
+            if key == name:
+                yield inner
+            yield from values_of(inner, name)
+    elif isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from values_of(inner, name)
+
+
+@dataclass(kw_only=True)
+class Agent:
+    """Walks a workflow as an obedient agent: sends the smallest evidence and the keys that are asked for."""
+
+    workflow: CompiledWorkflow
+    produced: Mapping[str, Json]
+    goes_on: bool
+    context: dict[str, Json]
+    visited: list[str] = field(default_factory=list[str])
+
+    def walk(self) -> list[str]:
+        moved = go_on(self.workflow, Marks(self.workflow.graphs), self.context)
+        while isinstance(moved, Moved) and isinstance(moved.state, Running):
+            moved = self.step(moved.state)
+        assert isinstance(moved, Moved), moved
+        return self.visited
+
+    def step(self, state: Running) -> Any:
+        node = self.workflow.steps[state.pending.step.step_id]
+        self.visited.append(node.node_id)
+        seen = with_loop_variables(self.workflow.graphs, self.context, state.loop_stack)
+        for words in (rendered(node.title, seen), prompt_of(self.workflow, node, seen)):
+            assert "[unset:" not in words
+        assert node.task is not None
+        self.context |= {key: self.produced[key] for key in node.task.produces}
+        request = Request(notes="Done.", artifacts=tuple(self.artifacts(node, state)))
+        assert judge(self.workflow, node, request, self.context).blockers == ()
+        for action in node.task.sets:
+            self.context[action.key] = self.context[action.source] if action.source else action.value
+        marks = Marks(self.workflow.graphs, state)
+        marks.complete(node.node_id)
+        return go_on(self.workflow, marks, self.context, loop_decisions_of(request.artifacts))
+
+    def artifacts(self, node: PlanNode, state: Running) -> Iterator[dict[str, Json]]:
+        for artifact in wanted_artifacts(self.workflow, node):
+            if node.evidence_schema_ref != LOOP_CONTROL_CONTRACT:
+                yield artifact
+                continue
+            frame = state.loop_stack[-1]
+            is_last = frame.iteration + 1 == self.workflow.graphs.loops[frame.loop_id].max_iterations
+            yield artifact | {"decision": "continue" if self.goes_on and not is_last else "stop"}
+
+
+def agents(workflow: CompiledWorkflow) -> Iterator[Agent]:
+    """Yield an agent for each combination of what it may send, of loops that end or go on, of inputs given or not."""
+    keys = sorted({key for node in workflow.steps.values() if node.task for key in node.task.produces})
+    needed = {one.key: INPUT[one.type] for one in workflow.inputs if one.required}
+    given: dict[str, Json] = {one.key: one.choices[0] if one.choices else INPUT[one.type] for one in workflow.inputs}
+    for values in itertools.product(*(PRODUCED[key] for key in keys)):
+        for goes_on, inputs in itertools.product((False, True), (needed, given)):
+            yield Agent(
+                workflow=workflow,
+                produced=dict(zip(keys, values, strict=True)),
+                goes_on=goes_on,
+                context={"goal": "Try it", **inputs},
+            )
+
+
+def test_these_workflows_are_bundled_each_under_its_own_name() -> None:
+    assert set(SOURCES) == EXPECTED
+    assert [source["id"] for source in SOURCES.values()] == list(SOURCES)
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_a_bundled_workflow_compiles_without_a_diagnostic(workflow_id: str) -> None:
+    assert compiled(workflow_id).warnings == ()
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_a_bundled_workflow_helps_to_choose_it(workflow_id: str) -> None:
+    source = SOURCES[workflow_id]
+    first, _, rest = source["description"].partition(". ")
+    assert len(source["description"]) >= 80
+    assert len(first) < 200, "a list shows no more"
+    assert "Not " in rest, "says when it is the wrong one"
+    assert 2 <= len(source["tags"]) <= 4
+    assert 2 <= len(source["examples"]) <= 4
+    assert all(10 <= len(example) <= 120 for example in source["examples"])
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_a_bundled_workflow_points_only_at_bundled_workflows(workflow_id: str) -> None:
+    named = {word.strip("(),.;:") for word in SOURCES[workflow_id]["description"].split() if "wr." in word}
+    assert named <= EXPECTED - {workflow_id}
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_a_bundled_workflow_wants_evidence_and_not_words(workflow_id: str) -> None:
+    assert list(values_of(SOURCES[workflow_id], "validationCriteria")) == []
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_the_prompts_of_a_bundled_workflow_are_short(workflow_id: str) -> None:
+    workflow = compiled(workflow_id).workflow
+    assert 2 <= len(SOURCES[workflow_id]["steps"]) <= 10
+    for node in workflow.steps.values():
+        if node.provenance.source == "authored" and node.task is not None:
+            texts = [node.task.prompt, *(fragment.text for fragment in node.task.fragments)]
+            assert 300 <= len("\n\n".join(texts).encode()) < 4096, node.node_id
+
+
+@pytest.mark.parametrize("workflow_id", ["wr.bug_investigation", "wr.code_review", "wr.coding_task", "wr.quick_task"])
+def test_the_everyday_workflows_start_with_nothing_but_a_goal(workflow_id: str) -> None:
+    assert not [one for one in compiled(workflow_id).workflow.inputs if one.required]
+
+
+@pytest.mark.parametrize(("part", "workflow_id"), SHOWN_IN.items())
+def test_each_part_of_the_language_is_at_work_somewhere(part: str, workflow_id: str) -> None:
+    assert list(values_of(SOURCES[workflow_id], part))
+
+
+def test_the_bundled_workflows_ask_for_typed_evidence_of_many_kinds() -> None:
+    refs = {ref for source in SOURCES.values() for ref in values_of(source, "contractRef")}
+    assert refs == {f"wr.contracts.{name}" for name in CONTRACTS_SHOWN}
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_a_bundled_workflow_runs_to_its_end_on_every_way_and_each_step_is_on_one(workflow_id: str) -> None:
+    """Whatever the agent answers of what it may answer, nothing refuses it, and no prompt shows a hole."""
+    workflow = compiled(workflow_id).workflow
+    visited: set[str] = set()
+    for agent in agents(workflow):
+        visited |= set(agent.walk())
+    assert visited == set(workflow.steps)
+
+
+def test_a_small_coding_task_has_no_plan_and_a_large_one_is_built_in_a_loop() -> None:
+    ways = {
+        (str(agent.produced["size"]), agent.goes_on): agent.walk()
+        for agent in agents(compiled("wr.coding_task").workflow)
+    }
+    end = ["self_review", "verify", "hand_over"]
+    assert ways["small", False] == ["understand", "small_change", *end]
+    assert ways["large", False] == ["understand", "plan", "slice", "slice_done", *end]
+    assert ways["large", True] == ["understand", "plan", *["slice", "slice_done"] * 15, *end]
+
+
+def test_a_bug_without_a_known_cause_is_never_fixed() -> None:
+    workflow = compiled("wr.bug_investigation").workflow
+    for agent in agents(workflow):
+        is_fixed = agent.produced["wants"] == "fix" and agent.produced["cause"] != "open"
+        assert ("fix" in agent.walk()) == is_fixed
+
+
+def test_no_release_is_put_to_its_owner_that_is_not_recommended() -> None:
+    workflow = compiled("wr.release_readiness").workflow
+    for agent in agents(workflow):
+        visited = agent.walk()
+        assert ("go" in visited) == (agent.produced["recommendation"] == "go")
+        assert ("rehearse" in visited) == agent.produced["irreversible"]
