@@ -61,8 +61,9 @@ def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
     loose = [one.function for one in workflow.functions if one.owner is None and one.function.name not in referred]
     told = [_function(function).removeprefix("- ") for function in loose]
     told += [_CAPABILITY_WORDS[one.need].format(one.capability.replace("_", " ")) for one in workflow.capabilities]
-    if workflow.recommended is not None:
-        wanted = (workflow.recommended.recommended_autonomy, workflow.recommended.recommended_risk_policy)
+    advice = workflow.recommended
+    wanted = [advice.recommended_autonomy, advice.recommended_risk_policy] if advice is not None else []
+    if any(wanted):
         told.append(f"The author recommends: {', '.join(f'`{one}`' for one in wanted if one is not None)}.")
     return (*workflow.guidance, *told)
 

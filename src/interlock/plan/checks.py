@@ -23,6 +23,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _functions(document, steps)
     yield from _evidence(document, steps)
     yield from _loop_decisions(steps)
+    yield from _capabilities(document, steps)
     if document.is_checked_for_keys:
         yield from _keys(document, steps)
 
@@ -53,6 +54,14 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             elif not field.takes(value):
                 message = f"{name!r} is {value!r}."
                 yield fault(f"{at}.{name}", "wrong_value", message, f"Write {field.in_words()}.")
+
+
+def _capabilities(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    for step in steps:
+        for capability in step.capabilities if isinstance(step, doc.AgentStep) else ():
+            if document.capabilities.get(capability) == "disabled":
+                message = f"The step uses {capability!r}, which the workflow disables."
+                yield fault(step.at, "wrong_value", message, "Allow it in `capabilities`, or do without it here.")
 
 
 def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:

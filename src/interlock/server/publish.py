@@ -17,6 +17,8 @@ from interlock.record.events import EVENT
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.server.publish_builtins import builtins_page, pack_schemas_module
+from interlock.server.publish_diagnostics import diagnostics_page
+from interlock.server.publish_language import language_page
 from interlock.server.tools import TOOLS, Tool
 
 _RECORDS: dict[str, type[BaseModel]] = {
@@ -41,6 +43,8 @@ def published_files() -> dict[str, str]:
         "errors": _errors,
         "limits": _limits,
         "builtins": builtins_page,
+        "language": language_page,
+        "diagnostics": diagnostics_page,
     }
     return files | {f"docs/reference/{name}.md": _HEAD + table() for name, table in tables.items()}
 

@@ -313,11 +313,11 @@ def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else
     assert {name: value for name, value in arguments.items() if name not in {"ackToken", "run"}} == brings
 
 
-@pytest.mark.inv("ANS-1", "SRV-4")
-def test_steps_that_need_not_wait_are_named_in_both_channels() -> None:
+@pytest.mark.inv("SRV-4")
+def test_steps_that_need_not_wait_are_listed_where_there_are_any() -> None:
     facts = replace(ADVANCE, step=replace(STEP, parallel_with=("test", "write")))
     assert structure_of(facts)["pending"]["parallelWith"] == ["test", "write"]
-    assert all(f"`{name}`" in render_answer(facts).text for name in ("test", "write"))
+    assert "parallelWith" not in structure_of(ADVANCE)["pending"]
 
 
 @pytest.mark.inv("SRV-4", "ANS-1")

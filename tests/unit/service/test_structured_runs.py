@@ -198,9 +198,11 @@ def test_steps_of_other_branches_are_named_beside_a_step(make: Maker) -> None:
     harness = make(parallel("p", [step("a")], [step("b")]), step("c"))
     first = harness.start("test.flow")
     assert first["pending"]["parallelWith"] == ["b"]
-    assert "`b`" in first.text
+    assert "This step and `b` do not depend on each other" in first["pending"]["prompt"]
+    assert first["pending"]["prompt"] in first.text
     third = harness.advance(harness.advance(first), "Done.")
     assert "parallelWith" not in third["pending"]
+    assert third["pending"]["prompt"] == "Do c."
 
 
 @pytest.mark.inv("ADV-3")
