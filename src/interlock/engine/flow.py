@@ -135,11 +135,24 @@ class _Walk:
         seen = self._seen()
         for key in node.task.needs:
             if value_at(seen, key) is NOTHING:
-                return Stuck(reason=Undecided(path=key, found="not set", wanted="a value"), node=node)
+                missing = Undecided(path=key, found="not set", wanted="a value")
+                return Stuck(reason=self._in_context(missing), node=node)
         return Moved(state=self._running(node.node_id), trace=self._kept_trace(node))
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:
         return with_loop_variables(self.graphs, self.context, self.marks.stack if frames is None else frames)
+
+    def _in_context(self, found: Undecided) -> Undecided:
+        """Return what could not be decided as what can be sent: a loop's item comes from its list."""
+        key, _, member = (found.path or "").partition(".")
+        for frame in reversed(self.marks.stack):
+            loop = self.graphs.loops[frame.loop_id]
+            if loop.items is not None and loop.item_var == key:
+                where = f"a list whose item {frame.iteration + 1} is {'without ' if found.found == 'not set' else ''}"
+                told = f"{where}{member!r}" if found.found == "not set" else f"{where}{found.found}"
+                wanted = f"a list whose items all have {member!r}, {found.wanted}" if member else found.wanted
+                return Undecided(path=loop.items, found=told, wanted=wanted)
+        return found
 
     def _decide(self, node: PlanNode) -> Stuck | None:
         given = Given(context=self._seen(), loop_decisions=tuple(self.decisions))
@@ -151,7 +164,7 @@ class _Walk:
             condition = self.graphs.conditions[edge.condition_id]
             verdict = evaluate(condition, given)
             if isinstance(verdict, Undecided):
-                return Stuck(reason=verdict, node=node)
+                return Stuck(reason=self._in_context(verdict), node=node)
             self._evaluated(edge.condition_id, condition, holds=verdict)
             if verdict:
                 otherwise = edge

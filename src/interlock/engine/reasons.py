@@ -88,7 +88,7 @@ def missing_key(step_title: str, key: str) -> Blocker:
         "MISSING_REQUIRED_OUTPUT",
         _key(key),
         f"The step {step_title!r} must set the context key {key!r}, and it is not set.",
-        f"Send the call of `nextCall` with `context` holding {key!r}." + _KEPT + _USE_FRESH,
+        f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
     )
 
 

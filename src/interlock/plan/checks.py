@@ -97,7 +97,9 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
                 fix = _meant(name, ratings, "Define it in `assessments`.")
                 at = f"{step.at}.assessmentRefs[{number}]"
                 yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", fix)
-        yield from _consequences(step, {name: ratings[name] for name in wanted.assessments if name in ratings})
+        asked_here = {name: ratings[name] for name in wanted.assessments if name in ratings}
+        yield from _consequences(step, asked_here)
+        yield from _unacceptable(step, asked_here)
         if wanted.criteria is not None and _is_gameable(wanted.criteria):
             message = "One text proves nothing: it can be written without doing the work."
             fix = "Use `outputContract`, or several criteria that only the work can meet."
@@ -126,6 +128,17 @@ def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterat
             fix = _meant(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
             message = f"No dimension has the level {one.level!r}."
             yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, fix)
+
+
+def _unacceptable(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
+    """Tell a dimension that no level of lets the step go on: whatever is sent, it would be refused."""
+    for name, rating in ratings.items():
+        avoided = {one.level.strip().lower() for one in step.evidence.consequences if one.assessment_id in (None, name)}
+        for dimension in rating.dimensions:
+            if dimension.required and avoided >= {level.strip().lower() for level in dimension.levels}:
+                message = f"Every level of {dimension.id!r} calls for more work, so no rating is ever accepted."
+                fix = "Leave one level without a consequence."
+                yield fault(f"{step.at}.assessmentConsequences", "wrong_value", message, fix)
 
 
 def _levels(rating: Assessment) -> Iterator[str]:

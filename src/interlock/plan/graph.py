@@ -47,7 +47,7 @@ class Graphs:
         """Return the loops in whose bodies a node stands, outermost first."""
         around: list[str] = []
         scope = self.scope_of[node_id]
-        while scope is not None:
+        while scope is not None and scope not in around:
             around.append(scope)
             scope = self.scope_of[scope]
         return tuple(reversed(around))
