@@ -5,7 +5,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from interlock.cli.workflow import add_workflow_commands, run_workflow
+from interlock.cli.workflow.command import add_workflow_commands, run_workflow
 from interlock.version import VERSION
 
 

@@ -33,11 +33,11 @@ def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
         return Faulty(diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), rest=None)
     # Each form's models take a tenth of a second to build; a server builds those of the forms it meets.
     if dialect_of(value) == "workrail":
-        from interlock.define.workrail import parse_workrail  # noqa: PLC0415 — see above
+        from interlock.define.workrail.document import parse_workrail  # noqa: PLC0415 — see above
 
         document, diagnostics = parse_workrail(value)
     else:
-        from interlock.define.native_lowering import parse_native  # noqa: PLC0415 — see above
+        from interlock.define.native.lowering import parse_native  # noqa: PLC0415 — see above
 
         document, diagnostics = parse_native(value)
     if document is not None and not diagnostics:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel
 
-from interlock.define.native import WorkflowForm
+from interlock.define.native.forms import WorkflowForm
 from interlock.kernel import budgets
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule

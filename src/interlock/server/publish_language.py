@@ -255,7 +255,7 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
 
 def language_page() -> str:
     """Return the reference page of the native language."""
-    from interlock.define.native import WorkflowForm  # noqa: PLC0415 — building the models takes a tenth of a second
+    from interlock.define.native.forms import WorkflowForm  # noqa: PLC0415 — building the models takes a tenth of a second
 
     schema = cast("_Schema", WorkflowForm.model_json_schema(by_alias=True))
     forms: dict[str, _Schema] = {"WorkflowForm": schema, **cast("dict[str, _Schema]", schema["$defs"])}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from interlock.cli.workflow_chart import Dot, Mermaid, charted
-from interlock.cli.workflow_draw import drawn
-from interlock.cli.workflow_places import BUNDLED, Places, chosen_workflow
-from interlock.cli.workflow_shape import Part, shape_of
+from interlock.cli.workflow.chart import Dot, Mermaid, charted
+from interlock.cli.workflow.draw import drawn
+from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
+from interlock.cli.workflow.shape import Part, shape_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.testing.harness import linear_workflow
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.workflow_inspect import run_inspect
-from interlock.cli.workflow_list import run_list
-from interlock.cli.workflow_places import Places
-from interlock.cli.workflow_plan import run_plan
+from interlock.cli.workflow.inspect import run_inspect
+from interlock.cli.workflow.list import run_list
+from interlock.cli.workflow.places import Places
+from interlock.cli.workflow.plan import run_plan
 from interlock.service.inspect_workflow import InspectCommand, inspect_workflow, plan_text
 from interlock.testing.harness import linear_workflow
 

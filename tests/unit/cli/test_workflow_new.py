@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.cli.workflow_new import NewWorkflow, run_new, run_schema
-from interlock.cli.workflow_places import BUNDLED, Places, chosen_workflow
-from interlock.cli.workflow_screen import StopError
-from interlock.cli.workflow_validate import run_validate
+from interlock.cli.workflow.new import NewWorkflow, run_new, run_schema
+from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
+from interlock.cli.workflow.screen import StopError
+from interlock.cli.workflow.validate import run_validate
 from interlock.define.text_form import Form
 from interlock.testing.harness import linear_workflow
 

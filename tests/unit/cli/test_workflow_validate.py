@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from interlock.cli.workflow_places import BUNDLED, Places
-from interlock.cli.workflow_screen import StopError
-from interlock.cli.workflow_validate import run_validate
+from interlock.cli.workflow.places import BUNDLED, Places
+from interlock.cli.workflow.screen import StopError
+from interlock.cli.workflow.validate import run_validate
 from interlock.testing.harness import linear_workflow
 
 

@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from interlock.decide.criteria import unmet
 from interlock.decide.evaluate import Given, Undecided, evaluate
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.native import ConditionForm, CriteriaForm
-from interlock.define.native_conditions import Conditions
+from interlock.define.native.conditions import Conditions
+from interlock.define.native.forms import ConditionForm, CriteriaForm
 from interlock.define.text_form import Form, parse_text
 from interlock.engine.evidence import schema_fault
 from interlock.kernel.canonical import Json

@@ -8,7 +8,7 @@ from typing import get_args
 
 import interlock
 from interlock.define.diagnostics import DiagnosticCode
-from interlock.define.native import WorkflowForm
+from interlock.define.native.forms import WorkflowForm
 from interlock.server.publish_diagnostics import diagnostics_page, told_codes
 from interlock.server.publish_language import described_keys, language_page
 

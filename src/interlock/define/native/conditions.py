@@ -8,7 +8,7 @@ from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopCon
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
 from interlock.define.document import Guard
-from interlock.define.native import ConditionForm, CriteriaForm
+from interlock.define.native.forms import ConditionForm, CriteriaForm
 from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX
 from interlock.kernel.canonical import Json
 

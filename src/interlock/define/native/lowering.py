@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from interlock.decide.condition import Always, reads_loop_control
 from interlock.define import document as doc
-from interlock.define import native
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import faults_of
 from interlock.define.mending import mended
-from interlock.define.native_conditions import Conditions
+from interlock.define.native import forms as native
+from interlock.define.native.conditions import Conditions
 from interlock.define.parts import SetAction
 from interlock.define.workflow_ids import ID_CHARS_MAX, id_status
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX

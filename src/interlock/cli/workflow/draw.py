@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from interlock.cli.workflow_chart import Dot, Mermaid, charted
-from interlock.cli.workflow_places import Places, chosen_workflow
-from interlock.cli.workflow_screen import flat, say
-from interlock.cli.workflow_shape import Part, facts_of, shape_of
+from interlock.cli.workflow.chart import Dot, Mermaid, charted
+from interlock.cli.workflow.places import Places, chosen_workflow
+from interlock.cli.workflow.screen import flat, say
+from interlock.cli.workflow.shape import Part, facts_of, shape_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words
 from interlock.plan.records import NodeKind

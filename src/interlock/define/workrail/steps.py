@@ -10,11 +10,11 @@ from typing import Literal, TypeAlias, assert_never
 
 from interlock.decide.condition import LoopControl
 from interlock.define import document as doc
-from interlock.define import workrail_forms as forms
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
-from interlock.define.workrail_conditions import ALWAYS, Conditions
-from interlock.define.workrail_delegation import delegations
-from interlock.define.workrail_prompts import Prompts
+from interlock.define.workrail import forms
+from interlock.define.workrail.conditions import ALWAYS, Conditions
+from interlock.define.workrail.delegation import delegations
+from interlock.define.workrail.prompts import Prompts
 
 LOOP_CONTROL = "wr.contracts.loop_control"
 _VERIFICATION_REPORT = "wr.contracts.verification_report"

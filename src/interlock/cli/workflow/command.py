@@ -68,7 +68,7 @@ def run_workflow(chosen: argparse.Namespace) -> int:
     """Run one command of the group and return its exit code."""
     # What is imported stands for good; looking for garbage in it takes a tenth of the time.
     gc.disable()
-    from interlock.cli.workflow_screen import StopError, complain
+    from interlock.cli.workflow.screen import StopError, complain
 
     _make_bearable(sys.stdout)
     _make_bearable(sys.stderr)
@@ -102,37 +102,37 @@ def _make_bearable(stream: object) -> None:
 def _command(chosen: argparse.Namespace) -> Callable[[], int]:
     """Import a command and return it with its arguments."""
     if chosen.action == "schema":
-        from interlock.cli.workflow_new import run_schema
+        from interlock.cli.workflow.new import run_schema
 
         return run_schema
-    from interlock.cli.workflow_places import places_of
+    from interlock.cli.workflow.places import places_of
 
     places = places_of(
         os.environ, workspace=getattr(chosen, "workspace", None), core_source=getattr(chosen, "core_source", None)
     )
     match chosen.action:
         case "validate":
-            from interlock.cli.workflow_validate import run_validate
+            from interlock.cli.workflow.validate import run_validate
 
             return lambda: run_validate(places, chosen.paths, as_json=chosen.as_json)
         case "graph":
-            from interlock.cli.workflow_draw import run_graph
+            from interlock.cli.workflow.draw import run_graph
 
             return lambda: run_graph(places, chosen.workflow, chosen.form)
         case "plan":
-            from interlock.cli.workflow_plan import run_plan
+            from interlock.cli.workflow.plan import run_plan
 
             return lambda: run_plan(places, chosen.workflow, as_json=chosen.as_json)
         case "list":
-            from interlock.cli.workflow_list import run_list
+            from interlock.cli.workflow.list import run_list
 
             return lambda: run_list(places, tag=chosen.tag, query=chosen.query, as_json=chosen.as_json)
         case "inspect":
-            from interlock.cli.workflow_inspect import run_inspect
+            from interlock.cli.workflow.inspect import run_inspect
 
             return lambda: run_inspect(places, chosen.workflow_id, chosen.detail, as_json=chosen.as_json)
         case _:
-            from interlock.cli.workflow_new import NewWorkflow, run_new
+            from interlock.cli.workflow.new import NewWorkflow, run_new
 
             order = NewWorkflow(
                 workflow_id=chosen.workflow_id,

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from interlock.decide.condition import AnyOf, Not
 from interlock.define import document as doc
-from interlock.define import workrail_forms as forms
-from interlock.define.workrail_conditions import Conditions
-from interlock.define.workrail_prompts import Prompts
+from interlock.define.workrail import forms
+from interlock.define.workrail.conditions import Conditions
+from interlock.define.workrail.prompts import Prompts
 
 _RENDERED = re.compile(r"(?!wr\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 """What the prompt of a step can be filled in with."""

@@ -11,7 +11,7 @@ from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition,
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.define.document import Guard
-from interlock.define.workrail_forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
+from interlock.define.workrail.forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
 from interlock.kernel.canonical import Json
 
 ALWAYS = Always(op="always")

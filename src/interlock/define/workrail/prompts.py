@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 
 from interlock.define import document as doc
-from interlock.define import workrail_forms as forms
 from interlock.define.diagnostics import Diagnostic, fault
-from interlock.define.workrail_conditions import Conditions
+from interlock.define.workrail import forms
+from interlock.define.workrail.conditions import Conditions
 
 _HOLE = re.compile(r"\{\{\s*wr\.([^{}]*)(\}\})?")
 """What stands for something of the dialect's own; closed or not, so that none stays in a text unseen."""

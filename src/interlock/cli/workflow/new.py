@@ -6,10 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from interlock.cli.workflow_places import Places, shown, workflow_of
-from interlock.cli.workflow_screen import StopError, fault_lines, say, say_json
+from interlock.cli.workflow.places import Places, shown, workflow_of
+from interlock.cli.workflow.screen import StopError, fault_lines, say, say_json
 from interlock.define.diagnostics import has_errors
-from interlock.define.native import WorkflowForm
+from interlock.define.native.forms import WorkflowForm
 from interlock.define.text_form import Form, parse_text
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json

@@ -18,8 +18,8 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import faults_of, safe_id
 from interlock.define.parts import Reference
 from interlock.define.workflow_ids import ID_CHARS_MAX
-from interlock.define.workrail_forms import ReferenceForm, WorkflowForm, step_tag
-from interlock.define.workrail_steps import LOOP_CONTROL, Steps, said_lines, tier_line
+from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
+from interlock.define.workrail.steps import LOOP_CONTROL, Steps, said_lines, tier_line
 from interlock.kernel.canonical import Json
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")

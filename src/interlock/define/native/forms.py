@@ -1,6 +1,6 @@
 """The native language as it is written: one closed form per part, published as a JSON Schema.
 
-All keys are camelCase. What a form says is lowered into the document model by `native_lowering`.
+All keys are camelCase. What a form says is lowered into the document model in `lowering`.
 """
 
 from typing import Annotated, Any, Literal
