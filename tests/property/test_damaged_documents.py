@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.support_plans import Document, workflows
@@ -102,6 +103,7 @@ def is_placed(document: Document, found: Diagnostic) -> bool:
 
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(workflows(), st.data())
+@pytest.mark.inv("PLAN-7")
 def test_a_damaged_document_compiles_or_its_faults_are_told_where_they_stand(
     document: Document, data: st.DataObject
 ) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.support_plans import KNOWN, Document, workflows
@@ -62,6 +63,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 
 @settings(unhurried, max_examples=60)
 @given(workflows(), SEEDS, st.permutations(sorted(FEATURES)))
+@pytest.mark.inv("PLAN-7")
 def test_a_document_has_one_hash_however_its_keys_and_features_are_ordered(
     document: Document, seed: int, order: list[str]
 ) -> None:
@@ -104,6 +106,7 @@ def parts_of(value: Any) -> Iterator[Document]:
 
 @settings(unhurried, max_examples=120)
 @given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.sampled_from(["structure", "text"]))
+@pytest.mark.inv("WALK-2")
 def test_an_agent_that_reads_only_answers_finishes_any_workflow(
     document: Document, seed: int, mistakes: float, channel: Any
 ) -> None:

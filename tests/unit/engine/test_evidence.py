@@ -92,6 +92,7 @@ def test_an_artifact_that_meets_its_contract_is_enough_wherever_it_stands_among_
 @pytest.mark.parametrize(
     ("artifacts", "found"), [((), "no artifact came"), (({"kind": "sketch"}, {"kind": "x"}), "found 'sketch', 'x'")]
 )
+@pytest.mark.inv("EVID-1")
 def test_a_missing_artifact_is_told_with_what_came_and_the_smallest_valid_one(
     artifacts: tuple[dict[str, Json], ...], found: str
 ) -> None:
@@ -163,6 +164,7 @@ def test_an_artifact_of_any_shape_is_judged_and_never_fails_the_judge(ref: str, 
     assert blockers(workflow, {"kind": kind, "unheard-of": [{}]} | {k: v for k, v in wrong.items() if k != "kind"})
 
 
+@pytest.mark.inv("EVID-1")
 def test_the_pinned_schema_judges_and_not_that_of_today() -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
     packs = tuple(

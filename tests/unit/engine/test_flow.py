@@ -79,6 +79,7 @@ def test_a_condition_is_read_when_it_is_reached_and_not_before() -> None:
     assert Walker(compiled(A, step("b", when=IS_FAST), C), mode="fast").done(mode="slow").at == "c"
 
 
+@pytest.mark.inv("WALK-4")
 def test_a_condition_that_cannot_be_decided_moves_nothing_and_says_what_it_turns_on() -> None:
     walker = Walker(compiled(A, step("b", when=IS_FAST), C))
     assert walker.at == "a"
@@ -179,6 +180,7 @@ def test_what_a_step_that_is_skipped_needs_is_not_asked_for() -> None:
 # Parallel branches.
 
 
+@pytest.mark.inv("WALK-5")
 def test_branches_are_handed_out_one_by_one_and_the_barrier_waits_for_all() -> None:
     walker = Walker(compiled(parallel("p", [A, B], [C]), D))
     assert walker.ways() == ["a", "b", "c", "d"]
@@ -217,6 +219,7 @@ def test_a_step_knows_which_others_need_not_wait_for_it(name: str, others: tuple
 
 
 @pytest.mark.parametrize(("count", "passes"), [(0, 0), (1, 1), (2, 2), (3, 3), (9, 3)])
+@pytest.mark.inv("WALK-3")
 def test_a_counted_loop_has_so_many_passes_and_never_more_than_its_bound(count: int, passes: int) -> None:
     assert ways(A, loop("l", B, **{"for": {"count": count}}), C) == ["a", *[f"l@{n}::b" for n in range(passes)], "c"]
 

@@ -225,6 +225,7 @@ def assert_told(found: Diagnostic, code: str) -> None:
 
 @pytest.mark.inv("PLAN-4", "SRC-4")
 @pytest.mark.parametrize("code", FILES)
+@pytest.mark.inv("PLAN-8")
 def test_a_file_with_one_fault_gets_that_code_at_its_place_and_nothing_else(code: str) -> None:
     data, ref, path = FILES[code]
     found = diagnostics_of(data, ref)
@@ -234,6 +235,7 @@ def test_a_file_with_one_fault_gets_that_code_at_its_place_and_nothing_else(code
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize("code", PLANS)
+@pytest.mark.inv("PLAN-8")
 def test_a_plan_with_one_fault_gets_that_code_at_its_place(code: str) -> None:
     plan, path = PLANS[code]
     found = [one for one in validate_plan(plan, PACKS) if one.code == code]

@@ -40,6 +40,7 @@ def blocker_codes(answer: Called) -> list[str]:
 
 
 @pytest.mark.inv("BLK-3")
+@pytest.mark.inv("EVID-2")
 def test_a_retry_need_only_bring_what_was_missing_and_the_step_then_holds_both(make: Maker) -> None:
     harness = make(WANTING, step("b"))
     first = harness.start("test.flow")
@@ -92,6 +93,7 @@ def test_a_null_that_was_not_replaced_leaves_its_key_missing(make: Maker) -> Non
 
 
 @pytest.mark.inv("BLK-1")
+@pytest.mark.inv("WALK-4")
 def test_a_step_whose_successor_cannot_be_decided_is_not_done_and_says_which_key(make: Maker) -> None:
     harness = make(step("a"), step("b", when=IS_FAST), step("c"))
     first = harness.start("test.flow")
@@ -176,6 +178,7 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
     assert harness.look(third)["recap"] == "**Part 2**\nDone y.\n\n**Part 1**\nDone x."
 
 
+@pytest.mark.inv("WALK-3")
 def test_a_loop_that_is_used_up_is_told_and_told_again_on_replay(make: Maker) -> None:
     harness = make(loop("l", step("b"), maxIterations=1, **{"while": {"var": "level", "gt": 0}}), step("c"))
     first = harness.start("test.flow", context={"level": 1})
@@ -194,6 +197,7 @@ def test_a_loop_under_loop_control_goes_on_and_ends_by_the_artifact_that_the_ans
     assert harness.advance(again, None, output={"artifacts": [shown]})["pending"]["stepId"] == "c"
 
 
+@pytest.mark.inv("WALK-5")
 def test_steps_of_other_branches_are_named_beside_a_step(make: Maker) -> None:
     harness = make(parallel("p", [step("a")], [step("b")]), step("c"))
     first = harness.start("test.flow")
