@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,8 +45,9 @@ def content_of(name: str) -> dict[str, Any]:
 
 
 def harness_over(core: Path | None = None, workspace: Path | None = None) -> Harness:
-    mounted = (core,) if core is not None else ()
-    sources = LocalWorkflowFiles(core_dirs=(BUNDLED, *mounted), user_dir=None)
+    if core is not None:
+        return replace(Harness.in_memory(core_source=core), workspace=workspace)
+    sources = LocalWorkflowFiles(core_dirs=(BUNDLED,), user_dir=None)
     harness = Harness.over(MemoryStore(), keys=FixedKeyRing(), sources=sources)
     return Harness(ports=harness.ports, store=harness.store, workspace=workspace)
 

@@ -37,6 +37,7 @@ from interlock.record.tokens import SigningKey
 from interlock.server.app import build_server
 from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.calls import refusal_text
+from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
 from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
@@ -50,7 +51,7 @@ from interlock.service.start_workflow import StartCommand, start_workflow
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing, KeyRingPort
-from interlock.store.workflow_files import WorkflowFile, WorkflowSources
+from interlock.store.workflow_files import LocalWorkflowFiles, WorkflowFile, WorkflowSources
 
 Store: TypeAlias = MemoryStore | LocalStore
 Arguments: TypeAlias = Mapping[str, object]
@@ -63,6 +64,8 @@ FIXED_UNIX_MS = 1_735_689_600_000
 FIXED_KEYS = KeyRing(current=SigningKey(bytes(range(32))), previous=SigningKey(bytes(range(32, 64))))
 """Keys for tests whose tokens must be the same every time. Public, so good for nothing else."""
 
+_INLINE = Path("/inline")
+"""Where files in memory seem to lie."""
 _ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugin")
 
 
@@ -134,7 +137,7 @@ class InlineWorkflows:
                 kind=kind,
                 ref=ref,
                 form=_form_of(ref),
-                path=Path("/inline", kind, ref),
+                path=_INLINE / kind / ref,
                 stamp=(self._stamps[kind, ref], len(self._files[kind, ref]), 0),
             )
             for kind, ref in sorted(self._files, key=lambda name: (_ORDER.index(name[0]), name[1]))
@@ -150,6 +153,26 @@ class InlineWorkflows:
 
     bound: Mapping[str, Json] = MappingProxyType({})
     """What the project binds extension points to."""
+
+
+class MountedWorkflows:
+    """A directory mounted as core beside what ships, as `serve --core-source` does, and files held in memory."""
+
+    def __init__(self, core_source: Path, inline: InlineWorkflows) -> None:
+        self._mounted = LocalWorkflowFiles(core_dirs=(BUNDLED, core_source), user_dir=None)
+        self._inline = inline
+
+    def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
+        """See `WorkflowSources.files`."""
+        return (*self._mounted.files(workspace), *self._inline.files(workspace))
+
+    def read(self, file: WorkflowFile) -> bytes:
+        """See `WorkflowSources.read`."""
+        return self._inline.read(file) if file.path.is_relative_to(_INLINE) else self._mounted.read(file)
+
+    def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
+        """See `WorkflowSources.bindings`."""
+        return {**self._mounted.bindings(workspace), **self._inline.bindings(workspace)}
 
 
 def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more: object) -> dict[str, object]:
@@ -205,9 +228,14 @@ class Harness:
     data_dir: Path | None = None
 
     @classmethod
-    def in_memory(cls, *documents: Mapping[str, object]) -> Self:
-        """Return a harness that keeps everything in memory, under the fixed keys."""
-        return cls.over(MemoryStore(), *documents, keys=FixedKeyRing())
+    def in_memory(cls, *documents: Mapping[str, object], core_source: Path | None = None) -> Self:
+        """Return a harness that keeps everything in memory, under the fixed keys.
+
+        `core_source` is a directory to mount as core, as `serve --core-source` does.
+        """
+        workflows = InlineWorkflows(*documents)
+        sources = MountedWorkflows(core_source, workflows) if core_source is not None else workflows
+        return replace(cls.over(MemoryStore(), keys=FixedKeyRing(), sources=sources), workflows=workflows)
 
     @classmethod
     def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Shell | None = None) -> Self:
