@@ -103,7 +103,10 @@ def test_what_does_not_hold_is_named_and_fails_the_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_a_stopped_demo_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     env = environment(tmp_path, PYTHONUNBUFFERED="1")
-    with subprocess.Popen([sys.executable, *DEMO], env=env, stdout=subprocess.PIPE, text=True) as demo:
+    # A job in the background of a shell ignores SIGINT, and what it starts inherits that.
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    play_it = heeding + "import sys; from interlock.cli.main import main; sys.exit(main(['demo']))"
+    with subprocess.Popen([sys.executable, "-c", play_it], env=env, stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
         told = ""
         while "4  A new server" not in told:
