@@ -7,7 +7,7 @@ from interlock.decide.evaluate import NOTHING, Undecided, value_at
 from interlock.engine import reasons
 from interlock.engine.evidence import evidence_values, judge
 from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of, with_loop_variables
-from interlock.engine.request import ARTIFACT_CONTENT_TYPE, Request
+from interlock.engine.request import Request
 from interlock.engine.template import rendered
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, BLOCKERS_MAX, CONTEXT_BYTES_MAX, TRACE_ENTRIES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
@@ -15,6 +15,7 @@ from interlock.kernel.ids import (
     AttemptId,
     ChangeId,
     ContextId,
+    Digest,
     NodeId,
     OutputId,
     RunId,
@@ -245,7 +246,7 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
         session=attempt.session,
         drafts=tuple(drafts),
         snapshots=((ref, stored),),
-        artifacts=attempt.evidence.stored_artifacts(),
+        artifacts=_files(attempt),
     )
     return Advanced(plan=plan, snapshot=snapshot)
 
@@ -260,7 +261,11 @@ def _refusal_plan(attempt: Attempt, blockers: list[Blocker]) -> AppendPlan:
         Draft(data=_node(attempt, "blocked_attempt", ref), run=attempt.run, node=child),
         *_brought(attempt, child),
     ]
-    return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=attempt.evidence.stored_artifacts())
+    return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=_files(attempt))
+
+
+def _files(attempt: Attempt) -> tuple[tuple[Digest, bytes], ...]:
+    return tuple((stored.digest, stored.data) for stored in attempt.evidence.stored_artifacts())
 
 
 def _recorded(attempt: Attempt, outcome: AdvancedTo | Blocked) -> data.AdvanceRecorded:
@@ -284,11 +289,14 @@ def _brought(attempt: Attempt, child: NodeId, sets: Context | None = None) -> li
     if request.has_notes():
         notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
         drafts.append(_output(attempt, child, "recap", notes, "notes"))
-    for digest, stored in request.stored_artifacts():
+    for stored in request.stored_artifacts():
         payload = data.ArtifactPayload(
-            payload_kind="artifact_ref", sha256=digest, content_type=ARTIFACT_CONTENT_TYPE, byte_length=len(stored)
+            payload_kind="artifact_ref",
+            sha256=stored.digest,
+            content_type=stored.content_type,
+            byte_length=len(stored.data),
         )
-        drafts.append(_output(attempt, child, "artifact", payload, digest))
+        drafts.append(_output(attempt, child, "artifact", payload, stored.digest))
     delta, source = {**request.context, **(sets or {})}, "merge" if sets else "agent_delta"
     drafts += _context_draft(delta, attempt.run, child, derived_id("ctx", attempt.attempt, "context"), source)
     changes = request.preferences.changes()

@@ -13,6 +13,8 @@ NOTES_PLACEHOLDER = "<what you did and decided, what you produced, anything nota
 """Stands in the call an answer shows. Sent back as it stands it is no evidence."""
 
 ARTIFACT_CONTENT_TYPE = "application/json"
+WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
+"""Notes beyond their budget are recorded cut; the whole is kept beside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,15 @@ class PreferenceDelta:
     def over(self, base: Preferences) -> Preferences:
         """Return the preferences that hold with this change on top of others."""
         return Preferences.model_validate(base.to_json() | dict(self.changes()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredArtifact:
+    """Bytes that are stored under their digest."""
+
+    digest: Digest
+    content_type: str
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +79,16 @@ class Request:
         """Return the notes as they are recorded: within the budget, cut with the marker (locks 1)."""
         return truncated(self.notes or "", NOTES_BYTES_MAX)
 
-    def stored_artifacts(self) -> tuple[tuple[Digest, bytes], ...]:
-        """Return the artifacts as they are stored, in the locked order: by digest, each once."""
-        stored = {digest_of_bytes(data): data for data in (canonical_bytes(dict(item)) for item in self.artifacts)}
-        return tuple(sorted(stored.items()))
+    def stored_artifacts(self) -> tuple[StoredArtifact, ...]:
+        """Return what is stored by digest, in the locked order, each once: artifacts, and notes that had to be cut."""
+        found = [(ARTIFACT_CONTENT_TYPE, canonical_bytes(dict(item))) for item in self.artifacts]
+        if self.has_notes() and self.stored_notes() != self.notes:
+            found.append((WHOLE_NOTES_CONTENT_TYPE, (self.notes or "").encode("utf-8")))
+        stored = {
+            digest_of_bytes(data): StoredArtifact(digest=digest_of_bytes(data), content_type=content_type, data=data)
+            for content_type, data in found
+        }
+        return tuple(stored[digest] for digest in sorted(stored))
 
 
 def _subject(artifact: Mapping[str, Json]) -> tuple[str, str]:

@@ -4,15 +4,15 @@ The answer of a first call and of its replay are told by the same function from 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.engine.advance import Advanced, Attempt, LimitReached, Refused, decide_advance
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
-from interlock.engine.request import Request
+from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, NOTES_BYTES_MAX
-from interlock.kernel.canonical import NotCanonicalError
+from interlock.kernel.canonical import Json, NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
@@ -140,9 +140,16 @@ def _brought(ports: Ports, node: Node) -> Request | None:
     """Return the evidence that a refused attempt brought; None where the node is none."""
     if node.kind != "blocked_attempt":
         return None
-    kept = [output.payload.sha256 for output in node.outputs if isinstance(output.payload, ArtifactPayload)]
-    artifacts = tuple(json.loads(ports.read.reader.artifact(digest)) for digest in kept)
-    return Request(notes=current_notes(node), artifacts=artifacts)
+    notes, artifacts = current_notes(node), list[Mapping[str, Json]]()
+    for output in node.outputs:
+        if not isinstance(output.payload, ArtifactPayload):
+            continue
+        stored = ports.read.reader.artifact(output.payload.sha256)
+        if output.payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
+            notes = stored.decode("utf-8")
+        else:
+            artifacts.append(json.loads(stored))
+    return Request(notes=notes, artifacts=tuple(artifacts))
 
 
 def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
@@ -198,7 +205,10 @@ def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node
     warnings: list[Warned] = []
     notes = current_notes(child)
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
-        message = f"The notes were over {NOTES_BYTES_MAX} bytes and are stored cut, with a marker at the end."
+        message = (
+            f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"
+            " stored beside them as an artifact."
+        )
         warnings.append(Warned(code="NOTES_TRUNCATED", message=message))
     if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."

@@ -216,13 +216,13 @@ def test_outputs_are_the_notes_first_and_then_the_artifacts_by_digest() -> None:
     artifacts = tuple({"kind": "k", "n": number} for number in range(5))
     plan = advanced(Request(notes="é" * NOTES_BYTES_MAX, artifacts=artifacts))
     outputs = [draft.data for draft in plan.drafts if isinstance(draft.data, data.NodeOutputAppended)]
-    assert [output.output_channel for output in outputs] == ["recap", *["artifact"] * 5]
+    assert [output.output_channel for output in outputs] == ["recap", *["artifact"] * 6]
     notes, *refs = [output.payload for output in outputs]
     assert isinstance(notes, data.NotesPayload)
     assert utf8_bytes(notes.notes_markdown) <= NOTES_BYTES_MAX
     digests = [ref.sha256 for ref in refs if isinstance(ref, data.ArtifactPayload)]
     assert digests == sorted(digests) == [digest for digest, _ in plan.artifacts]
-    assert len({output.output_id for output in outputs}) == 6
+    assert len({output.output_id for output in outputs}) == 7
 
 
 @pytest.mark.inv("CTX-7", "CTX-8")
@@ -250,7 +250,7 @@ def test_what_a_refused_attempt_brought_counts_and_hangs_on_the_node_it_leads_to
     plan = advanced(Request(notes="Now with notes."), earlier=earlier)
     outputs = [draft.data for draft in plan.drafts if isinstance(draft.data, data.NodeOutputAppended)]
     assert [output.output_channel for output in outputs] == ["recap", "artifact"]
-    assert plan.artifacts == earlier.stored_artifacts()
+    assert plan.artifacts == tuple((one.digest, one.data) for one in earlier.stored_artifacts())
     assert isinstance(decided(Request(), earlier=Request(notes="Sent before.")), Advanced)
 
 

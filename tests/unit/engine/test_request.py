@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.engine.request import NOTES_PLACEHOLDER, PreferenceDelta, Request
+from interlock.engine.request import NOTES_PLACEHOLDER, WHOLE_NOTES_CONTENT_TYPE, PreferenceDelta, Request
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
@@ -38,7 +38,17 @@ def test_artifacts_are_stored_once_each_in_the_order_of_their_digests() -> None:
     artifacts = tuple({"kind": "k", "n": number} for number in (3, 1, 2, 1))
     stored = Request(artifacts=(*artifacts, {"n": 3, "kind": "k"})).stored_artifacts()
     assert len(stored) == 3
-    assert [digest for digest, _ in stored] == sorted(digest_of_bytes(data) for _, data in stored)
+    assert [one.digest for one in stored] == sorted(digest_of_bytes(one.data) for one in stored)
+
+
+@pytest.mark.inv("EVT-7")
+@pytest.mark.parametrize("char", ["a", "é", "😀"])
+def test_notes_that_are_cut_are_stored_whole_beside_them(char: str) -> None:
+    whole = char * NOTES_BYTES_MAX + "x"
+    (stored,) = Request(notes=whole).stored_artifacts()
+    assert (stored.content_type, stored.data.decode()) == (WHOLE_NOTES_CONTENT_TYPE, whole)
+    assert stored.digest == digest_of_bytes(stored.data)
+    assert Request(notes="x" * NOTES_BYTES_MAX).stored_artifacts() == ()
 
 
 @pytest.mark.inv("ADV-7")

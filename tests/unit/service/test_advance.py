@@ -9,7 +9,7 @@ from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.record.events import EdgeCreatedEvent, NodeOutputAppendedEvent
-from interlock.record.payloads import NotesPayload
+from interlock.record.payloads import ArtifactPayload, NotesPayload
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 
@@ -167,10 +167,31 @@ def test_notes_over_the_budget_are_cut_and_warned_of_in_the_first_answer_and_eac
     assert answer.warnings == ["NOTES_TRUNCATED"]
     assert str(NOTES_BYTES_MAX) in answer.text
     assert harness.advance(first, "é" * NOTES_BYTES_MAX) == answer
-    (output,) = [one for one in harness.events(harness.session_of(first)) if isinstance(one, NodeOutputAppendedEvent)]
-    assert isinstance(output.data.payload, NotesPayload)
-    assert output.data.payload.notes_markdown.endswith(TRUNCATION_MARKER)
-    assert len(output.data.payload.notes_markdown.encode()) <= NOTES_BYTES_MAX
+    outputs = [one for one in harness.events(harness.session_of(first)) if isinstance(one, NodeOutputAppendedEvent)]
+    notes, whole = [output.data.payload for output in outputs]
+    assert isinstance(notes, NotesPayload)
+    assert notes.notes_markdown.endswith(TRUNCATION_MARKER)
+    assert len(notes.notes_markdown.encode()) <= NOTES_BYTES_MAX
+    assert isinstance(whole, ArtifactPayload)
+    assert (whole.content_type, whole.byte_length) == ("text/markdown", 2 * NOTES_BYTES_MAX)
+
+
+@pytest.mark.inv("EVT-7", "BLK-3")
+def test_a_retry_brings_the_whole_of_the_long_notes_that_were_refused_with_it() -> None:
+    step = {"id": "a", "title": "A", "prompt": "Decide.", "outputContract": {"contractRef": "wr.contracts.decision"}}
+    harness = Harness.in_memory(linear_workflow("test.decide", step, "b"))
+    first = harness.start("test.decide")
+    refused = harness.advance(first, "é" * NOTES_BYTES_MAX)
+    assert refused["kind"] == "blocked"
+    answer = harness.advance(refused, None, output={"artifacts": [{"kind": "wr.decision", "conditionId": "go", "result": True}]})
+    outputs = [one for one in harness.events(harness.session_of(first)) if isinstance(one, NodeOutputAppendedEvent)]
+    lengths = [
+        one.data.payload.byte_length
+        for one in outputs
+        if isinstance(one.data.payload, ArtifactPayload) and one.data.payload.content_type == "text/markdown"
+    ]
+    assert answer["kind"] == "ok"
+    assert lengths == [2 * NOTES_BYTES_MAX] * 2
 
 
 def test_notes_that_fit_exactly_are_kept_whole_and_not_warned_of(harness: Harness) -> None:
