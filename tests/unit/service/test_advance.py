@@ -183,7 +183,8 @@ def test_a_retry_brings_the_whole_of_the_long_notes_that_were_refused_with_it() 
     first = harness.start("test.decide")
     refused = harness.advance(first, "é" * NOTES_BYTES_MAX)
     assert refused["kind"] == "blocked"
-    answer = harness.advance(refused, None, output={"artifacts": [{"kind": "wr.decision", "conditionId": "go", "result": True}]})
+    decision = {"kind": "wr.decision", "conditionId": "go", "result": True}
+    answer = harness.advance(refused, None, output={"artifacts": [decision]})
     outputs = [one for one in harness.events(harness.session_of(first)) if isinstance(one, NodeOutputAppendedEvent)]
     lengths = [
         one.data.payload.byte_length
