@@ -1,0 +1,58 @@
+"""What only a person can give before a step is done: what is asked, and what came back (D24, D25, locks 3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import Digest
+
+UserReason = Literal[
+    "needs_user_secret_or_token",
+    "needs_user_account_access",
+    "needs_user_artifact",
+    "needs_user_choice",
+    "needs_user_approval",
+    "needs_user_environment_action",
+]
+"""Why only a person can go on (locks 3)."""
+
+WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"})
+"""Reasons that a yes settles: a secret is never asked for in words, it is put where it belongs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One thing that only a person can give, in the author's words."""
+
+    reason: UserReason
+    ask: str
+    choice_kind: str | None = None
+
+    @property
+    def wants_answer(self) -> bool:
+        """Say whether the answer is a text; else a yes is enough."""
+        return self.reason not in WITHOUT_ANSWER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a person is asked in one go. `title` names the run and the step in words."""
+
+    title: str
+    asks: tuple[Ask, ...]
+
+    def digest(self) -> Digest:
+        """Return what a reply must refer to, so that it opens no other gate."""
+        asks: list[Json] = [{"reason": one.reason, "ask": one.ask, "choiceKind": one.choice_kind} for one in self.asks]
+        return digest_of({"asks": asks})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a person answered. `answers` hold one text for each ask that wants one, by its place from 1, as text."""
+
+    action: Literal["accept", "decline", "cancel"]
+    client: str
+    answers: Mapping[str, str]
+    comment: str | None = None
