@@ -13,6 +13,7 @@ from interlock.server.arguments import Caller, parse_arguments
 from interlock.server.tools import tool_named
 from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.start_workflow import StartCommand, start_workflow
@@ -106,7 +107,7 @@ class Bench:
         tool = tool_named(call.tool)
         assert tool is not None, "it is one of ours"
         command = parse_arguments(tool, call.arguments, self._caller)
-        answer: Answer | Refusal
+        answer: Answer | Refusal | NeedsPerson
         match command:
             case StartCommand():
                 answer = start_workflow(self._ports, command)

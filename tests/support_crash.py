@@ -6,8 +6,10 @@ from pathlib import Path
 
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.engine.advance import Advanced, Attempt, Refused, Start, decide_advance, plan_start, root_node
+from interlock.engine.advance import decide_advance
+from interlock.engine.attempt import Advanced, Attempt, Refused
 from interlock.engine.request import Request
+from interlock.engine.start import Start, plan_start, root_node
 from interlock.kernel.ids import EventId, NodeId, RunId, SessionId, ack_attempt, derived_id
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.plan.compiler import Compiled, compile_workflow

@@ -13,8 +13,8 @@ import pytest
 import interlock
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.engine.advance import Start, plan_start, root_node
 from interlock.engine.request import Request
+from interlock.engine.start import Start, plan_start, root_node
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import EventId, WorkflowHash, derived_id

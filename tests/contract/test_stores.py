@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.support_crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
 
-from interlock.engine.advance import root_node
 from interlock.engine.request import Request
+from interlock.engine.start import root_node
 from interlock.kernel.budgets import RENEW_AFTER_S, SESSIONS_KEPT_MAX
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.store.local import layout

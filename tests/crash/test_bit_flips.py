@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 
-from interlock.engine.advance import root_node
 from interlock.engine.request import Request
+from interlock.engine.start import root_node
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import ContentDamagedError, Health, SessionUnhealthyError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.canonical import canonical_bytes, digest_of
+from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.tokens import SigningKey
 from interlock.server.app import local_ports
@@ -327,8 +327,10 @@ def test_the_committed_directory_loads_as_healthy_with_all_its_facts(copied: Har
     assert sorted(node.kind for node in session.nodes.values()) == ["blocked_attempt", *["step"] * 7]
     events = copied.events(session.session)
     assert [event.event_index for event in events] == list(range(session.next_index))
-    artifacts = {path.read_bytes() for path in (DATA_DIR / "artifacts").iterdir()}
-    assert artifacts == {b'{"kind":"report","n":1}', canonical_bytes(rated("Low"))}
+    files = {path.read_bytes() for path in (DATA_DIR / "artifacts").iterdir()}
+    (capture,) = [data for data in files if b'"kind":"capture"' in data]
+    assert files - {capture} == {b'{"kind":"report","n":1}', canonical_bytes(rated("Low"))}
+    assert [digest_of_bytes(capture)] == [one for node in session.nodes.values() for one in node.captures]
     branched = [copied.store.snapshot(node.snapshot).state for node in session.nodes.values() if node.trace]
     assert [state.edges_taken.values for state in branched] == [("way>both",)]
 
@@ -356,7 +358,7 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
     for name in ("first", "blocked", "second"):
         assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
     assert copied.look(said["third"])["recap"] == "**Act**\nActed.\n\n**Look at T-1**\nLooked."
-    assert copied.follow(said["third"])["isComplete"]
+    assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]
     assert copied.follow(said["branch"])["pending"]["stepId"] == "two"

@@ -21,6 +21,7 @@ from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, PlanNode
 from interlock.plan.walk import Marks
 from interlock.record.snapshot import Running
+from interlock.testing.harness import filled_out
 
 DIRECTORY = Path(__file__).parents[2] / "src" / "interlock" / "workflows"
 SOURCES: dict[str, dict[str, Any]] = {
@@ -156,7 +157,7 @@ class Agent:
         assert node.task is not None
         self.context |= {key: self.produced[key] for key in node.task.produces}
         request = Request(notes="Done.", artifacts=tuple(self.artifacts(node, state)))
-        assert judge(self.workflow, node, request, self.context).blockers == ()
+        assert judge(self.workflow, node, request, self.context).findings == ()
         for action in node.task.sets:
             self.context[action.key] = self.context[action.source] if action.source else action.value
         marks = Marks(self.workflow.graphs, state)
@@ -166,7 +167,7 @@ class Agent:
     def artifacts(self, node: PlanNode, state: Running) -> Iterator[dict[str, Json]]:
         for artifact in wanted_artifacts(self.workflow, node):
             if node.evidence_schema_ref != LOOP_CONTROL_CONTRACT:
-                yield artifact
+                yield cast("dict[str, Json]", filled_out(artifact))
                 continue
             frame = state.loop_stack[-1]
             is_last = frame.iteration + 1 == self.workflow.graphs.loops[frame.loop_id].max_iterations

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.text import Text
 
 from interlock.cli.graph import LEGEND, draw_run
+from interlock.engine.request import without_placeholders
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
@@ -124,7 +125,8 @@ class Heard:
 
     def next_call(self) -> dict[str, Json]:
         """Return the arguments of the call that comes next, with the notes of the pending step filled in."""
-        arguments = cast("dict[str, Json]", self.part("nextCall")["arguments"])
+        shown = without_placeholders(self.part("nextCall")["arguments"], lambda words: f"See the notes: {words}.")
+        arguments = cast("dict[str, Json]", shown)
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
         return {**arguments, "output": cast("dict[str, Json]", arguments["output"]) | {"notesMarkdown": notes}}
 

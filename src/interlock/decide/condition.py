@@ -116,17 +116,23 @@ def comparisons(condition: Condition) -> Iterator[Compare]:
             return
 
 
-def reads_loop_control(condition: Condition) -> bool:
-    """Say whether a condition reads the loop-control artifact."""
+def loop_controls(condition: Condition) -> Iterator[LoopControl]:
+    """Yield every reading of the loop-control artifact inside a condition, from left to right."""
     match condition:
         case LoopControl():
-            return True
+            yield condition
         case AllOf() | AnyOf():
-            return any(reads_loop_control(part) for part in condition.of)
+            for part in condition.of:
+                yield from loop_controls(part)
         case Not():
-            return reads_loop_control(condition.of)
+            yield from loop_controls(condition.of)
         case Compare() | Always():
-            return False
+            return
+
+
+def reads_loop_control(condition: Condition) -> bool:
+    """Say whether a condition reads the loop-control artifact."""
+    return any(True for _ in loop_controls(condition))
 
 
 def in_words(condition: Condition) -> str:

@@ -6,7 +6,7 @@ Pure: a first answer and its replay come from the same recorded facts through th
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from interlock.define.parts import Reference
 from interlock.engine.request import NOTES_PLACEHOLDER
@@ -101,13 +101,27 @@ class Warned:
         "BRANCH_CREATED",
         "LOOP_LIMIT_REACHED",
         "LEVEL_NORMALISED",
+        "GAP_RECORDED",
+        "COMPLETE_WITH_GAPS",
+        "CLAIMED_FACT",
+        "BEYOND_RECOMMENDATION",
     ]
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A person's word is all that is missing. `claim` is the artifact by which an agent may tell it, where it may."""
+
+    claim: Mapping[str, Json] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything an execution answer says. `step` is None when the run is complete at this node."""
+    """Everything an execution answer says. `step` is None when the run is complete at this node.
+
+    `answered` is what a person said who was asked before the run came here.
+    """
 
     occasion: Occasion
     run: RunWords
@@ -123,6 +137,8 @@ class Facts:
     guidance: tuple[str, ...] = ()
     references: tuple[Reference, ...] = ()
     where: str | None = None
+    awaited: Awaited | None = None
+    answered: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +167,17 @@ def _next_call(facts: Facts) -> dict[str, Json] | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    arguments = {"ackToken": token, "run": facts.run.label, **_to_fill_in(facts.step, facts.blockers)}
-    return {"tool": CONTINUE_TOOL, "arguments": arguments}
+    filled = _to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
+    if facts.awaited is not None and facts.awaited.claim is not None:
+        filled = _with_claim(filled, facts.awaited.claim)
+    return {"tool": CONTINUE_TOOL, "arguments": {"ackToken": token, "run": facts.run.label, **filled}}
+
+
+def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str, Json]:
+    output = cast("dict[str, Json]", filled.get("output", {}))
+    artifacts: list[Json] = [*cast("list[Json]", output.get("artifacts", [])), dict(claim)]
+    whole: dict[str, Json] = {**output, "artifacts": artifacts}
+    return {**filled, "output": whole}
 
 
 def _to_fill_in(step: StepWords, blockers: BlockerReport | None) -> dict[str, Json]:
@@ -198,6 +223,8 @@ def next_intent(facts: Facts) -> str:
         return "complete"
     if facts.occasion == "rehydrate":
         return "rehydrate_only"
+    if facts.awaited is not None:
+        return "await_user_confirmation"
     return "await_user_confirmation" if facts.step.needs_confirmation else "perform_pending_then_continue"
 
 
@@ -221,6 +248,8 @@ def _structure(facts: Facts, call: dict[str, Json] | None) -> dict[str, Json]:
         body["preferences"] = facts.preferences.to_json()
     if facts.guidance:
         body["guidance"] = list(facts.guidance)
+    if facts.answered is not None:
+        body["answered"] = dict(facts.answered)
     if facts.recap is not None:
         body["recap"] = facts.recap
     if facts.references:
@@ -271,6 +300,8 @@ def _text(facts: Facts, call: dict[str, Json] | None) -> str:
     parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
     if facts.blockers is not None:
         parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None))
+    if facts.answered is not None:
+        parts.append(_answered(facts.answered))
     if facts.preferences is not None:
         preferences = facts.preferences
         parts.append(f"Preferences: autonomy `{preferences.autonomy}`, risk policy `{preferences.risk_policy}`.")
@@ -306,6 +337,19 @@ def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
     return "\n".join(lines)
 
 
+def _answered(answered: Mapping[str, Json]) -> str:
+    """Tell what a person said, with each question."""
+    lines = ["**The user was asked and said yes**"]
+    asks = answered.get("asks")
+    for ask in asks if isinstance(asks, list) else []:
+        if isinstance(ask, dict):
+            said = f": {ask['answer']}" if "answer" in ask else ""
+            lines.append(f"- {ask['ask']}{said}")
+    if "comment" in answered:
+        lines.append(f"- They add: {answered['comment']}")
+    return "\n".join(lines)
+
+
 def _step(step: StepWords) -> str:
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
     confirm = "\n\nThis step needs the user's confirmation: ask before you go on." if step.needs_confirmation else ""
@@ -333,6 +377,15 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
     return "\n".join(lines)
 
 
+def _awaiting(awaited: Awaited) -> str:
+    if awaited.claim is None:
+        return f"Nothing was recorded. When the user can be asked through their client, call `{CONTINUE_TOOL}` again:"
+    return (
+        "Nothing was recorded. Ask the user; when they have said yes, say who confirmed what in the artifact (it is"
+        f" kept as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
+    )
+
+
 def _invitation(facts: Facts) -> str:
     if facts.redirect is not None:
         return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
@@ -341,6 +394,8 @@ def _invitation(facts: Facts) -> str:
     brings = ["your notes of this step" + ("" if step.needs_notes else " (notes are optional here)")]
     brings += ["your own values in the artifact"] if step.artifacts else []
     brings += ["each null in `context` replaced by its value"] if step.context_keys else []
+    if facts.awaited is not None:
+        return _awaiting(facts.awaited)
     if facts.blockers is not None:
         brings = ["what is missing"]
     return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(brings)}:"

@@ -1,55 +1,72 @@
 """Is what came back enough? Judged against what the plan pins, and against nothing else (D20, D21).
 
-Every lack is a blocker that says what was found and what to send instead, with the smallest valid example.
+Every lack is a finding that says what was found and what to send instead, with the smallest valid example.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.decide.condition import LoopControl
+from interlock.decide.condition import loop_controls
 from interlock.decide.criteria import unmet
 from interlock.decide.evaluate import NOTHING, value_at
 from interlock.define.parts import Assessment
 from interlock.engine import reasons
-from interlock.engine.request import Request
+from interlock.engine.findings import Finding
+from interlock.engine.request import Request, placeholder_left
+from interlock.engine.schema_words import FAULTS_TOLD_MAX, in_words
 from interlock.engine.template import rendered
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
-from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.compiled import CompiledWorkflow, ContractPack
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
-from interlock.record.outcome import Blocker
 from interlock.record.payloads import StepRef, TraceEntry
 
+EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
+"""What a path begins with that reads evidence instead of context."""
 _ASSESSMENT_KIND = "wr.assessment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What evidence lacks, and what was read into it."""
+    """What evidence lacks, what was read into it, and what of it is valid.
 
-    blockers: tuple[Blocker, ...]
+    `values` is what `set` may read: `artifact` of the contract, and `assessments` by id, a level being given as the
+    assessment spells it.
+    """
+
+    findings: tuple[Finding, ...]
     trace: tuple[TraceEntry, ...] = ()
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judged:
     """Judge what came back for a step; `context` is what the step sees: its node's, with what came on top of it."""
     task = node.task
     assert task is not None, "only a task has evidence"
-    blockers = [*_contract(workflow, node, request)]
+    findings: list[Finding] = []
     readings: list[TraceEntry] = []
+    values: dict[str, Json] = {}
+    artifact = _contracted(workflow, node, request, findings)
+    if artifact is not None:
+        values["artifact"] = dict(artifact)
+    rated: dict[str, Json] = {}
     for ref in task.evidence.assessments:
         rating = _Rating(workflow=workflow, node=node, task=task, assessment=workflow.ratings[ref])
-        blockers += rating.judge(request, readings)
-    blockers += _notes(node, task, request, context)
-    blockers += [
+        levels = rating.judge(request, findings, readings)
+        if levels is not None:
+            rated[ref] = levels
+    if rated:
+        values["assessments"] = rated
+    findings += _notes(node, task, request, context)
+    findings += [
         reasons.missing_key(rendered(node.title, context), key)
         for key in task.produces
         if value_at(context, key) is NOTHING
     ]
-    return Judged(blockers=tuple(blockers), trace=tuple(readings))
+    return Judged(findings=tuple(findings), trace=tuple(readings), values=values)
 
 
 def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Json], ...]:
@@ -66,27 +83,6 @@ def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[s
     return tuple(wanted)
 
 
-def evidence_values(workflow: CompiledWorkflow, node: PlanNode, request: Request) -> dict[str, Json]:
-    """Return what accepted evidence says, for `set` to read: `artifact` of the contract, `assessments` by id.
-
-    A level is given as the assessment spells it.
-    """
-    task = node.task
-    assert task is not None, "only a task has evidence"
-    values: dict[str, Json] = {}
-    pack = workflow.packs[node.evidence_schema_ref or ""]
-    artifacts = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
-    if artifacts:
-        values["artifact"] = dict(artifacts[0])
-    rated: dict[str, Json] = {}
-    for ref in task.evidence.assessments:
-        rating = _Rating(workflow=workflow, node=node, task=task, assessment=workflow.ratings[ref])
-        rated[ref] = rating.levels(request)
-    if rated:
-        values["assessments"] = rated
-    return values
-
-
 def _particulars(workflow: CompiledWorkflow, node: PlanNode, ref: str) -> dict[str, Json]:
     """Return what an example of a contract holds because of where its step stands."""
     if ref == CAPABILITY_CONTRACT and node.capabilities:
@@ -101,8 +97,7 @@ def _controlled_loop(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
     loop = workflow.graphs.loops[scope] if scope is not None else None
     if loop is None or loop.condition_id is None:
         return None
-    condition = workflow.graphs.conditions[loop.condition_id]
-    return condition.loop_id if isinstance(condition, LoopControl) else None
+    return next((term.loop_id for term in loop_controls(workflow.graphs.conditions[loop.condition_id])), None)
 
 
 def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
@@ -115,30 +110,36 @@ def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
     return {"kind": _ASSESSMENT_KIND, "assessmentId": assessment.id, "dimensions": dimensions}
 
 
-def _contract(workflow: CompiledWorkflow, node: PlanNode, request: Request) -> Iterator[Blocker]:
+def _contracted(
+    workflow: CompiledWorkflow, node: PlanNode, request: Request, findings: list[Finding]
+) -> Mapping[str, Json] | None:
+    """Return the artifact that the step's contract asks for, if it came and is valid; else what it lacks is noted."""
     assert node.task is not None, "as judged by the caller"
     ref = node.evidence_schema_ref or ""
     pack = workflow.packs[ref]
     is_rated = ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
     if pack.artifact_kind is None or pack.artifact_schema is None or is_rated:
-        return
+        return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
     examples = wanted_artifacts(workflow, node)
     if not found:
         if node.task.evidence.artifact_required:
             kinds = tuple(str(artifact.get("kind")) for artifact in request.artifacts)
-            yield reasons.missing_artifact(ref, pack.artifact_kind, kinds, examples)
-        return
-    fault = schema_fault(found[0], pack.artifact_schema)
-    if fault is not None:
-        yield reasons.invalid_artifact(ref, pack.artifact_kind, fault, examples)
-        return
-    yield from _particular_faults(workflow, node, found[0], examples)
+            findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, examples))
+        return None
+    faults = [_artifact_fault(artifact, pack) for artifact in found]
+    valid = [artifact for artifact, fault in zip(found, faults, strict=True) if fault is None]
+    if not valid:
+        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, str(faults[0]), examples))
+        return None
+    lacks = list(_particular_faults(workflow, node, valid[0], examples))
+    findings += lacks
+    return None if lacks else valid[0]
 
 
 def _particular_faults(
     workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], examples: tuple[dict[str, Json], ...]
-) -> Iterator[Blocker]:
+) -> Iterator[Finding]:
     ref = node.evidence_schema_ref or ""
     if ref == LOOP_CONTROL_CONTRACT:
         loop, named = _controlled_loop(workflow, node), artifact.get("loopId")
@@ -154,19 +155,30 @@ def _particular_faults(
             yield reasons.capability_missing(capability, str(artifact.get("status")))
 
 
+def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | None:
+    """Return how an artifact breaks its contract: its schema, or texts that were left as the example has them."""
+    fault = schema_fault(artifact, pack.artifact_schema or {})
+    if fault is not None or pack.example is None:
+        return fault
+    left = placeholder_left(dict(artifact), dict(pack.example))
+    return f"`{left}`: still the placeholder that was shown" if left else None
+
+
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
-    """Return where and how an artifact breaks its pinned schema first, or None where it does not."""
+    """Return where and how an artifact breaks its pinned schema, or None where it does not."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 — most steps have no artifacts; a start does not pay
 
     errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
-    first = min(errors, key=lambda error: list(map(str, error.absolute_path)), default=None)
-    if first is None:
-        return None
-    place = ".".join(map(str, first.absolute_path)) or "the artifact"
-    return f"`{place}`: {first.message}"
+    ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    told = [
+        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}"
+        for error in ordered[:FAULTS_TOLD_MAX]
+    ]
+    more = f"; and {len(ordered) - len(told)} more" if len(ordered) > len(told) else ""
+    return "; ".join(told) + more if told else None
 
 
-def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Blocker]:
+def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Finding]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered(node.title, context))
@@ -185,23 +197,25 @@ class _Rating:
     task: Task
     assessment: Assessment
 
-    def judge(self, request: Request, readings: list[TraceEntry]) -> Iterator[Blocker]:
+    def judge(self, request: Request, findings: list[Finding], readings: list[TraceEntry]) -> dict[str, Json] | None:
+        """Return the level of each dimension that was rated; what the rating lacks, or calls for, is noted."""
         examples = (_example(self.assessment, self.task),)
         artifact = self._found(request)
         if artifact is None:
-            kinds = tuple(str(artifact.get("kind")) for artifact in request.artifacts)
-            yield reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples)
-            return
+            kinds = tuple(_kind_words(artifact) for artifact in request.artifacts)
+            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples))
+            return None
         schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
         fault = schema_fault(artifact, schema) or self._dimension_fault(artifact)
         if fault is not None:
-            yield reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples)
-            return
-        levels = self._levels(artifact, readings).values()
+            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples))
+            return None
+        levels = self._levels(artifact, readings)
         for consequence in self.task.evidence.consequences:
             concerns = consequence.assessment_id in (None, self.assessment.id)
-            if concerns and _folded(consequence.level) in map(_folded, levels):
-                yield reasons.follow_up(self.assessment.id, consequence.level, consequence.guidance)
+            if concerns and _folded(consequence.level) in map(_folded, levels.values()):
+                findings.append(reasons.follow_up(self.assessment.id, consequence.level, consequence.guidance))
+        return dict(levels)
 
     def _found(self, request: Request) -> Mapping[str, Json] | None:
         """Return the artifact of this assessment. Where the step asks for one alone, the id may be left out."""
@@ -223,17 +237,11 @@ class _Rating:
         missing = [name for name, dimension in known.items() if dimension.required and name not in sent]
         return f"`dimensions.{missing[0]}`: is missing" if missing else None
 
-    def levels(self, request: Request) -> dict[str, Json]:
-        """Return the level of each dimension that was rated."""
-        artifact = self._found(request)
-        assert artifact is not None, "evidence was accepted"
-        return dict(self._levels(artifact, []))
-
     def _levels(self, artifact: Mapping[str, Json], readings: list[TraceEntry]) -> dict[str, str]:
         """Return the levels that were sent; one that was spelled otherwise is noted."""
         sent = cast("Mapping[str, Json]", artifact["dimensions"])
         levels: dict[str, str] = {}
-        for dimension in self.assessment.dimensions:
+        for dimension in {one.id: one for one in self.assessment.dimensions}.values():
             if dimension.id not in sent:
                 continue
             level = _level(sent[dimension.id])
@@ -248,6 +256,12 @@ class _Rating:
                     )
                 )
         return levels
+
+
+def _kind_words(artifact: Mapping[str, Json]) -> str:
+    """Return what an artifact is, with the assessment it names: that may be all that is wrong with it."""
+    named = artifact.get("assessmentId")
+    return str(artifact.get("kind")) + (f" of the assessment {named}" if named is not None else "")
 
 
 def _level(rated: Json) -> str:

@@ -1,24 +1,25 @@
 """How a run goes on from where it stands: through decisions, loops and barriers to the next step, or to the end.
 
 Every decision is made once, here, with the context and the artifacts of the call that leads to it. What keeps a
-decision from being made is a value: the call is refused and nothing moves.
+decision from being made is a value: the call is refused and nothing moves, or, in a run that never stops, the cautious
+way is taken and what was missing is told (D22).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from interlock.decide.condition import Condition, in_words, reads_loop_control
+from interlock.decide.condition import reads_loop_control
 from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, evaluate, kind_of, value_at
-from interlock.kernel.budgets import TRACE_ENTRIES_MAX, TRACE_SUMMARY_BYTES_MAX, WALK_NODES_MAX
+from interlock.engine.journal import GOES_ON, LEAVES, Decided, Journal, Spot
+from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Loop, PlanNode
 from interlock.plan.walk import Marks
 from interlock.record.context import Context
-from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry
+from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, LoopFrame, PendingNone, PendingSome, PendingStep, Running
 
 
@@ -38,18 +39,25 @@ class EndlessWalk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stuck:
-    """Why the run cannot go on, and at which node of the plan."""
+    """Why the run cannot go on as it is written, at which node of the plan, and what is seen there."""
 
     reason: Undecided | LoopLimit | EndlessWalk
     node: PlanNode
+    seen: Context = field(default_factory=dict[str, Json], compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Where the run stands now, and why it went there. A trace with nothing to decide is empty."""
+    """Where the run stands now, and why it went there.
+
+    `decided` is every decision with what it read; where there was none, the trace is empty. `disclosed` is what kept a
+    decision from being made where the run went on all the same.
+    """
 
     state: Running | Complete
     trace: tuple[TraceEntry, ...]
+    decided: tuple[Decided, ...] = ()
+    disclosed: tuple[Stuck, ...] = ()
 
 
 Walked: TypeAlias = Moved | Stuck
@@ -60,9 +68,22 @@ def go_on(
     marks: Marks,
     context: Context,
     loop_decisions: Iterable[tuple[str | None, LoopDecision]] = (),
+    *,
+    never_stops: bool = False,
 ) -> Walked:
-    """Go on to the next step that somebody must perform, or to the end. Changes `marks`."""
-    return _Walk(graphs=workflow.graphs, marks=marks, context=context, decisions=list(loop_decisions)).run()
+    """Go on to the next step that somebody must perform, or to the end. Changes `marks`.
+
+    A run that never stops is never stuck: an undecided choice goes the way that is taken otherwise, a loop that cannot
+    be decided or is used up ends, and a step is handed out without what it needs.
+    """
+    walk = _Walk(
+        graphs=workflow.graphs,
+        marks=marks,
+        context=context,
+        decisions=list(loop_decisions),
+        never_stops=never_stops,
+    )
+    return walk.run()
 
 
 def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopFrame]) -> Context:
@@ -71,13 +92,10 @@ def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopF
     for frame in frames:
         loop = graphs.loops[frame.loop_id]
         seen = dict(context) if seen is None else seen
-        items = value_at(seen, loop.items) if loop.items is not None else NOTHING
         seen[loop.iteration_var] = frame.iteration + 1
         seen[loop.index_var] = frame.iteration
-        if loop.item_var is not None and isinstance(items, list):
-            listed = cast("list[Json]", items)
-            if frame.iteration < len(listed):
-                seen[loop.item_var] = listed[frame.iteration]
+        if loop.item_var is not None and "item" in frame.model_fields_set:
+            seen[loop.item_var] = frame.item
     return context if seen is None else seen
 
 
@@ -87,9 +105,25 @@ class _Walk:
     marks: Marks
     context: Context
     decisions: list[tuple[str | None, LoopDecision]]
-    trace: list[TraceEntry] = field(default_factory=list[TraceEntry])
+    never_stops: bool
+    journal: Journal = field(default_factory=Journal)
+    disclosed: list[Stuck] = field(default_factory=list[Stuck])
+    _asked_on: bool = False
 
     def run(self) -> Walked:
+        while True:
+            reached = self._resolve_many()
+            if reached is not None:
+                return reached
+            stuck = self._lacks(EndlessWalk(), self.graphs.members[self.marks.scope][0])
+            if stuck is not None:
+                return stuck
+            # Outside of all loops the plan has no cycle, so whatever is left ends.
+            while self.marks.stack:
+                self._leave(self.marks.stack[-1].iteration)
+
+    def _resolve_many(self) -> Walked | None:
+        """Resolve what can be resolved without asking anybody, as much as one call may."""
         for _ in range(WALK_NODES_MAX):
             found = self.marks.next_open()
             assert found is not None, "a terminal ends every graph"
@@ -99,7 +133,16 @@ class _Walk:
             reached = self._resolve(found.node)
             if reached is not None:
                 return reached
-        return Stuck(reason=EndlessWalk(), node=self.graphs.members[self.marks.scope][0])
+        return None
+
+    def _lacks(self, reason: Undecided | LoopLimit | EndlessWalk, node: PlanNode) -> Stuck | None:
+        """Stop at what is missing; in a run that never stops disclose it, and the caller goes the cautious way."""
+        told = self._in_context(reason) if isinstance(reason, Undecided) else reason
+        stuck = Stuck(reason=told, node=node, seen=self._seen())
+        if not self.never_stops:
+            return stuck
+        self.disclosed.append(stuck)
+        return None
 
     def _resolve(self, node: PlanNode) -> Walked | None:
         """Resolve a node that is ready; return where the run stands if it goes no further."""
@@ -111,9 +154,9 @@ class _Walk:
             case "loop":
                 return self._enter(node)
             case "terminal" if self.marks.scope is None:
-                return Moved(state=self._complete(), trace=self._kept_trace())
+                return self._moved(self._complete())
             case "terminal":
-                return self._next_pass(node)
+                return self._next_pass()
             case "fan_out" | "fan_in":
                 self.marks.complete(node.node_id)
                 return None
@@ -125,9 +168,10 @@ class _Walk:
             if loop.checked != "before_step" or loop.condition_id is None:
                 continue
             goes_on = self._holds(loop, self.marks.stack[: depth + 1])
-            if isinstance(goes_on, Undecided):
-                return Stuck(reason=goes_on, node=node)
-            if not goes_on:
+            stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided) else None
+            if stuck is not None:
+                return stuck
+            if goes_on is not True:
                 for inner in reversed(self.marks.stack[depth:]):
                     self._leave(inner.iteration)
                 return None
@@ -135,9 +179,10 @@ class _Walk:
         seen = self._seen()
         for key in node.task.needs:
             if value_at(seen, key) is NOTHING:
-                missing = Undecided(path=key, found="not set", wanted="a value")
-                return Stuck(reason=self._in_context(missing), node=node)
-        return Moved(state=self._running(node.node_id), trace=self._kept_trace(node))
+                stuck = self._lacks(Undecided(path=key, found="not set", wanted="a value"), node)
+                if stuck is not None:
+                    return stuck
+        return self._moved(self._running(node.node_id), node)
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:
         return with_loop_variables(self.graphs, self.context, self.marks.stack if frames is None else frames)
@@ -156,54 +201,77 @@ class _Walk:
 
     def _decide(self, node: PlanNode) -> Stuck | None:
         given = Given(context=self._seen(), loop_decisions=tuple(self.decisions))
-        otherwise = None
-        for edge in self.graphs.out_edges[node.node_id]:
+        spot, edges = Spot(node_id=node.node_id, frames=tuple(self.marks.stack)), self.graphs.out_edges[node.node_id]
+        taken = next((edge for edge in edges if edge.condition_id is None), None)
+        for edge in edges:
             if edge.condition_id is None:
-                otherwise = otherwise or edge
                 continue
             condition = self.graphs.conditions[edge.condition_id]
             verdict = evaluate(condition, given)
+            self.journal.evaluated(spot, edge.condition_id, condition, given, verdict)
             if isinstance(verdict, Undecided):
-                return Stuck(reason=self._in_context(verdict), node=node)
-            self._evaluated(edge.condition_id, condition, holds=verdict)
-            if verdict:
-                otherwise = edge
+                stuck = self._lacks(verdict, node)
+                if stuck is not None:
+                    return stuck
                 break
-        assert otherwise is not None, "a decision has a way that is taken otherwise"
-        self.marks.take(otherwise)
+            if verdict:
+                taken = edge
+                break
+        assert taken is not None, "a decision has a way that is taken otherwise"
+        if len(edges) > 1:
+            self.journal.took(taken.edge_id)
+        self.marks.take(taken)
         self.marks.complete(node.node_id)
         return None
 
     def _enter(self, node: PlanNode) -> Stuck | None:
         loop = self.graphs.loops[node.node_id]
         begins = self._wants_pass(loop, 0)
-        if isinstance(begins, Undecided):
-            return Stuck(reason=begins, node=node)
-        if begins:
-            self.marks.enter(loop.loop_id)
-            self._passed("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
+        stuck = self._lacks(begins, node) if isinstance(begins, Undecided) else None
+        if stuck is not None:
+            return stuck
+        if begins is True:
+            self.marks.enter(self._frame(loop, 0, self.marks.stack))
+            self.journal.passed("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
         else:
             self.marks.complete(loop.loop_id)
-            self._passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no pass.")
+            self.journal.passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no pass.")
         return None
 
-    def _next_pass(self, node: PlanNode) -> Stuck | None:
+    def _next_pass(self) -> Stuck | None:
         frame = self.marks.stack[-1]
         loop, following = self.graphs.loops[frame.loop_id], frame.iteration + 1
+        node = self.graphs.nodes[frame.loop_id]
         goes_on = self._wants_pass(loop, following)
-        if isinstance(goes_on, Undecided):
-            return Stuck(reason=goes_on, node=node)
-        if not goes_on:
+        stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided) else None
+        if stuck is not None:
+            return stuck
+        if goes_on is not True:
             self._leave(frame.iteration)
         elif following < loop.max_iterations:
-            self.marks.begin_next_pass()
+            self.marks.begin_next_pass(self._frame(loop, following, self.marks.stack[:-1]))
             words = f"Pass {following + 1} of `{loop.loop_id}` begins."
-            self._passed("entered_loop", loop.loop_id, following, words)
-        elif loop.on_limit == "block":
-            reason = LoopLimit(loop_id=loop.loop_id, iteration=following, max_iterations=loop.max_iterations)
-            return Stuck(reason=reason, node=node)
+            self.journal.passed("entered_loop", loop.loop_id, following, words)
         else:
-            self._leave(following)
+            return self._used_up(loop, following, node)
+        return None
+
+    def _frame(self, loop: Loop, iteration: int, outer: list[LoopFrame]) -> LoopFrame:
+        """Return the frame of a pass that begins. A list is read before each pass; within one its item stays."""
+        if loop.items is None:
+            return LoopFrame(loop_id=loop.loop_id, iteration=iteration)
+        items = cast("list[Json]", value_at(self._seen(outer), loop.items))
+        return LoopFrame(loop_id=loop.loop_id, iteration=iteration, item=items[iteration])
+
+    def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Stuck | None:
+        """End a loop that wants more passes than it has; a loop that must not end so stops the run (D23)."""
+        if loop.on_limit == "block" and self._asked_on:
+            reason = LoopLimit(loop_id=loop.loop_id, iteration=iteration, max_iterations=loop.max_iterations)
+            stuck = self._lacks(reason, node)
+            if stuck is not None:
+                return stuck
+        self.journal.took(LEAVES)
+        self._leave(iteration)
         return None
 
     def _leave(self, iteration: int) -> None:
@@ -211,28 +279,37 @@ class _Walk:
         loop = self.graphs.loops[self.marks.stack[-1].loop_id]
         is_used_up = iteration == loop.max_iterations
         words = f"all {loop.max_iterations} passes are used up" if is_used_up else "its condition says so"
-        self._passed("exited_loop", loop.loop_id, iteration, f"`{loop.loop_id}` ends: {words}.")
+        self.journal.passed("exited_loop", loop.loop_id, iteration, f"`{loop.loop_id}` ends: {words}.")
         self.marks.leave()
 
     def _wants_pass(self, loop: Loop, iteration: int) -> Verdict:
         """Say whether a loop wants one more pass, its bound aside."""
         outer = self.marks.stack if iteration == 0 else self.marks.stack[:-1]
+        frames = [*outer, LoopFrame(loop_id=loop.loop_id, iteration=iteration)]
+        spot = Spot(node_id=loop.loop_id, frames=tuple(frames))
         match loop.kind:
             case "for":
                 count = loop.count if isinstance(loop.count, int) else value_at(self._seen(outer), str(loop.count))
+                read = {} if isinstance(loop.count, int) else _read(str(loop.count), count)
                 if isinstance(count, bool) or not isinstance(count, int | float) or count != int(count):
+                    self.journal.counted(spot, read, goes_on=None)
                     return _unfit(str(loop.count), count, "a whole number")
+                self.journal.counted(spot, read, goes_on=iteration < count)
                 return iteration < count
             case "for_each":
                 assert loop.items is not None, "a loop over items names them"
                 items = value_at(self._seen(outer), loop.items)
                 if not isinstance(items, list):
+                    self.journal.counted(spot, _read(loop.items, items), goes_on=None)
                     return _unfit(loop.items, items, "a list")
-                return iteration < len(cast("list[object]", items))
+                length = len(cast("list[object]", items))
+                self.journal.counted(spot, {f"{loop.items}.length": length}, goes_on=iteration < length)
+                return iteration < length
             case "while" | "until":
                 if iteration == 0 and loop.checked == "after_pass":
+                    self.journal.counted(spot, {}, goes_on=True)
                     return True
-                return self._holds(loop, [*outer, LoopFrame(loop_id=loop.loop_id, iteration=iteration)])
+                return self._holds(loop, frames)
 
     def _holds(self, loop: Loop, frames: list[LoopFrame]) -> Verdict:
         """Read a loop's condition once. A loop-control artifact decides once: what read it has used it up."""
@@ -240,32 +317,25 @@ class _Walk:
         condition = self.graphs.conditions[loop.condition_id]
         given = Given(context=self._seen(frames), loop_decisions=tuple(self.decisions))
         verdict = evaluate(condition, given)
+        spot = Spot(node_id=loop.loop_id, frames=tuple(frames))
+        self.journal.evaluated(spot, loop.condition_id, condition, given, verdict)
         if isinstance(verdict, Undecided):
+            self.journal.took(LEAVES)
             return verdict
         if reads_loop_control(condition):
+            self._asked_on = any(decision == "continue" for _, decision in self.decisions)
             self.decisions.clear()
-        self._evaluated(loop.condition_id, condition, holds=verdict)
-        return verdict if loop.kind == "while" else not verdict
+        goes_on = verdict if loop.kind == "while" else not verdict
+        self.journal.took(GOES_ON if goes_on else LEAVES)
+        return goes_on
 
-    def _evaluated(self, condition_id: str, condition: Condition, *, holds: bool) -> None:
-        words = f"{in_words(condition)}: {'holds' if holds else 'does not hold'}"
-        self._add("evaluated_condition", words, ConditionRef(kind="condition_id", condition_id=condition_id))
-
-    def _passed(self, kind: str, loop_id: str, iteration: int, words: str) -> None:
-        refs = (LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration))
-        self._add(kind, words, *refs)
-
-    def _add(self, kind: str, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:
-        summary = one_line(words, TRACE_SUMMARY_BYTES_MAX)
-        self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
-
-    def _kept_trace(self, node: PlanNode | None = None) -> tuple[TraceEntry, ...]:
-        """Return the reasons within their budget, the last ones kept; none where nothing was decided."""
-        if not self.trace:
-            return ()
-        if node is not None:
-            self._add("selected_next_step", f"Next: {node.title}", StepRef(kind="step_id", step_id=node.node_id))
-        return tuple(self.trace[-TRACE_ENTRIES_MAX:])
+    def _moved(self, state: Running | Complete, node: PlanNode | None = None) -> Moved:
+        return Moved(
+            state=state,
+            trace=self.journal.kept_trace(node),
+            decided=tuple(self.journal.decided),
+            disclosed=tuple(self.disclosed),
+        )
 
     def _running(self, step_id: str) -> Running:
         completed, skipped, taken = self.marks.sets()
@@ -289,6 +359,10 @@ class _Walk:
             edges_taken=taken,
             pending=PendingNone(kind="none"),
         )
+
+
+def _read(path: str, found: object) -> dict[str, Json]:
+    return {} if found is NOTHING else {path: cast("Json", found)}
 
 
 def _unfit(path: str, found: object, wanted: str) -> Undecided:

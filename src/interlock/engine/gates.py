@@ -56,3 +56,29 @@ class Reply:
     client: str
     answers: Mapping[str, str]
     comment: str | None = None
+
+    def record(self, asks: tuple[Ask, ...]) -> dict[str, Json]:
+        """Return the reply as it is kept: what was asked, what was answered, through which client."""
+        told: list[Json] = []
+        for number, ask in enumerate(asks, start=1):
+            answer = self.answers.get(str(number))
+            one: dict[str, Json] = {"reason": ask.reason, "ask": ask.ask}
+            told.append(one | ({"answer": answer} if answer else {}))
+        body: dict[str, Json] = {"kind": "wr.confirmation", "client": self.client, "asks": told}
+        return body | ({"comment": self.comment} if self.comment else {})
+
+
+def reply_of(record: Mapping[str, Json]) -> Reply:
+    """Return the reply that a record was kept of."""
+    asks, comment = record.get("asks"), record.get("comment")
+    answers = {
+        str(number): str(ask["answer"])
+        for number, ask in enumerate(asks if isinstance(asks, list) else [], start=1)
+        if isinstance(ask, dict) and "answer" in ask
+    }
+    return Reply(
+        action="accept",
+        client=str(record.get("client")),
+        answers=answers,
+        comment=comment if isinstance(comment, str) else None,
+    )

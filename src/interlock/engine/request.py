@@ -1,6 +1,6 @@
 """What an agent brings back, parsed and within its budgets: the only form in which evidence is judged."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from interlock.kernel.budgets import NOTES_BYTES_MAX
@@ -15,6 +15,9 @@ NOTES_PLACEHOLDER = "<what you did and decided, what you produced, anything nota
 ARTIFACT_CONTENT_TYPE = "application/json"
 WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
 """Notes beyond their budget are recorded cut; the whole is kept beside them."""
+REPLY_CONTENT_TYPE = "application/vnd.interlock.confirmation+json"
+"""What a person answered who was asked; an agent's own statement is an artifact like any other."""
+CONFIRMATION_KIND = "wr.confirmation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +56,9 @@ class Request:
     preferences: PreferenceDelta = field(default_factory=PreferenceDelta)
 
     def digest(self) -> Digest:
-        """Return the digest of what was sent, by which a replay with another payload is told (D8)."""
-        output: dict[str, Json] = {"artifacts": [dict(artifact) for artifact in self.artifacts]}
+        """Return the digest of what was sent, a confirmation aside, by which a replay with another is told (D8)."""
+        sent = [artifact for artifact in self.artifacts if artifact.get("kind") != CONFIRMATION_KIND]
+        output: dict[str, Json] = {"artifacts": [dict(artifact) for artifact in sent]}
         if self.notes is not None:
             output["notesMarkdown"] = self.notes
         preferences: dict[str, Json] = dict(self.preferences.changes())
@@ -71,9 +75,15 @@ class Request:
         notes = self.notes if self.has_notes() else earlier.notes
         return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
 
+    def in_stored_order(self) -> "Request":
+        """Return the request as the log gives it back: what counts must not hang on the order of artifacts."""
+        ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))
+        return replace(self, artifacts=tuple(ordered))
+
     def has_notes(self) -> bool:
         """Say whether there are notes to speak of."""
-        return bool(self.notes and self.notes.strip() and self.notes.strip() != NOTES_PLACEHOLDER)
+        said = (self.notes or "").strip().strip("`*_\"' \n")
+        return bool(said) and said != NOTES_PLACEHOLDER
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (locks 1)."""
@@ -89,6 +99,35 @@ class Request:
             for content_type, data in found
         }
         return tuple(stored[digest] for digest in sorted(stored))
+
+
+def is_placeholder(text: Json) -> bool:
+    """Say whether a text says what belongs in its place: `<…>`, as the calls that answers show hold them."""
+    return isinstance(text, str) and text.startswith("<") and text.endswith(">")
+
+
+def without_placeholders(value: Json, say: Callable[[str], str]) -> Json:
+    """Return a copy of a JSON value in which each placeholder is replaced by what is said for its words."""
+    if isinstance(value, dict):
+        return {key: without_placeholders(member, say) for key, member in value.items()}
+    if isinstance(value, list):
+        return [without_placeholders(item, say) for item in value]
+    return say(value[1:-1]) if isinstance(value, str) and is_placeholder(value) else value
+
+
+def placeholder_left(value: Json, shown: Json) -> str | None:
+    """Return the path of a text that still is the placeholder of what was shown; None where each was replaced."""
+    if isinstance(value, dict) and isinstance(shown, dict):
+        for key in shown.keys() & value.keys():
+            found = placeholder_left(value[key], shown[key])
+            if found is not None:
+                return f"{key}.{found}".rstrip(".")
+    if isinstance(value, list) and isinstance(shown, list):
+        for at, (one, other) in enumerate(zip(value, shown, strict=False)):
+            found = placeholder_left(one, other)
+            if found is not None:
+                return f"{at}.{found}".rstrip(".")
+    return "" if is_placeholder(shown) and value == shown else None
 
 
 def _subject(artifact: Mapping[str, Json]) -> tuple[str, str]:

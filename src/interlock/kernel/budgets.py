@@ -31,6 +31,16 @@ BLOCKER_MESSAGE_BYTES_MAX = 512
 """What was found."""
 BLOCKER_FIX_BYTES_MAX = 1024
 """What to send instead."""
+AUTHORED_SHARE_BYTES_MAX = 200
+"""Authored or submitted text within a blocker's message: what is ours must still fit."""
+AUTHORED_BYTES_MAX = 380
+"""Several such texts together."""
+GAP_SUMMARY_BYTES_MAX = 512
+"""What one gap discloses."""
+GAPS_MAX = 50
+"""Gaps one advance discloses one by one: they are events of its plan."""
+WARNED_GAPS_MAX = 10
+"""Gaps that one answer names; the rest is counted."""
 ATTEMPTS_PER_STEP_MAX = 10
 """Refused attempts in a row on one step; the tenth says that guessing does not help (D8)."""
 FORKS_PER_NODE_MAX = 255
@@ -116,7 +126,15 @@ CHOICE_DEPTH_MAX = 16
 WALK_NODES_MAX = 20_000
 """Nodes one advance may resolve without asking anybody: loops whose steps are all skipped must end in one call."""
 TRACE_ENTRIES_MAX = 25
-"""Reasons recorded of one advance (locks 1)."""
+"""Reasons of one trace event (locks 1)."""
+TRACE_BYTES_MAX = 8192
+"""Bytes of one trace event's reasons (locks 1)."""
+TRACE_EVENTS_MAX = 8
+"""Trace events of one advance: a walk with more reasons counts the rest."""
+CAPTURE_BYTES_MAX = 64 * KIB
+"""The captured record of one advance's decisions."""
+CAPTURED_VALUE_BYTES_MAX = 2 * KIB
+"""A value in such a record; of a longer one the digest stands there."""
 TRACE_SUMMARY_BYTES_MAX = 200
 """One recorded reason; all of them keep within 8192 bytes (locks 1)."""
 CONDITION_TERMS_MAX = 5_000

@@ -75,15 +75,14 @@ class Marks:
         """Mark an edge out of a decision as the one that was chosen."""
         self.taken.add(self.key(edge.edge_id))
 
-    def enter(self, loop_id: str) -> None:
+    def enter(self, frame: LoopFrame) -> None:
         """Begin the first pass of a loop."""
-        self.stack.append(LoopFrame(loop_id=loop_id, iteration=0))
+        self.stack.append(frame)
 
-    def begin_next_pass(self) -> None:
+    def begin_next_pass(self, frame: LoopFrame) -> None:
         """Begin the next pass of the innermost loop; the keys of the finished one go (D11)."""
         self._forget_pass()
-        frame = self.stack.pop()
-        self.stack.append(LoopFrame(loop_id=frame.loop_id, iteration=frame.iteration + 1))
+        self.stack[-1] = frame
 
     def leave(self) -> None:
         """End the innermost loop, which is completed; of its passes nothing is left (D11)."""

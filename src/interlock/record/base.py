@@ -11,15 +11,19 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     ID_BODY_PATTERN,
     AttemptId,
+    CapObsId,
     ChangeId,
     ContextId,
     Digest,
+    DivergenceId,
     EventId,
+    GapId,
     NodeId,
     OutputId,
     RunId,
     SessionId,
     SnapshotRef,
+    TraceId,
     WorkflowHash,
 )
 
@@ -43,6 +47,10 @@ AttemptIdField = Annotated[AttemptId, Field(pattern=_id("att"))]
 OutputIdField = Annotated[OutputId, Field(pattern=_id("out"))]
 ContextIdField = Annotated[ContextId, Field(pattern=_id("ctx"))]
 ChangeIdField = Annotated[ChangeId, Field(pattern=_id("prefchg"))]
+GapIdField = Annotated[GapId, Field(pattern=_id("gap"))]
+TraceIdField = Annotated[TraceId, Field(pattern=_id("trace"))]
+CapObsIdField = Annotated[CapObsId, Field(pattern=_id("capobs"))]
+DivergenceIdField = Annotated[DivergenceId, Field(pattern=_id("div"))]
 DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
 SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]

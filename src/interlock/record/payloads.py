@@ -8,16 +8,20 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.record.base import (
     AttemptIdField,
+    CapObsIdField,
     ChangeIdField,
     ContextIdField,
     DelimiterSafe,
     DigestField,
+    DivergenceIdField,
     EventIdField,
+    GapIdField,
     NodeIdField,
     OutputIdField,
     Preferences,
     Record,
     SnapshotRefField,
+    TraceIdField,
     WorkflowHashField,
 )
 from interlock.record.outcome import AdvanceOutcome, Capability
@@ -144,11 +148,17 @@ class ProbeStepDetail(Record):
 
 
 class AttemptedUseDetail(Record):
-    """The capability was used; a failure says how it failed."""
+    """The capability was used; a failure, and nothing else, says how it failed."""
 
     attempt_context: Literal["workflow_step", "system_probe"]
     result: Literal["success", "failure"]
     failure_code: Literal["tool_missing", "tool_error", "policy_blocked", "unknown"] | None = None
+
+    @model_validator(mode="after")
+    def _a_failure_says_how(self) -> "AttemptedUseDetail":
+        if (self.result == "failure") != (self.failure_code is not None):
+            raise ValueError("a failure has a failure code, and nothing else has one")
+        return self
 
 
 class ManualClaimDetail(Record):
@@ -185,10 +195,13 @@ class ManualClaim(Record):
 class CapabilityObserved(Record):
     """A capability's status as observed, with how it is known."""
 
-    cap_obs_id: str
+    cap_obs_id: CapObsIdField
     capability: Capability
     status: Literal["unknown", "available", "unavailable"]
     provenance: Annotated[ProbeStep | AttemptedUse | ManualClaim, Field(discriminator="kind")]
+
+
+GapSeverity = Literal["info", "warning", "critical"]
 
 
 class GapReason(Record):
@@ -221,7 +234,7 @@ class Resolves(Record):
     """This record resolves an earlier gap."""
 
     kind: Literal["resolves"]
-    resolves_gap_id: str
+    resolves_gap_id: GapIdField
 
 
 class EventEvidence(Record):
@@ -241,8 +254,8 @@ class OutputEvidence(Record):
 class GapRecorded(Record):
     """A disclosure that never changes; a later record may resolve it (locks 3)."""
 
-    gap_id: str
-    severity: Literal["info", "warning", "critical"]
+    gap_id: GapIdField
+    severity: GapSeverity
     reason: GapReason
     summary: str
     resolution: Annotated[Unresolved | Resolves, Field(discriminator="kind")]
@@ -258,7 +271,7 @@ class GapRecorded(Record):
 class DivergenceRecorded(Record):
     """The agent left the script on purpose, and says why."""
 
-    divergence_id: str
+    divergence_id: DivergenceIdField
     reason: Literal[
         "missing_user_context",
         "capability_unavailable",
@@ -315,10 +328,11 @@ class TraceEntry(Record):
 
 
 class DecisionTraceAppended(Record):
-    """Why a run went where it went; never needed to be right (locks 1)."""
+    """Why a run went where it went; never needed to be right (locks 1). `captureRef` is what the decisions read."""
 
-    trace_id: str
+    trace_id: TraceIdField
     entries: Annotated[tuple[TraceEntry, ...], Field(min_length=1, max_length=25, strict=False)]
+    capture_ref: DigestField | None = None
 
 
 class ObservationValue(Record):

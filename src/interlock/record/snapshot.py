@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from interlock.kernel.canonical import Json
 from interlock.record.base import (
     DelimiterSafe,
     IndexField,
@@ -16,10 +17,11 @@ from interlock.record.base import (
 
 
 class LoopFrame(Record):
-    """One loop that is under way: its pass counts from 0."""
+    """One loop that is under way. Its passes count from 0; `item` is what a pass over a list began with."""
 
     loop_id: DelimiterSafe
     iteration: IndexField
+    item: Json = None
 
 
 def step_instance_key(step_id: str, loop_path: tuple[LoopFrame, ...] = ()) -> str:

@@ -29,6 +29,7 @@ from interlock.service.continue_workflow import ContinueCommand, continue_workfl
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
 from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.start_workflow import StartCommand, start_workflow
 
@@ -60,9 +61,11 @@ class Calls:
         except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
-        return _result(outcome)
+        return _result(outcome.answer if isinstance(outcome, NeedsPerson) else outcome)
 
-    async def _outcome(self, tool: Tool, sent: Mapping[str, Json], actor: Actor | None) -> Answer | Refusal:
+    async def _outcome(
+        self, tool: Tool, sent: Mapping[str, Json], actor: Actor | None
+    ) -> Answer | Refusal | NeedsPerson:
         caller = Caller(workspace=self._caller.workspace, actor=actor)
         with self._ports.read.trace.span("parse"):
             command = parse_arguments(tool, sent, caller)
@@ -119,7 +122,7 @@ def _appends_to(command: Command) -> SessionId | None:
             assert_never(command)
 
 
-def _run(ports: Ports, command: Command) -> Answer | Refusal:
+def _run(ports: Ports, command: Command) -> Answer | Refusal | NeedsPerson:
     """Run one command; what can be expected to fail is a refusal."""
     try:
         match command:

@@ -100,6 +100,23 @@ class ReferenceOut(Output):
     authoritative: bool | None = None
 
 
+class AskOut(Output):
+    """One question that a person was asked, with the answer where it wanted one."""
+
+    reason: str
+    ask: str
+    answer: str | None = None
+
+
+class Answered(Output):
+    """What a person said who was asked, and the client that asked them."""
+
+    kind: Literal["wr.confirmation"]
+    client: str
+    asks: list[AskOut]
+    comment: str | None = None
+
+
 class ExecutionAnswer(Output):
     """Answer of `start_workflow` and `continue_workflow`."""
 
@@ -116,6 +133,7 @@ class ExecutionAnswer(Output):
     warnings: list[Warned] | None = None
     preferences: PreferencesOut | None = None
     guidance: list[str] | None = None
+    answered: Answered | None = None
     recap: str | None = None
     references: list[ReferenceOut] | None = None
     pending: Pending | None

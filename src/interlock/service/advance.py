@@ -3,54 +3,63 @@
 The answer of a first call and of its replay are told by the same function from the same recorded facts.
 """
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from interlock.engine.advance import Advanced, Attempt, LimitReached, Refused, decide_advance
-from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
-from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE, Request
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, NOTES_BYTES_MAX
+from interlock.engine.advance import decide_advance
+from interlock.engine.answer import Answer, Awaited, Facts, ForkOffer, Warned, render_answer
+from interlock.engine.attempt import Advanced, Asking, LimitReached, Refused, Unconfirmed
+from interlock.engine.request import CONFIRMATION_KIND, Request
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
-from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.record.append_plan import Stamps
 from interlock.record.events import Actor
-from interlock.record.outcome import Blocked, Blocker
-from interlock.record.payloads import ArtifactPayload, IterationRef, LoopRef, StepRef
+from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.snapshot import Complete
+from interlock.service import warnings
+from interlock.service.attempts import Sent, answered_at, attempt_on
 from interlock.service.context import context_refusal
+from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, recorded_at
 from interlock.service.target import Target
 from interlock.service.tokens import Mint, lost_history
 from interlock.service.words import Scene
 from interlock.views import session as facts_of
-from interlock.views.recap import current_notes
 from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt as it was sent."""
+    """An attempt as it was sent, and what it is about."""
 
     target: Target
-    attempt: AttemptId
-    request: Request
+    sent: Sent
+
+    @property
+    def attempt(self) -> AttemptId:
+        """Which attempt."""
+        return self.sent.attempt
 
 
-def advance(ports: Ports, target: Target, request: Request, actor: Actor | None) -> Answer | Refusal:
+def advance(
+    ports: Ports, target: Target, request: Request, actor: Actor | None, asking: Asking
+) -> Answer | Refusal | NeedsPerson:
     """Attempt to advance the target, or tell what came of that attempt when it was made.
+
+    Where nothing but a person's word is missing, nothing is recorded and nothing held: the same call is made again with
+    what the person said (D24).
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded.
     """
     assert target.attempt is not None, "an advance has an attempt"
-    call = _Call(target=target, attempt=target.attempt, request=request)
+    call = _Call(target=target, sent=Sent(attempt=target.attempt, request=request, asking=asking))
     # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (locks 1.2).
     recorded = target.scene.session.advance(target.node.node, call.attempt)
     if recorded is not None:
@@ -67,7 +76,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
         recorded = session.advance(target.node.node, call.attempt)
         if recorded is None:
             outcome = _decided(ports, call, session)
-            if isinstance(outcome, Refusal):
+            if isinstance(outcome, Refusal | NeedsPerson):
                 return outcome
             with ports.read.trace.span("append"):
                 session = ports.writer.append(witness, outcome.plan, _stamps(ports, actor))
@@ -101,55 +110,43 @@ def _attempt_refusal(call: _Call, session: Session) -> Refusal | None:
     return None
 
 
-def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal:
+def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | NeedsPerson:
     """Judge the attempt by the facts as they are under the lock."""
     scene, node = call.target.scene, session.nodes[call.target.node.node]
     refusal = _attempt_refusal(call, session)
     if refusal is not None:
         return refusal
     with ports.read.trace.span("decide"):
-        snapshot = scene.snapshot(node)
-        if isinstance(snapshot.state, Complete):
+        if isinstance(scene.snapshot(node).state, Complete):
             return lost_history("ackToken", words=scene.words(node))
-        decision = decide_advance(
-            Attempt(
-                session=session.session,
-                run=node.run,
-                node=node.node,
-                attempt=call.attempt,
-                is_fork=call.attempt != ack_attempt(node.node),
-                refusals=node.refusals,
-                snapshot=snapshot,
-                preferences=node.preferences,
-                workflow=scene.workflow,
-                request=call.request,
-                context=session.context(node.node),
-                earlier=_brought(ports, node),
-            )
-        )
+        scene = replace(scene, session=session)
+        attempt = attempt_on(ports.read.reader, scene, node, call.sent)
+        decision = decide_advance(attempt)
     match decision:
         case Advanced() | Refused():
             return decision
         case LimitReached():
             return _limit_reached(ports, scene, session, node, decision.blockers)
+        case Unconfirmed():
+            return _needs_person(ports, call, scene, node, decision)
         case _:
             assert_never(decision)
 
 
-def _brought(ports: Ports, node: Node) -> Request | None:
-    """Return the evidence that a refused attempt brought; None where the node is none."""
-    if node.kind != "blocked_attempt":
-        return None
-    notes, artifacts = current_notes(node), list[Mapping[str, Json]]()
-    for output in node.outputs:
-        if not isinstance(output.payload, ArtifactPayload):
-            continue
-        stored = ports.read.reader.artifact(output.payload.sha256)
-        if output.payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
-            notes = stored.decode("utf-8")
-        else:
-            artifacts.append(json.loads(stored))
-    return Request(notes=notes, artifacts=tuple(artifacts))
+def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Unconfirmed) -> NeedsPerson:
+    """Nothing is recorded: where nobody can be asked, the same tokens are told again, and who must confirm and how."""
+    mint = Mint(ring=ports.read.key_ring.ensured(), session=scene.session, run=scene.run)
+    claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
+    facts = Facts(
+        occasion="advance",
+        run=scene.words(node),
+        state_token=mint.state(node.node),
+        ack_token=mint.attempt(node.node, call.attempt),
+        step=scene.step(node),
+        blockers=BlockerReport(blockers=found.blockers),
+        awaited=Awaited(claim=claim if found.takes_claims else None),
+    )
+    return NeedsPerson(question=found.question, subject=call.attempt, answer=render_answer(facts))
 
 
 def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
@@ -185,7 +182,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
     mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=scene.run)
     step = scene.step(child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
-    was_changed = "preferences" if child.preferences != call.target.node.preferences else None
+    was_changed = child.preferences != session.nodes[recorded.node].preferences
     with ports.read.trace.span("render"):
         return render_answer(
             Facts(
@@ -195,31 +192,31 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 ack_token=mint.attempt(child.node, ack_attempt(child.node)) if step is not None else None,
                 step=step,
                 blockers=blockers,
-                warnings=_warnings(call, scene, recorded, child),
+                warnings=tuple(_warnings(call, scene, recorded, child)),
                 preferences=child.preferences if was_changed else None,
+                answered=answered_at(ports.read.reader, child),
             )
         )
 
 
-def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> tuple[Warned, ...]:
-    warnings: list[Warned] = []
-    notes = current_notes(child)
-    if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
-        message = (
-            f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"
-            " stored beside them as an artifact."
-        )
-        warnings.append(Warned(code="NOTES_TRUNCATED", message=message))
+def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
+    yield from warnings.notes_cut(child)
     if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."
-        warnings.append(Warned(code="BRANCH_CREATED", message=message))
-    if not _is_same_request(recorded, call.request):
+        yield Warned(code="BRANCH_CREATED", message=message)
+    if not _is_same_request(recorded, call.sent.request):
         message = (
             "This attempt was recorded before with other content; that record stands and what came now was ignored."
             " Use the tokens of this answer to go on."
         )
-        warnings.append(Warned(code="REPLAY_PAYLOAD_IGNORED", message=message))
-    return (*warnings, *_reasons(scene, child))
+        yield Warned(code="REPLAY_PAYLOAD_IGNORED", message=message)
+    yield from warnings.decided_otherwise(scene, child)
+    yield from warnings.disclosed(child)
+    yield from warnings.claimed(child)
+    if child.preferences != scene.session.nodes[recorded.node].preferences:
+        yield from warnings.beyond_advice(scene.workflow, child.preferences)
+    if isinstance(scene.snapshot(child).state, Complete):
+        yield from warnings.open_at_the_end(scene.session, child)
 
 
 def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:
@@ -229,19 +226,6 @@ def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:
         made, node = node.node, session.nodes[node.parent]
         attempt = next(one for one in attempts_on(node) if node_of_attempt(one) == made)
     return attempt != ack_attempt(node.node)
-
-
-def _reasons(scene: Scene, child: Node) -> Iterator[Warned]:
-    """Tell what the recorded reasons hold that an agent should know: loops that were used up, levels read otherwise."""
-    for entry in child.trace:
-        refs = entry.refs or ()
-        loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
-        passes = next((ref.value for ref in refs if isinstance(ref, IterationRef)), None)
-        if entry.kind == "exited_loop" and loop and passes == scene.workflow.graphs.loops[loop].max_iterations:
-            message = f"The loop {loop!r} ended because its {passes} passes are used up, not because it was done."
-            yield Warned(code="LOOP_LIMIT_REACHED", message=message)
-        if entry.kind == "evaluated_condition" and any(isinstance(ref, StepRef) for ref in refs):
-            yield Warned(code="LEVEL_NORMALISED", message=entry.summary)
 
 
 def _is_same_request(recorded: facts_of.Advance, request: Request) -> bool:

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 
 from interlock.engine.answer import Answer
+from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
 from interlock.record.events import Actor
 from interlock.record.tokens import AttemptRef, StateRef
 from interlock.service.advance import advance
+from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.rehydrate import rehydrate
 from interlock.service.target import Target, target_of
@@ -23,10 +25,11 @@ class ContinueCommand:
     run: str | None = None
     request: Request = field(default_factory=Request)
     actor: Actor | None = None
+    asking: Asking = NOBODY_ASKED
 
 
-def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal:
-    """Look at a node, or attempt to advance it.
+def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal | NeedsPerson:
+    """Look at a node, or attempt to advance it; an attempt may wait for a person.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -37,7 +40,7 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
         return target
     if target.attempt is None:
         return rehydrate(ports.read, target)
-    return advance(ports, target, command.request, command.actor)
+    return advance(ports, target, command.request, command.actor, command.asking)
 
 
 def _target(ports: Ports, command: ContinueCommand) -> Target | Refusal:

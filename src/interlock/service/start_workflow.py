@@ -7,11 +7,14 @@ from pathlib import Path
 
 from interlock.decide.evaluate import is_number, kind_of, same
 from interlock.define.parts import ContextInput
-from interlock.engine.advance import Start, plan_start, stuck_blocker
 from interlock.engine.answer import Answer, Facts, render_answer
-from interlock.engine.flow import Stuck
+from interlock.engine.attempt import NOBODY_ASKED, Asking
+from interlock.engine.confirmation import raises_autonomy
+from interlock.engine.findings import Finding
+from interlock.engine.gates import Ask, Question
 from interlock.engine.prompt import guidance_of
 from interlock.engine.request import Request
+from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -21,8 +24,10 @@ from interlock.record.append_plan import Stamps
 from interlock.record.context import Context
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
+from interlock.service import warnings
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
+from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
 from interlock.service.tokens import Mint
@@ -38,10 +43,11 @@ class StartCommand:
     request: Request = field(default_factory=Request)
     session: SessionId | None = None
     actor: Actor | None = None
+    asking: Asking = NOBODY_ASKED
 
 
-def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
-    """Begin a run and return its first step.
+def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
+    """Begin a run and return its first step; one that is to do more alone than the baseline may wait for a person.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -59,6 +65,9 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
         return refusal
     if command.session is not None and ports.read.reader.load(command.session) is None:
         return _no_session(command.session)
+    waits = _autonomy_asked(ports, command, pinned.workflow.name)
+    if waits is not None:
+        return waits
     ring = ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
@@ -73,8 +82,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
         baseline=ports.baseline,
     )
     plan = plan_start(start)
-    if isinstance(plan, Stuck):
-        return _cannot_begin(plan, command.request.context)
+    if isinstance(plan, Finding):
+        return _cannot_begin(plan)
     stamps = Stamps(
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
@@ -93,6 +102,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
                 state_token=mint.state(node.node),
                 ack_token=mint.attempt(node.node, ack_attempt(node.node)) if step is not None else None,
                 step=step,
+                warnings=(
+                    *warnings.disclosed(node),
+                    *warnings.beyond_advice(scene.workflow, node.preferences),
+                ),
                 preferences=node.preferences,
                 guidance=guidance_of(scene.workflow),
                 references=scene.workflow.references,
@@ -192,15 +205,36 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
     return wanted
 
 
-def _cannot_begin(stuck: Stuck, context: Context) -> Refusal:
+def _autonomy_asked(ports: Ports, command: StartCommand, name: str) -> NeedsPerson | Refusal | None:
+    """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
+    wanted = command.request.preferences.over(ports.baseline)
+    if not command.asking.client_can or not raises_autonomy(ports.baseline, wanted):
+        return None
+    reply = command.asking.reply
+    if reply is not None and reply.action == "accept":
+        return None
+    told = f" They said: {reply.comment}" if reply is not None and reply.comment else ""
+    refusal = Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun.{told}",
+        suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
+        details={"path": "preferences.autonomy", "baseline": ports.baseline.autonomy},
+    )
+    if reply is not None and reply.action == "decline":
+        return refusal
+    ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {ports.baseline.autonomy!r}?"
+    question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
+    return NeedsPerson(question=question, subject=command.request.digest(), answer=refusal)
+
+
+def _cannot_begin(finding: Finding) -> Refusal:
     """Return why a run cannot reach its first step: what it turns on must be in the initial context (D22)."""
-    blocker = stuck_blocker(stuck, context)
-    key = blocker.pointer.key if isinstance(blocker.pointer, ContextKeyPointer) else None
+    key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The run cannot begin: {blocker.message}",
+        message=f"The run cannot begin: {finding.message}",
         suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
-        details={"path": f"context.{key}" if key else "workflowId", "node": stuck.node.node_id},
+        details={"path": f"context.{key}" if key else "workflowId"},
     )
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from interlock.decide.evaluate import Given, evaluate
 from interlock.engine.answer import PassWords, RunWords, StepWords
+from interlock.engine.confirmation import needs_confirmation
 from interlock.engine.evidence import wanted_artifacts
 from interlock.engine.flow import with_loop_variables
 from interlock.engine.prompt import prompt_of
@@ -55,7 +55,6 @@ class Scene:
         graphs = self.workflow.graphs
         seen = with_loop_variables(graphs, self.session.context(node.node), pending.loop_path)
         evidence = step.task.evidence
-        confirmation = step.task.confirmation
         return StepWords(
             number=self.workflow.numbers[step.node_id],
             total=len(self.workflow.numbers),
@@ -63,8 +62,7 @@ class Scene:
             title=rendered(step.title, seen),
             prompt=prompt_of(self.workflow, step, seen),
             needs_notes=evidence.notes == "required",
-            # What cannot be decided is confirmed: the cautious way (D22).
-            needs_confirmation=confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False,
+            needs_confirmation=needs_confirmation(step, seen),
             agent_role=step.task.agent_role,
             loop=self._pass(pending.loop_path),
             artifacts=wanted_artifacts(self.workflow, step),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called
+from interlock.testing.harness import Called, filled_out
 from interlock.testing.mistakes import MISTAKES
 
 Call: TypeAlias = Callable[[str, Mapping[str, object]], Called]
@@ -294,7 +294,7 @@ class _Play:
 
     def _varied(self, artifact: Mapping[str, Any], reading: _Reading) -> Arguments:
         """Return an example as it is or, unless it was refused before, with another decision or other ratings."""
-        varied = dict(artifact)
+        varied = cast("Arguments", filled_out(dict(artifact)))
         is_stopped = '"decision": "stop"' in reading.refusal
         if artifact.get("kind") == "wr.loop_control":
             decision = self._chance.choice(["continue", "stop"])

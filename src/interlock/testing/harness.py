@@ -28,6 +28,8 @@ from mcp import Client
 
 from interlock.define.text_form import Form
 from interlock.engine.answer import Answer
+from interlock.engine.attempt import NOBODY_ASKED, Asking
+from interlock.engine.request import without_placeholders
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -44,6 +46,7 @@ from interlock.service.continue_workflow import ContinueCommand, continue_workfl
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
 from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import Shell
@@ -219,13 +222,17 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harness:
-    """Interlock's use cases behind the surface that agents meet. `ports` may be replaced part by part."""
+    """Interlock's use cases behind the surface that agents meet. `ports` may be replaced part by part.
+
+    `asking` is how people can be asked, and what one says to the next call that asks.
+    """
 
     ports: Ports
     store: Store
     workflows: InlineWorkflows = field(default_factory=InlineWorkflows)
     workspace: Path | None = None
     data_dir: Path | None = None
+    asking: Asking = NOBODY_ASKED
 
     @classmethod
     def in_memory(cls, *documents: Mapping[str, object], core_source: Path | None = None) -> Self:
@@ -320,19 +327,23 @@ class Harness:
 
     def _outcome(self, command: Command) -> Answer | Refusal:
         try:
-            match command:
-                case ListCommand():
-                    return list_workflows(self.ports.catalog, command)
-                case InspectCommand():
-                    return inspect_workflow(self.ports.catalog, command)
-                case StartCommand():
-                    return start_workflow(self.ports, command)
-                case ContinueCommand():
-                    return continue_workflow(self.ports, command)
-                case _:
-                    assert_never(command)
+            outcome = self._run(command)
         except EXPECTED_ERRORS as error:
             return refusal_of(error)
+        return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
+
+    def _run(self, command: Command) -> Answer | Refusal | NeedsPerson:
+        match command:
+            case ListCommand():
+                return list_workflows(self.ports.catalog, command)
+            case InspectCommand():
+                return inspect_workflow(self.ports.catalog, command)
+            case StartCommand():
+                return start_workflow(self.ports, replace(command, asking=self.asking))
+            case ContinueCommand():
+                return continue_workflow(self.ports, replace(command, asking=self.asking))
+            case _:
+                assert_never(command)
 
     def _segments(self, session: SessionId) -> tuple[bytes, ...]:
         if isinstance(self.store, MemoryStore):
@@ -353,11 +364,16 @@ async def call_through(client: Client, tool_name: str, arguments: Arguments | No
 
 
 def filled_in(answer: Called, notes: str) -> dict[str, Any]:
-    """Return the arguments of an answer's `nextCall`, with the notes filled in where it has room for them."""
-    arguments = cast("dict[str, Any]", json.loads(json.dumps(answer["nextCall"]["arguments"])))
+    """Return the arguments of an answer's `nextCall`, with the notes and each text in angle brackets filled in."""
+    arguments = cast("dict[str, Any]", filled_out(answer["nextCall"]["arguments"]))
     if "notesMarkdown" in arguments.get("output", {}):
         arguments["output"]["notesMarkdown"] = notes
     return arguments
+
+
+def filled_out(value: Json) -> Json:
+    """Return a copy of a JSON value in which each text that only says what belongs there says something."""
+    return without_placeholders(value, lambda words: f"Filled in: {words}")
 
 
 def assert_conforms(tool_name: str, structure: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     AttemptId,
     Digest,
+    GapId,
     NodeId,
     OutputId,
     RunId,
@@ -24,6 +25,7 @@ from interlock.kernel.ids import (
     SourceKind,
     WorkflowHash,
     ack_attempt,
+    node_of_attempt,
 )
 from interlock.record import events as ev
 from interlock.record import payloads as data
@@ -57,7 +59,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8); `trace` says why."""
+    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8).
+
+    `trace` says why the run came here, `captures` what its decisions read; `gaps` are the disclosures recorded here,
+    `observed` what its client was seen to be able to do.
+    """
 
     node: NodeId
     run: RunId
@@ -72,6 +78,9 @@ class Node:
     children: tuple[NodeId, ...] = ()
     outputs: tuple[Output, ...] = ()
     trace: tuple[data.TraceEntry, ...] = ()
+    captures: tuple[Digest, ...] = ()
+    gaps: tuple[data.GapRecorded, ...] = ()
+    observed: tuple[data.CapabilityObserved, ...] = ()
     forks: int = 0
     checkpoints: int = 0
     request_digest: Digest | None = None
@@ -79,7 +88,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run: what it executes, where it began, and its preferred tip."""
+    """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps."""
 
     run: RunId
     index: int
@@ -90,6 +99,7 @@ class Run:
     root: NodeId | None = None
     tip: NodeId | None = None
     recorded_at: str | None = None
+    critical: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +111,11 @@ class Advance:
     outcome: AdvanceOutcome
     request_digest: Digest
     index: int
+
+    @property
+    def child(self) -> NodeId:
+        """The node that the attempt made, whatever came of it (D2)."""
+        return node_of_attempt(self.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +130,7 @@ class Session:
     deltas: "HashTrieMap[NodeId, Context]"
     contexts: "HashTrieMap[NodeId, Context]"
     suffixes: "HashTrieMap[str, RunId]"
+    open_gaps: "HashTrieMap[GapId, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
@@ -160,6 +176,7 @@ def new_session(session: SessionId) -> Session:
         deltas=HashTrieMap(),
         contexts=HashTrieMap(),
         suffixes=HashTrieMap(),
+        open_gaps=HashTrieMap(),
         dedupe_keys=HashTrieMap(),
     )
 
@@ -200,7 +217,7 @@ def _belongs(session: Session, event: ev.Event) -> None:
         raise BrokenHistoryError(f"{event.kind}: {node} is of another run")
 
 
-def _applied(session: Session, event: ev.Event) -> Session:  # noqa: PLR0911 — one for each kind
+def _applied(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911 — one for each kind
     _belongs(session, event)
     match event:
         case ev.RunStartedEvent():
@@ -220,13 +237,12 @@ def _applied(session: Session, event: ev.Event) -> Session:  # noqa: PLR0911 —
             return _edge_created(session, event)
         case ev.DecisionTraceAppendedEvent():
             return _trace_appended(session, event)
-        case (
-            ev.SessionCreatedEvent()
-            | ev.ObservationRecordedEvent()
-            | ev.CapabilityObservedEvent()
-            | ev.GapRecordedEvent()
-            | ev.DivergenceRecordedEvent()
-        ):
+        case ev.GapRecordedEvent():
+            return _gap_recorded(session, event)
+        case ev.CapabilityObservedEvent():
+            seen = event.data
+            return _with_node(session, event.scope.node_id, lambda node: replace(node, observed=(*node.observed, seen)))
+        case ev.SessionCreatedEvent() | ev.ObservationRecordedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
             assert_never(event)
@@ -339,12 +355,34 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
 
 
 def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> Session:
-    entries = event.data.entries
-    return _with_node(session, event.scope.node_id, lambda node: replace(node, trace=(*node.trace, *entries)))
+    entries, capture = event.data.entries, event.data.capture_ref
+    captures = (capture,) if capture is not None else ()
+    return _with_node(
+        session,
+        event.scope.node_id,
+        lambda node: replace(node, trace=(*node.trace, *entries), captures=(*node.captures, *captures)),
+    )
+
+
+def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
+    """A gap is open until a later one resolves it; neither ever changes (locks 3)."""
+    gap, node = event.data, event.scope.node_id
+    after = _with_node(session, node, lambda facts: replace(facts, gaps=(*facts.gaps, gap)))
+    if isinstance(gap.resolution, data.Unresolved):
+        opened, change = session.open_gaps.insert(gap.gap_id, node), 1
+    elif gap.resolution.resolves_gap_id in session.open_gaps:
+        opened, change = session.open_gaps.discard(gap.resolution.resolves_gap_id), -1
+    else:
+        return after
+    run = after.runs[event.scope.run_id]
+    counted = replace(run, critical=run.critical + (change if gap.severity == "critical" else 0))
+    return replace(after, open_gaps=opened, runs=after.runs.insert(run.run, counted))
 
 
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
+    """A node's delta is all that was set on it, in the order of the log."""
     node, delta = event.data.node_id, MappingProxyType(event.data.context)
     after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
     merged = merged_context(session.context(node), delta)
-    return replace(after, deltas=session.deltas.insert(node, delta), contexts=session.contexts.insert(node, merged))
+    whole = MappingProxyType({**session.deltas.get(node, _EMPTY), **delta})
+    return replace(after, deltas=session.deltas.insert(node, whole), contexts=session.contexts.insert(node, merged))

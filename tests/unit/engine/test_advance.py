@@ -4,18 +4,10 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.engine.advance import (
-    Advanced,
-    Attempt,
-    Decision,
-    LimitReached,
-    Refused,
-    Start,
-    decide_advance,
-    plan_start,
-    root_node,
-)
+from interlock.engine.advance import decide_advance
+from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused
 from interlock.engine.request import PreferenceDelta, Request
+from interlock.engine.start import Start, plan_start, root_node
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import NodeId, RunId, SessionId, ack_attempt, derived_id, fork_attempt, node_of_attempt

@@ -22,11 +22,12 @@ from interlock.engine.answer import (
     Warned,
     render_answer,
 )
+from interlock.engine.findings import Finding
 from interlock.engine.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
-from interlock.record.outcome import Blocker, report
+from interlock.record.outcome import report
 from interlock.testing.harness import assert_conforms
 
 RUN = RunWords(
@@ -46,7 +47,7 @@ STEP = StepWords(
     needs_notes=True,
     needs_confirmation=False,
 )
-BLOCKERS = report([missing_notes("Build it")])
+BLOCKERS = report([missing_notes("Build it").blocker()])
 REFERENCE = Reference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
 FORK = ForkOffer(ack_token="ack.fork", note="To redo it, ack with this token.")
 ADVANCE = Facts(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
@@ -306,10 +307,12 @@ def test_the_next_call_of_a_step_with_typed_evidence_holds_the_example_and_each_
     ],
 )
 def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else(
-    blockers: list[Blocker], brings: dict[str, Any]
+    blockers: list[Finding], brings: dict[str, Any]
 ) -> None:
     step = replace(TYPED, needs_notes=True)
-    arguments = structure_of(replace(ADVANCE, step=step, blockers=report(blockers)))["nextCall"]["arguments"]
+    arguments = structure_of(replace(ADVANCE, step=step, blockers=report([one.blocker() for one in blockers])))[
+        "nextCall"
+    ]["arguments"]
     assert {name: value for name, value in arguments.items() if name not in {"ackToken", "run"}} == brings
 
 

@@ -1,7 +1,7 @@
 """Is what came back enough? Every lack is told with what was found and what to send instead."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.support_flow import Document, compiled, deciding, loop, step
@@ -14,6 +14,7 @@ from interlock.plan.builtins.packs import PACKS
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.outcome import Blocker, CapabilityPointer, ContextKeyPointer, OutputContractPointer, report
+from interlock.testing.harness import filled_out
 
 REVIEW = "wr.contracts.review_verdict"
 VERDICT: dict[str, Json] = {
@@ -41,13 +42,13 @@ def judged(
 ) -> Judged:
     request = Request(notes=notes, artifacts=artifacts, context=context or {})
     found = judge(workflow, workflow.steps[name], request, context or {})
-    for blocker in found.blockers:
-        assert report([blocker]).blockers == (blocker,), "within every budget"
+    for finding in found.findings:
+        assert report([finding.blocker()]).blockers == (finding.blocker(),), "within every budget"
     return found
 
 
 def blockers(*arguments: Any, **more: Any) -> list[Blocker]:
-    return list(judged(*arguments, **more).blockers)
+    return [finding.blocker() for finding in judged(*arguments, **more).findings]
 
 
 def only(found: list[Blocker]) -> Blocker:
@@ -125,14 +126,24 @@ def test_an_artifact_that_breaks_its_contract_is_told_with_the_place(change: dic
 
 def test_a_key_that_is_missing_is_told_by_its_name() -> None:
     artifact = {key: value for key, value in VERDICT.items() if key != "summary"}
-    assert "'summary'" in only(blockers(workflow_of(outputContract={"contractRef": REVIEW}), artifact)).message
+    assert "`summary`" in only(blockers(workflow_of(outputContract={"contractRef": REVIEW}), artifact)).message
 
 
-def test_of_several_artifacts_of_the_kind_the_first_counts() -> None:
+def test_of_several_artifacts_of_the_kind_one_that_is_valid_is_enough() -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
     bad: dict[str, Json] = VERDICT | {"verdict": "fine"}
     assert blockers(workflow, VERDICT, bad) == []
-    assert len(blockers(workflow, bad, VERDICT)) == 1
+    assert blockers(workflow, bad, VERDICT) == []
+    assert judged(workflow, bad, VERDICT).values == {"artifact": VERDICT}
+    assert len(blockers(workflow, bad, bad | {"summary": "x"})) == 1
+
+
+def test_an_example_that_is_sent_back_as_it_was_shown_is_no_evidence() -> None:
+    workflow = workflow_of(outputContract={"contractRef": REVIEW})
+    (shown,) = wanted_artifacts(workflow, workflow.steps["a"])
+    blocker = only(blockers(workflow, shown))
+    assert (blocker.code, "`summary`: still the placeholder" in blocker.message) == ("INVALID_REQUIRED_OUTPUT", True)
+    assert blockers(workflow, shown | {"summary": "All of it was read."}) == []
 
 
 def test_an_optional_artifact_may_be_left_out_and_must_be_valid_if_it_comes() -> None:
@@ -146,7 +157,8 @@ def test_an_optional_artifact_may_be_left_out_and_must_be_valid_if_it_comes() ->
 @pytest.mark.parametrize("ref", CONTRACTS)
 def test_the_example_of_every_contract_meets_it_and_nothing_less_does(ref: str) -> None:
     workflow = workflow_of(outputContract={"contractRef": ref})
-    (example,) = wanted_artifacts(workflow, workflow.steps["a"])
+    (shown,) = wanted_artifacts(workflow, workflow.steps["a"])
+    example = cast("dict[str, Json]", filled_out(shown))
     assert blockers(workflow, example) == []
     schema = workflow.packs[ref].artifact_schema
     assert schema is not None
@@ -174,7 +186,7 @@ def test_the_pinned_schema_judges_and_not_that_of_today() -> None:
         for pack in workflow.contracts
     )
     pinned = parse_compiled(workflow.model_copy(update={"contracts": packs}).to_bytes())
-    assert "'mine'" in only(blockers(pinned, VERDICT)).message
+    assert "`mine`" in only(blockers(pinned, VERDICT)).message
     assert blockers(pinned, {"kind": "wr.review_verdict", "mine": 1}) == []
 
 
@@ -238,7 +250,7 @@ def rating(dimensions: object, assessment: str | None = "quality") -> dict[str, 
 )
 def test_a_rating_with_every_required_dimension_at_a_known_level_is_enough(dimensions: Document) -> None:
     found = judged(RATED, rating(dimensions))
-    assert (found.blockers, found.trace) == ((), ())
+    assert (found.findings, found.trace) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -273,7 +285,7 @@ def test_a_level_that_is_spelled_otherwise_is_read_as_the_one_that_is_meant_and_
     sent: str, meant: str
 ) -> None:
     found = judged(RATED, rating({"clear": sent}))
-    assert found.blockers == ()
+    assert found.findings == ()
     (entry,) = found.trace
     assert (repr(sent) in entry.summary, repr(meant) in entry.summary) == (True, True)
     assert [ref.kind for ref in entry.refs or ()] == ["step_id"]
@@ -283,7 +295,7 @@ def test_a_level_of_any_length_and_script_that_is_spelled_otherwise_is_told_with
     long = {**QUALITY, "dimensions": [{"id": "d", "purpose": "D.", "levels": ["é" * 64, "low"]}]}
     workflow = workflow_of(assessmentRefs=["quality"], assessments=[long])
     found = judged(workflow, rating({"d": "É" * 64}))
-    assert found.blockers == ()
+    assert found.findings == ()
     (entry,) = found.trace
     assert len(entry.summary.encode()) <= TRACE_SUMMARY_BYTES_MAX
 
@@ -335,7 +347,9 @@ def test_a_rated_step_may_want_an_artifact_of_another_contract_too() -> None:
         "wr.review_verdict",
         "wr.assessment",
     ]
-    assert blockers(workflow, *wanted_artifacts(workflow, workflow.steps["a"])) == []
+    shown = wanted_artifacts(workflow, workflow.steps["a"])
+    wanted = [cast("dict[str, Json]", filled_out(one)) for one in shown]
+    assert blockers(workflow, *wanted) == []
 
 
 # Criteria.

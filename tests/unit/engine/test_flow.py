@@ -297,7 +297,7 @@ def test_a_loop_whose_condition_cannot_be_decided_neither_begins_nor_ends() -> N
     workflow = compiled(A, loop("l", B, **{"while": {"var": "level", "gt": 0}}), C)
     assert Walker(workflow).done().stuck.node.node_id == "l"
     walker = Walker(workflow, level=1).done()
-    assert walker.done(level=None).stuck.node.node_id == "l--end"
+    assert walker.done(level=None).stuck.node.node_id == "l"
     assert walker.done(level=1).at == "l@1::b"
 
 
@@ -343,7 +343,7 @@ def test_without_a_decision_for_this_loop_nothing_moves() -> None:
     for decisions in ((), (("other", "stop"),)):
         stuck = walker.done(*decisions).stuck
         assert isinstance(stuck.reason, Undecided)
-        assert (stuck.reason.path, stuck.node.node_id) == (None, "l--end")
+        assert (stuck.reason.path, stuck.node.node_id) == (None, "l")
     assert walker.done(("l", "stop")).at == "c"
 
 
@@ -457,7 +457,8 @@ def test_loop_variables_count_passes_from_one_and_indexes_from_zero_and_name_the
         )
     )
     context: dict[str, Json] = {"things": ["x", "y"], "thing": "mine", "mode": "fast"}
-    seen = with_loop_variables(workflow.graphs, context, frames(("o", 1), ("i", 0)))
+    outer = LoopFrame(loop_id="o", iteration=1, item="y")
+    seen = with_loop_variables(workflow.graphs, context, [outer, *frames(("i", 0))])
     assert dict(seen) == context | {"thing": "y", "iteration": 2, "index": 1, "n": 1, "at": 0}
     assert context == {"things": ["x", "y"], "thing": "mine", "mode": "fast"}
     assert with_loop_variables(workflow.graphs, context, []) is context
@@ -468,10 +469,20 @@ def test_of_loops_that_use_one_name_the_inner_one_counts() -> None:
     assert dict(with_loop_variables(workflow.graphs, {}, frames(("o", 1), ("i", 0)))) == {"iteration": 1, "index": 0}
 
 
-def test_a_list_that_lost_an_item_under_way_leaves_the_name_as_it_was() -> None:
-    workflow = compiled(loop("o", B, forEach={"items": "things", "itemVar": "thing"}))
-    seen = with_loop_variables(workflow.graphs, {"things": []}, frames(("o", 1)))
-    assert "thing" not in seen
+def item_of(walker: Walker) -> Json:
+    state = walker.state
+    assert isinstance(state, Running), "a step is pending"
+    return with_loop_variables(walker.workflow.graphs, walker.context, state.loop_stack)["thing"]
+
+
+def test_a_list_that_changes_under_way_counts_from_the_next_pass_on() -> None:
+    workflow = compiled(loop("o", A, B, forEach={"items": "things", "itemVar": "thing"}), C)
+    walker = Walker(workflow, things=["x", "y", "z"])
+    assert (walker.at, item_of(walker)) == ("o@0::a", "x")
+    assert (walker.done(things=["p", "q"]).at, item_of(walker)) == ("o@0::b", "x")
+    assert (walker.done().at, item_of(walker)) == ("o@1::a", "q")
+    assert walker.done(things=[]).at == "o@1::b"
+    assert walker.done().at == "c"
 
 
 # Loops that are read before every step, as the WorkRail dialect has them.
@@ -556,11 +567,11 @@ def test_a_loop_without_work_in_it_for_this_run_ends_in_one_call() -> None:
     assert Walker(compiled(A, quiet, C), mode="slow").done().at == "c"
 
 
-def test_of_many_reasons_the_last_ones_are_kept_each_within_its_budget() -> None:
+def test_all_of_many_reasons_are_told_each_within_its_budget() -> None:
     long = {"var": "mode", "in": ["x" * 300, "é" * 300]}
     steps = [step(f"s{number}", when=long) for number in range(TRACE_ENTRIES_MAX + 5)]
     walker = Walker(compiled(A, *steps, C), mode="slow").done()
-    assert len(walker.trace) == TRACE_ENTRIES_MAX
+    assert len(walker.trace) == TRACE_ENTRIES_MAX + 6
     assert walker.trace[-1].kind == "selected_next_step"
     assert all(len(entry.summary.encode()) <= TRACE_SUMMARY_BYTES_MAX for entry in walker.trace)
 

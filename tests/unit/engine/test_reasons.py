@@ -4,16 +4,17 @@ import pytest
 
 from interlock.decide.evaluate import Undecided
 from interlock.engine import reasons
+from interlock.engine.findings import Finding
 from interlock.engine.reasons import missing_notes
 from interlock.kernel.budgets import BLOCKER_FIX_BYTES_MAX, BLOCKER_MESSAGE_BYTES_MAX
 from interlock.plan.records import NOTES_CONTRACT
-from interlock.record.outcome import Blocker, report
+from interlock.record.outcome import report
 
 
 @pytest.mark.inv("BLK-6")
 @pytest.mark.parametrize("title", ["Look", "é" * 200, "\N{GRINNING FACE}" * 200, "'\"`\n" * 50])
 def test_the_blocker_of_missing_notes_keeps_to_its_budgets_whatever_the_title(title: str) -> None:
-    blocker = missing_notes(title)
+    blocker = missing_notes(title).blocker()
     assert report([blocker]).blockers == (blocker,)
     assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX
     assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX
@@ -24,7 +25,7 @@ def test_the_blocker_of_missing_notes_keeps_to_its_budgets_whatever_the_title(ti
 
 LONG = "é\N{GRINNING FACE}'\"`\n" * 400
 EXAMPLES = ({"kind": "x", "summary": LONG},)
-EVERY: dict[str, Blocker] = {
+EVERY: dict[str, Finding] = {
     "missing artifact": reasons.missing_artifact("wr.contracts.x", "x", [LONG, "y"], EXAMPLES),
     "missing artifact, nothing sent": reasons.missing_artifact("wr.contracts.x", "x", [], ()),
     "invalid artifact": reasons.invalid_artifact("wr.contracts.x", "x", LONG, EXAMPLES),
@@ -45,7 +46,7 @@ EVERY: dict[str, Blocker] = {
 @pytest.mark.inv("BLK-6")
 @pytest.mark.parametrize("name", EVERY)
 def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> None:
-    blocker = EVERY[name]
+    blocker = EVERY[name].blocker()
     assert report([blocker]).blockers == (blocker,)
     assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX
     assert 0 < len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX
@@ -55,4 +56,4 @@ def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> No
     ("found", "code"), [("not set", "MISSING_REQUIRED_OUTPUT"), ("a text", "INVALID_REQUIRED_OUTPUT")]
 )
 def test_what_is_not_set_is_missing_and_what_is_of_the_wrong_kind_is_invalid(found: str, code: str) -> None:
-    assert reasons.undecided(Undecided(path="a", found=found, wanted="a number"), "Decide").code == code
+    assert reasons.undecided(Undecided(path="a", found=found, wanted="a number"), "Decide").blocker().code == code

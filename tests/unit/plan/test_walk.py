@@ -8,12 +8,18 @@ from tests.support_record import complete, key_set, running
 
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import Marks
+from interlock.record.snapshot import LoopFrame
 
 A, B, C, D = step("a"), step("b"), step("c"), step("d")
 LINEAR = compiled(A, B, C)
 CHOICE = compiled(A, choose("ch", (IS_FAST, [B]), otherwise=[C]), D)
 BRANCHES = compiled(parallel("p", [A], [B]), C)
 LOOPS = compiled(loop("o", A, loop("i", B, **{"for": {"count": 2}}), **{"for": {"count": 2}}), C)
+
+
+def following(here: Marks) -> LoopFrame:
+    """Return the frame of the pass after the innermost one."""
+    return LoopFrame(loop_id=here.stack[-1].loop_id, iteration=here.stack[-1].iteration + 1)
 
 
 def marks(workflow: CompiledWorkflow) -> Marks:
@@ -96,11 +102,11 @@ def test_a_barrier_is_reached_where_one_branch_is_and_dead_where_none_is() -> No
 def test_inside_a_loop_only_its_body_is_in_scope_and_its_keys_name_the_passes() -> None:
     here = marks(LOOPS)
     assert (here.scope, here.prefix, here.key("o")) == (None, "", "o")
-    here.enter("o")
+    here.enter(LoopFrame(loop_id="o", iteration=0))
     assert opened(here) == ("a", False)
     here.complete("a")
-    here.enter("i")
-    here.begin_next_pass()
+    here.enter(LoopFrame(loop_id="i", iteration=0))
+    here.begin_next_pass(following(here))
     assert (here.scope, here.prefix, here.key("b")) == ("i", "o@0/i@1::", "o@0/i@1::b")
     assert opened(here) == ("b", False)
 
@@ -109,11 +115,11 @@ def test_a_new_pass_forgets_all_that_the_one_before_it_marked_and_nothing_else()
     body = [step("x", when=IS_FAST), loop("i", B, **{"for": {"count": 1}})]
     here = marks(compiled(A, loop("o", *body, **{"for": {"count": 2}}), C))
     here.complete("a")
-    here.enter("o")
+    here.enter(LoopFrame(loop_id="o", iteration=0))
     here.complete("x--when")
     take(here, "x--when>i")
     here.skip("x")
-    here.enter("i")
+    here.enter(LoopFrame(loop_id="i", iteration=0))
     here.complete("b")
     here.leave()
     assert [key_sets.values for key_sets in here.sets()] == [
@@ -121,7 +127,7 @@ def test_a_new_pass_forgets_all_that_the_one_before_it_marked_and_nothing_else()
         ("o@0::x",),
         ("o@0::x--when>i",),
     ]
-    here.begin_next_pass()
+    here.begin_next_pass(following(here))
     assert [key_sets.values for key_sets in here.sets()] == [("a",), (), ()]
     assert here.prefix == "o@1::"
     here.leave()
@@ -133,12 +139,12 @@ def test_of_passes_with_like_numbers_only_the_finished_one_is_forgotten() -> Non
     """`o@1` is no beginning of `o@10`: a key ends its pass with a delimiter."""
     many = compiled(loop("o", A, maxIterations=20, **{"for": {"count": 20}}), loop("o1", B, **{"for": {"count": 1}}))
     here = marks(many)
-    here.enter("o")
+    here.enter(LoopFrame(loop_id="o", iteration=0))
     for _ in range(10):
-        here.begin_next_pass()
+        here.begin_next_pass(following(here))
     here.complete("a")
     assert here.sets()[0].values == ("o@10::a",)
-    here.begin_next_pass()
+    here.begin_next_pass(following(here))
     assert here.sets()[0].values == ()
 
 

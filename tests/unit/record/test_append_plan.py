@@ -25,7 +25,7 @@ from tests.support_record import (
 
 from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
-from interlock.kernel.ids import AttemptId, SnapshotRef
+from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, GapId, SnapshotRef, TraceId
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, stamp
 from interlock.record.base import Record
@@ -81,7 +81,7 @@ def one_of_each() -> Iterator[Draft]:
     claim = data.ManualClaimDetail(claimed_by="agent", claim="available")
     yield Draft(
         data=data.CapabilityObserved(
-            cap_obs_id="capobs_1",
+            cap_obs_id=CapObsId(numbered("capobs", 1)),
             capability="delegation",
             status="available",
             provenance=data.ManualClaim(kind="manual_claim", enforcement_grade="weak", detail=claim),
@@ -91,7 +91,7 @@ def one_of_each() -> Iterator[Draft]:
     )
     yield Draft(
         data=data.GapRecorded(
-            gap_id="gap_1",
+            gap_id=GapId(numbered("gap", 1)),
             severity="info",
             reason=data.GapReason(category="unexpected", detail="invariant_violation"),
             summary="Odd.",
@@ -101,12 +101,16 @@ def one_of_each() -> Iterator[Draft]:
         node=NODE,
     )
     yield Draft(
-        data=data.DivergenceRecorded(divergence_id="div_1", reason="safety_stop", summary="Stopped."),
+        data=data.DivergenceRecorded(
+            divergence_id=DivergenceId(numbered("div", 1)), reason="safety_stop", summary="Stopped."
+        ),
         run=RUN,
         node=NODE,
     )
     entry = data.TraceEntry(kind="selected_next_step", summary="It was next.")
-    yield Draft(data=data.DecisionTraceAppended(trace_id="trace_1", entries=(entry,)), run=RUN, node=NODE)
+    yield Draft(
+        data=data.DecisionTraceAppended(trace_id=TraceId(numbered("trace", 1)), entries=(entry,)), run=RUN, node=NODE
+    )
 
 
 @pytest.mark.inv("EVT-1", "EVT-3")

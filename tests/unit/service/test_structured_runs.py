@@ -145,15 +145,15 @@ def test_a_start_with_what_is_declared_and_anything_else_begins(make: Maker, con
     assert make(step("a"), inputs=WANTED).start("test.flow", context=context)["kind"] == "ok"
 
 
-def test_what_a_step_sets_is_in_the_context_of_the_next_in_one_delta_with_what_was_sent(make: Maker) -> None:
+def test_what_a_step_sets_is_in_the_context_of_the_next_on_top_of_what_was_sent(make: Maker) -> None:
     sets = [{"key": "done", "value": True}, {"key": "copy", "from": "mode"}, {"key": "again", "from": "copy"}]
     harness = make(step("a", set=sets), step("b", prompt="{{done}} {{copy}} {{again}} {{sent}}"))
-    second = harness.advance(harness.start("test.flow"), "Done.", context={"mode": "fast", "sent": 1})
-    assert second["pending"]["prompt"] == "true fast fast 1"
+    second = harness.advance(harness.start("test.flow"), "Done.", context={"mode": "fast", "copy": "old", "sent": 1})
+    assert second["pending"]["prompt"] == "true fast old 1", "no action sees what another one of the step sets"
     session = harness.session_of(harness.look(second))
-    (delta,) = [event.data for event in harness.events(session) if isinstance(event, ContextSetEvent)]
-    assert delta.source == "merge"
-    assert delta.context == {"mode": "fast", "sent": 1, "done": True, "copy": "fast", "again": "fast"}
+    sent, effects = [event.data for event in harness.events(session) if isinstance(event, ContextSetEvent)]
+    assert (sent.source, sent.context) == ("agent_delta", {"mode": "fast", "copy": "old", "sent": 1})
+    assert (effects.source, effects.context) == ("merge", {"done": True, "copy": "fast", "again": "old"})
 
 
 def test_what_a_step_would_copy_and_is_not_there_is_asked_for(make: Maker) -> None:

@@ -41,9 +41,11 @@ def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
     session, (root, refused, *_) = forked()
 
     running_on: ExecutionSnapshot = snapshot_of(WORKFLOW_HASH, running("first"))
-    assert run_status(session.nodes[root], snapshot_of(WORKFLOW_HASH, complete("first", "second"))) == "complete"
-    assert run_status(session.nodes[root], running_on) == "in_progress"
-    assert run_status(session.nodes[refused], running_on) == "blocked"
+    assert (
+        run_status(session, session.nodes[root], snapshot_of(WORKFLOW_HASH, complete("first", "second"))) == "complete"
+    )
+    assert run_status(session, session.nodes[root], running_on) == "in_progress"
+    assert run_status(session, session.nodes[refused], running_on) == "blocked"
 
 
 def test_why_an_attempt_was_refused_is_told_by_its_node_alone() -> None:

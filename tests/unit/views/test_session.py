@@ -515,8 +515,6 @@ def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
     "kind",
     [
         "observation_recorded",
-        "capability_observed",
-        "gap_recorded",
         "divergence_recorded",
     ],
 )

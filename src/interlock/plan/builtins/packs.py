@@ -16,7 +16,8 @@ class Pack:
     """A contract. `kind` is that of its artifact, or None where no artifact is sent.
 
     `lines` tell an agent what to send; the first names the artifact. They are one to four, so that a step's whole
-    requirement stays within five. `example` is the smallest valid artifact, with values that let a run go on.
+    requirement stays within five. `example` is the smallest valid artifact, with values that let a run go on
+    and texts in angle brackets that say what belongs there: sent back as they stand they are no evidence.
     """
 
     contract_ref: str
@@ -98,7 +99,7 @@ _ALL = (
             _send("wr.confirmation", "`confirmedBy` and `statement`"),
             "Only after a person really said so; quote them in `statement`.",
         ),
-        example={"kind": "wr.confirmation", "confirmedBy": "the user", "statement": "Yes, go on."},
+        example={"kind": "wr.confirmation", "confirmedBy": "<who>", "statement": "<what they confirmed>"},
     ),
     Pack(
         contract_ref="wr.contracts.coordinator_signal",
@@ -141,7 +142,7 @@ _ALL = (
         example={
             "kind": "wr.differentiation_handoff",
             "version": 1,
-            "positioning": "for whom, what it does for them, unlike what",
+            "positioning": "<for whom, what it does for them, unlike what>",
             "keyDifferentiators": [],
         },
     ),
@@ -161,7 +162,7 @@ _ALL = (
         example={
             "kind": "wr.discovery_handoff",
             "version": 1,
-            "selectedDirection": "the direction in one sentence",
+            "selectedDirection": "<the direction in one sentence>",
             "designDocPath": "",
             "confidenceBand": "high",
             "keyInvariants": [],
@@ -181,7 +182,7 @@ _ALL = (
             "version": 1,
             "verdict": "approved",
             "confidence": "high",
-            "rationale": "what was looked at, and what it showed",
+            "rationale": "<what was looked at, and what it showed>",
         },
     ),
     Pack(
@@ -219,7 +220,7 @@ _ALL = (
             "verdict": "clean",
             "confidence": "high",
             "findings": [],
-            "summary": "what was reviewed, and what it comes to",
+            "summary": "<what was reviewed, and what it comes to>",
         },
     ),
     Pack(
@@ -234,9 +235,9 @@ _ALL = (
         example={
             "kind": "wr.shaping_handoff",
             "version": 1,
-            "pitchPath": "path of the pitch",
-            "selectedShape": "the shape in one sentence",
-            "appetite": "two days",
+            "pitchPath": "<path of the pitch>",
+            "selectedShape": "<the shape in one sentence>",
+            "appetite": "<how much time it is worth>",
             "keyConstraints": [],
             "rabbitHoles": [],
             "outOfScope": [],
@@ -261,8 +262,8 @@ _ALL = (
         example={
             "kind": "wr.verification_report",
             "verdict": "passed",
-            "checks": [{"name": "the check", "result": "passed", "evidence": "the command and what it printed"}],
-            "summary": "what was checked, and what came of it",
+            "checks": [{"name": "<the check>", "result": "passed", "evidence": "<the command and what it printed>"}],
+            "summary": "<what was checked, and what came of it>",
         },
     ),
     Pack(
@@ -280,7 +281,7 @@ _ALL = (
         example={
             "kind": "wr.workflow_divergence",
             "reason": "efficiency_skip",
-            "summary": "what was left out, and why",
+            "summary": "<what was left out, and why>",
         },
     ),
 )

@@ -1,0 +1,107 @@
+"""An attempt to advance, with the facts it is judged by, and what can come of it (D8, D24)."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from interlock.engine.gates import Question, Reply
+from interlock.engine.request import Request
+from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.append_plan import AppendPlan
+from interlock.record.base import Preferences
+from interlock.record.context import Context
+from interlock.record.outcome import Blocker
+from interlock.record.payloads import GapRecorded
+from interlock.record.snapshot import ExecutionSnapshot
+
+ClaimsPolicy = Literal["when_client_cannot_ask", "always", "never"]
+"""When an agent's own statement of who confirmed what is accepted (D24)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
+
+    client_can: bool = False
+    claims: ClaimsPolicy = "when_client_cannot_ask"
+    reply: Reply | None = None
+
+    @property
+    def takes_claims(self) -> bool:
+        """Say whether an agent's word is enough."""
+        return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
+
+
+NOBODY_ASKED = Asking()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt to advance a node.
+
+    `context` is the node's own; `earlier` is what the refused attempt brought that made the node, if one did;
+    `open_gaps` is what other attempts on the same step left open.
+    """
+
+    session: SessionId
+    run: RunId
+    node: NodeId
+    attempt: AttemptId
+    is_fork: bool
+    refusals: int
+    snapshot: ExecutionSnapshot
+    preferences: Preferences
+    workflow: CompiledWorkflow
+    request: Request
+    context: Context
+    earlier: Request | None = None
+    asking: Asking = NOBODY_ASKED
+    open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
+
+    @property
+    def evidence(self) -> Request:
+        """What there is to judge: what came now, with what came before."""
+        request = self.request if self.earlier is None else self.request.over(self.earlier)
+        return request.in_stored_order()
+
+    @property
+    def never_stops(self) -> bool:
+        """Say whether what is missing is disclosed instead of stopping the run (locks 3).
+
+        A change of preferences counts from the node that this attempt makes, never for the attempt itself (D25).
+        """
+        return self.preferences.autonomy == "full_auto_never_stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """The plan makes the next node, with this snapshot."""
+
+    plan: AppendPlan
+    snapshot: ExecutionSnapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The evidence does not hold; the plan makes a node for the refused attempt (D8)."""
+
+    plan: AppendPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """The tenth refusal in a row: nothing more is recorded (D8)."""
+
+    blockers: tuple[Blocker, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unconfirmed:
+    """Nothing is missing but a person's word: nothing is recorded before it is there (D24)."""
+
+    question: Question
+    blockers: tuple[Blocker, ...]
+    takes_claims: bool
+
+
+Decision: TypeAlias = Advanced | Refused | LimitReached | Unconfirmed

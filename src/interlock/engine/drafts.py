@@ -1,0 +1,196 @@
+"""The events of a start and of an attempt, before they are stamped: what each records, in the locked order."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from interlock.engine.attempt import Attempt
+from interlock.engine.capture import Captured
+from interlock.engine.request import REPLY_CONTENT_TYPE, StoredArtifact
+from interlock.kernel.budgets import TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.ids import (
+    AttemptId,
+    ChangeId,
+    ContextId,
+    Digest,
+    GapId,
+    NodeId,
+    OutputId,
+    RunId,
+    SnapshotRef,
+    TraceId,
+    derived_id,
+)
+from interlock.record import payloads as data
+from interlock.record.append_plan import Draft
+from interlock.record.base import Record
+from interlock.record.context import Context
+from interlock.record.outcome import AdvancedTo, Blocked
+from interlock.record.payloads import TraceEntry
+from interlock.record.snapshot import ExecutionSnapshot
+
+Origin = AttemptId | RunId
+"""What a derived id belongs to: an attempt, or the run that a start begins."""
+
+
+def stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
+    """Return a snapshot's digest and bytes."""
+    written = snapshot.to_bytes()
+    return SnapshotRef(digest_of_bytes(written)), written
+
+
+def recorded(attempt: Attempt, outcome: AdvancedTo | Blocked) -> Draft:
+    """`advance_recorded`: the key event of an attempt."""
+    advance = data.AdvanceRecorded(
+        attempt_id=attempt.attempt, intent="ack_pending", outcome=outcome, request_digest=attempt.request.digest()
+    )
+    return Draft(data=advance, run=attempt.run, node=attempt.node)
+
+
+def created(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotRef) -> Draft:
+    """`node_created`: the node that an attempt makes."""
+    node = data.NodeCreated(
+        node_kind=kind, parent_node_id=attempt.node, workflow_hash=attempt.snapshot.workflow_hash, snapshot_ref=ref
+    )
+    return Draft(data=node, run=attempt.run, node=child)
+
+
+def brought(attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact]) -> list[Draft]:
+    """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
+    request, drafts = attempt.evidence, list[Draft]()
+    if request.has_notes():
+        notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
+        drafts.append(_output(attempt, child, "recap", notes, "notes"))
+    for output in outputs:
+        payload = data.ArtifactPayload(
+            payload_kind="artifact_ref",
+            sha256=output.digest,
+            content_type=output.content_type,
+            byte_length=len(output.data),
+        )
+        drafts.append(_output(attempt, child, "artifact", payload, output.digest))
+    drafts += context_draft(request.context, attempt.run, child, derived_id("ctx", attempt.attempt, "context"))
+    changes = request.preferences.changes()
+    if changes:
+        changed = data.PreferencesChanged(
+            change_id=ChangeId(derived_id("prefchg", attempt.attempt, "preferences")),
+            source="user",
+            delta=tuple(
+                data.PreferenceChange.model_validate({"key": key, "value": value}) for key, value in changes.items()
+            ),
+            effective=request.preferences.over(attempt.preferences),
+        )
+        drafts.append(Draft(data=changed, run=attempt.run, node=child))
+    return drafts
+
+
+def outputs_of(attempt: Attempt, answered: Mapping[str, Json] | None = None) -> tuple[StoredArtifact, ...]:
+    """Return what an attempt stores by digest, in the locked order; with what a person answered, if one was asked."""
+    found = list(attempt.evidence.stored_artifacts())
+    if answered is not None:
+        written = canonical_bytes(dict(answered))
+        found.append(StoredArtifact(digest=digest_of_bytes(written), content_type=REPLY_CONTENT_TYPE, data=written))
+    return tuple(sorted(found, key=lambda one: (one.digest, one.content_type)))
+
+
+def context_draft(
+    delta: Context, run: RunId, node: NodeId, context_id: str, source: str = "agent_delta"
+) -> list[Draft]:
+    """`context_set`, where there is something to set."""
+    if not delta:
+        return []
+    context = data.ContextSet.model_validate(
+        {"context_id": ContextId(context_id), "node_id": node, "context": dict(delta), "source": source}
+    )
+    return [Draft(data=context, run=run)]
+
+
+def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[Draft]:
+    """Return records as events of one node."""
+    return [Draft(data=record, run=run, node=node) for record in records]
+
+
+def resolved(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
+    """Return what resolves the gaps that earlier attempts on this step left, except those that are left again.
+
+    `still_open` are the gaps of this attempt under the ids that the earlier ones gave them.
+    """
+    found: list[data.GapRecorded] = []
+    for _, gap in attempt.open_gaps:
+        if gap.gap_id in still_open:
+            continue
+        found.append(
+            data.GapRecorded(
+                gap_id=GapId(derived_id("gap", attempt.attempt, "resolves", gap.gap_id)),
+                severity=gap.severity,
+                reason=gap.reason,
+                summary="The step was done again, and this is not missing any more.",
+                resolution=data.Resolves(kind="resolves", resolves_gap_id=gap.gap_id),
+            )
+        )
+    return found
+
+
+def trace_drafts(
+    trace: Sequence[TraceEntry], run: RunId, node: NodeId, origin: Origin, captured: Captured
+) -> tuple[list[Draft], tuple[tuple[Digest, bytes], ...]]:
+    """`decision_trace_appended`: why the run went where it went, and the captured record that it refers to.
+
+    Where nothing was decided there is nothing to record. More reasons than one event holds become several events; the
+    last one counts what is left out.
+    """
+    if not trace:
+        return [], ()
+    fields: dict[str, object] = {}
+    files: tuple[tuple[Digest, bytes], ...] = ()
+    if not captured.is_empty():
+        written = captured.to_bytes()
+        digest = digest_of_bytes(written)
+        fields, files = {"capture_ref": digest}, ((digest, written),)
+    drafts: list[Draft] = []
+    for number, entries in enumerate(_events(trace)):
+        trace_id = TraceId(derived_id("trace", origin, "decisions", number))
+        payload = data.DecisionTraceAppended.model_validate(
+            {"trace_id": trace_id, "entries": tuple(entries), **(fields if number == 0 else {})}
+        )
+        drafts.append(Draft(data=payload, run=run, node=node))
+    return drafts, files
+
+
+def _events(trace: Sequence[TraceEntry]) -> list[list[TraceEntry]]:
+    """Return reasons as they are told event by event, each within its budgets."""
+    events: list[list[TraceEntry]] = [[]]
+    room, kept = TRACE_BYTES_MAX, 0
+    for entry in trace:
+        size = len(entry.to_bytes()) + 1
+        if len(events[-1]) == TRACE_ENTRIES_MAX or size > room:
+            if len(events) == TRACE_EVENTS_MAX:
+                break
+            events.append([])
+            room = TRACE_BYTES_MAX
+        events[-1].append(entry)
+        room -= size
+        kept += 1
+    if kept < len(trace):
+        # The last reason is where the run went: it stays, behind the count of what is left out.
+        left_out = len(trace) - kept + 1
+        counted = TraceEntry(kind="selected_next_step", summary=f"{left_out} further reasons are left out.", refs=())
+        events[-1][-2:] = [counted, trace[-1]]
+    return events
+
+
+def _output(
+    attempt: Attempt, child: NodeId, channel: str, payload: data.NotesPayload | data.ArtifactPayload, discriminator: str
+) -> Draft:
+    output = data.NodeOutputAppended.model_validate(
+        {
+            "output_id": OutputId(derived_id("out", attempt.attempt, discriminator)),
+            "output_channel": channel,
+            "payload": payload,
+        }
+    )
+    return Draft(data=output, run=attempt.run, node=child)
+
+
+def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[Draft]:
+    """`context_set` of what a step sets when it is done: after what came in, and apart from it."""
+    return context_draft(effects, run, node, derived_id("ctx", origin, "effects"), "merge")

@@ -1,0 +1,132 @@
+"""One reason, told two ways: a blocker where a run stops for it, a gap where it does not (locks 3, D8).
+
+The table maps every reason to its category and its blocker code. How a run is set changes what is done about a
+finding, never what it means.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.kernel.budgets import (
+    BLOCKER_FIX_BYTES_MAX,
+    BLOCKER_MESSAGE_BYTES_MAX,
+    BLOCKERS_MAX,
+    GAP_SUMMARY_BYTES_MAX,
+    GAPS_MAX,
+)
+from interlock.kernel.canonical import JsonScalar
+from interlock.kernel.ids import AttemptId, GapId, RunId, derived_id
+from interlock.kernel.text import truncated
+from interlock.record.outcome import Blocker, BlockerCode, BlockerPointer
+from interlock.record.payloads import GapReason, GapRecorded, GapSeverity, Unresolved
+
+Category = Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
+Detail = Literal[
+    "needs_user_secret_or_token",
+    "needs_user_account_access",
+    "needs_user_artifact",
+    "needs_user_choice",
+    "needs_user_approval",
+    "needs_user_environment_action",
+    "missing_required_output",
+    "invalid_required_output",
+    "required_capability_unknown",
+    "required_capability_unavailable",
+    "invariant_violation",
+    "storage_corruption_detected",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a reason is called where it is told."""
+
+    category: Category
+    code: BlockerCode
+
+
+_USER_ONLY = Row(category="user_only_dependency", code="USER_ONLY_DEPENDENCY")
+
+REASONS: Mapping[Detail, Row] = {
+    "needs_user_secret_or_token": _USER_ONLY,
+    "needs_user_account_access": _USER_ONLY,
+    "needs_user_artifact": _USER_ONLY,
+    "needs_user_choice": _USER_ONLY,
+    "needs_user_approval": _USER_ONLY,
+    "needs_user_environment_action": _USER_ONLY,
+    "missing_required_output": Row(category="contract_violation", code="MISSING_REQUIRED_OUTPUT"),
+    "invalid_required_output": Row(category="contract_violation", code="INVALID_REQUIRED_OUTPUT"),
+    "required_capability_unknown": Row(category="capability_missing", code="REQUIRED_CAPABILITY_UNKNOWN"),
+    "required_capability_unavailable": Row(category="capability_missing", code="REQUIRED_CAPABILITY_UNAVAILABLE"),
+    "invariant_violation": Row(category="unexpected", code="INVARIANT_VIOLATION"),
+    "storage_corruption_detected": Row(category="unexpected", code="STORAGE_CORRUPTION_DETECTED"),
+}
+"""Every reason there is. `storage_corruption_detected` is answered and logged; nothing is appended to a damaged log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that a step, a decision or a person still owes: why, where, what was found, what to send instead."""
+
+    detail: Detail
+    pointer: BlockerPointer
+    message: str
+    fix: str
+    details: Mapping[str, JsonScalar] | None = None
+
+    def blocker(self) -> Blocker:
+        """Return the finding as it stops a run, within the budgets of a blocker."""
+        fields: dict[str, object] = {} if self.details is None else {"details": dict(self.details)}
+        return Blocker.model_validate(
+            {
+                "code": REASONS[self.detail].code,
+                "pointer": self.pointer,
+                "message": truncated(self.message, BLOCKER_MESSAGE_BYTES_MAX),
+                "suggested_fix": truncated(self.fix, BLOCKER_FIX_BYTES_MAX),
+                **fields,
+            }
+        )
+
+    def gap_id(self, origin: AttemptId | RunId) -> GapId:
+        """Return the id of the gap that an attempt (or a start) leaves: the same finding of it is the same gap (D2)."""
+        place = {**self.pointer.to_json(), **(self.details or {})}
+        parts = [f"{name}={place[name]}" for name in sorted(place)]
+        return GapId(derived_id("gap", origin, self.detail, *parts))
+
+    def gap(self, origin: AttemptId | RunId, severity: GapSeverity = "critical") -> GapRecorded:
+        """Return the finding as it is disclosed where nothing stops for it."""
+        return GapRecorded(
+            gap_id=self.gap_id(origin),
+            severity=severity,
+            reason=GapReason(category=REASONS[self.detail].category, detail=self.detail),
+            summary=truncated(self.message, GAP_SUMMARY_BYTES_MAX),
+            resolution=Unresolved(kind="unresolved"),
+        )
+
+
+def blockers_of(findings: Iterable[Finding]) -> tuple[Blocker, ...]:
+    """Return the report of some findings in the locked order: at most ten, the tenth counting what it stands for."""
+    blockers = sorted((finding.blocker() for finding in findings), key=Blocker.sort_key)
+    if len(blockers) <= BLOCKERS_MAX:
+        return tuple(blockers)
+    shown, rest = blockers[: BLOCKERS_MAX - 1], blockers[BLOCKERS_MAX - 1 :]
+    counted = Blocker(
+        code=rest[0].code,
+        pointer=rest[0].pointer,
+        message=f"{len(rest)} more things are missing or wrong; the first: {truncated(rest[0].message, 300)}",
+        suggested_fix="Correct what stands above first; what then remains is told again.",
+    )
+    return (*shown, counted)
+
+
+def gaps_of(findings: Iterable[Finding], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
+    """Return what some findings disclose, each once, ordered by id; beyond the budget the last one counts the rest."""
+    gaps = {gap.gap_id: gap for gap in (finding.gap(origin) for finding in findings)}
+    ordered = [gaps[gap_id] for gap_id in sorted(gaps)]
+    if len(ordered) <= GAPS_MAX:
+        return tuple(ordered)
+    rest = len(ordered) - GAPS_MAX + 1
+    last = ordered[GAPS_MAX - 1]
+    words = truncated(f"{rest} gaps like this one: {last.summary}", GAP_SUMMARY_BYTES_MAX)
+    return (*ordered[: GAPS_MAX - 1], last.model_copy(update={"summary": words}))

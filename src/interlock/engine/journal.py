@@ -1,0 +1,96 @@
+"""What was decided on the way, told twice: in words for people, and as what was read and what came of it (locks 1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
+
+from interlock.decide.condition import Condition, comparisons, in_words, reads_loop_control
+from interlock.decide.evaluate import NOTHING, Given, Undecided, Verdict, value_at
+from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.plan.records import PlanNode
+from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepRef, TraceEntry
+from interlock.record.snapshot import LoopFrame
+
+GOES_ON = "goes_on"
+"""What a loop's decision came to: one more pass, or a step more of this one."""
+LEAVES = "leaves"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where something is decided: a node of the plan, in these loop passes."""
+
+    node_id: str
+    frames: tuple[LoopFrame, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """One decision. `read` is what stood at each path it turns on, without what was not there.
+
+    `verdict` is None where it could not be decided. `took` is the id of the edge taken, or what a loop did; None where
+    a later decision of the same node chose.
+    """
+
+    spot: Spot
+    condition_id: str | None
+    read: Mapping[str, Json]
+    verdict: bool | None
+    took: str | None = None
+
+
+@dataclass(slots=True)
+class Journal:
+    """Collects the decisions of one walk."""
+
+    trace: list[TraceEntry] = field(default_factory=list[TraceEntry])
+    decided: list[Decided] = field(default_factory=list[Decided])
+
+    def evaluated(self, spot: Spot, condition_id: str, condition: Condition, given: Given, verdict: Verdict) -> None:
+        """Take in that a condition was evaluated."""
+        words = "cannot be decided" if isinstance(verdict, Undecided) else "holds" if verdict else "does not hold"
+        ref = ConditionRef(kind="condition_id", condition_id=condition_id)
+        self._add("evaluated_condition", f"{in_words(condition)}: {words}", ref)
+        held = None if isinstance(verdict, Undecided) else verdict
+        self.decided.append(Decided(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held))
+
+    def counted(self, spot: Spot, read: Mapping[str, Json], *, goes_on: bool | None) -> None:
+        """Take in that a loop which counts was asked for one more pass."""
+        took = GOES_ON if goes_on else LEAVES
+        self.decided.append(Decided(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
+
+    def took(self, way: str) -> None:
+        """Take in which way the last decision chose."""
+        self.decided[-1] = replace(self.decided[-1], took=way)
+
+    def passed(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
+        """Take in that a loop began a pass, or ended."""
+        self._add(
+            kind, words, LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
+        )
+
+    def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:
+        """Return the reasons, with the step they led to; none where nothing was decided."""
+        if self.trace and node is not None:
+            self._add("selected_next_step", f"Next: {node.title}", StepRef(kind="step_id", step_id=node.node_id))
+        return tuple(self.trace)
+
+    def _add(self, kind: str, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:
+        summary = one_line(words, TRACE_SUMMARY_BYTES_MAX)
+        self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
+
+
+def read_by(condition: Condition, given: Given) -> dict[str, Json]:
+    """Return what stands at each path that a condition turns on; what is not there is left out."""
+    found: dict[str, Json] = {}
+    for term in comparisons(condition):
+        is_flat = term.op.startswith("lenient_")
+        value = given.context.get(term.var, NOTHING) if is_flat else value_at(given.context, term.var)
+        if value is not NOTHING:
+            found[term.var] = cast("Json", value)
+    if reads_loop_control(condition):
+        said = [f"{loop or '*'}:{decision}" for loop, decision in given.loop_decisions]
+        found["wr.loop_control"] = cast("Json", said)
+    return found

@@ -1,0 +1,99 @@
+"""How a run begins: the plan that pins the workflow, makes the root and stands it at the first step. Pure."""
+
+from dataclasses import dataclass
+
+from interlock.engine.advance import finding_of
+from interlock.engine.capture import Captured
+from interlock.engine.drafts import context_draft, on_node, stored, trace_drafts
+from interlock.engine.findings import Finding, gaps_of
+from interlock.engine.flow import Stuck, go_on
+from interlock.engine.request import Request
+from interlock.kernel.ids import ChangeId, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.walk import Marks
+from interlock.record import payloads as data
+from interlock.record.append_plan import AppendPlan, Draft
+from interlock.record.base import Preferences
+from interlock.record.context import merged_context
+from interlock.record.snapshot import snapshot_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A run that is to begin. `is_new_session` says whether its session begins with it (D27)."""
+
+    session: SessionId
+    is_new_session: bool
+    run: RunId
+    workflow: CompiledWorkflow
+    workflow_hash: WorkflowHash
+    workflow_bytes: bytes
+    source_kind: SourceKind
+    source_ref: str
+    request: Request
+    baseline: Preferences
+
+
+def root_node(run: RunId) -> NodeId:
+    """Return the root of a run: derived, so that a run has exactly one."""
+    return NodeId(derived_id("node", run, "root"))
+
+
+def plan_start(start: Start) -> AppendPlan | Finding:
+    """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context.
+
+    What the first step turns on must be in the initial context: without it nothing begins, unless the run never stops;
+    then what is missing is disclosed on the root (D22).
+    """
+    effective = start.request.preferences.over(start.baseline)
+    context = merged_context({}, start.request.context)
+    never_stops = effective.autonomy == "full_auto_never_stop"
+    moved = go_on(start.workflow, Marks(start.workflow.graphs), context, never_stops=never_stops)
+    if isinstance(moved, Stuck):
+        return finding_of(moved)
+    ref, snapshot = stored(snapshot_of(start.workflow_hash, moved.state))
+    root = root_node(start.run)
+    trace, captures = trace_drafts(moved.trace, start.run, root, start.run, Captured(decided=moved.decided))
+    drafts = [
+        *([Draft(data=data.SessionCreated())] if start.is_new_session else []),
+        *_begun(
+            start,
+            root,
+            data.NodeCreated(
+                node_kind="step", parent_node_id=None, workflow_hash=start.workflow_hash, snapshot_ref=ref
+            ),
+        ),
+        *on_node(start.run, root, [_baseline(start, effective)]),
+        *context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
+        *on_node(start.run, root, gaps_of(map(finding_of, moved.disclosed), start.run)),
+        *trace,
+    ]
+    return AppendPlan(
+        session=start.session,
+        drafts=tuple(drafts),
+        snapshots=((ref, snapshot),),
+        artifacts=captures,
+        workflow=(start.workflow_hash, start.workflow_bytes),
+    )
+
+
+def _begun(start: Start, root: NodeId, node: data.NodeCreated) -> list[Draft]:
+    run_started = data.RunStarted(
+        workflow_id=start.workflow.workflow_id,
+        workflow_hash=start.workflow_hash,
+        workflow_source_kind=start.source_kind,
+        workflow_source_ref=start.source_ref,
+    )
+    return [Draft(data=run_started, run=start.run), Draft(data=node, run=start.run, node=root)]
+
+
+def _baseline(start: Start, effective: Preferences) -> data.PreferencesChanged:
+    return data.PreferencesChanged(
+        change_id=ChangeId(derived_id("prefchg", start.run, "baseline")),
+        source="user" if start.request.preferences.changes() else "system",
+        delta=(
+            data.PreferenceChange(key="autonomy", value=effective.autonomy),
+            data.PreferenceChange(key="riskPolicy", value=effective.risk_policy),
+        ),
+        effective=effective,
+    )

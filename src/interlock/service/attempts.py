@@ -1,0 +1,97 @@
+"""From the log to what an attempt is judged by: the same facts for a first call and for whoever looks again later."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from interlock.engine.attempt import Asking, Attempt
+from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import AttemptId, ack_attempt
+from interlock.record.payloads import ArtifactPayload, GapRecorded
+from interlock.service.words import Scene
+from interlock.store.ports import SessionReader
+from interlock.views.recap import current_notes
+from interlock.views.session import Node, Session
+from interlock.views.standing import attempts_on, chain_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """An attempt as it was sent: which one, what came with it, and how people can be asked about it."""
+
+    attempt: AttemptId
+    request: Request
+    asking: Asking
+
+
+def attempt_on(reader: SessionReader, scene: Scene, node: Node, sent: Sent) -> Attempt:
+    """Return an attempt on a node with the facts that the log gives.
+
+    Raises:
+        ContentDamagedError: A snapshot or an artifact is missing or damaged.
+    """
+    session = scene.session
+    return Attempt(
+        session=session.session,
+        run=node.run,
+        node=node.node,
+        attempt=sent.attempt,
+        is_fork=sent.attempt != ack_attempt(node.node),
+        refusals=node.refusals,
+        snapshot=scene.snapshot(node),
+        preferences=node.preferences,
+        workflow=scene.workflow,
+        request=sent.request,
+        context=session.context(node.node),
+        earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
+        asking=sent.asking,
+        open_gaps=tuple(_open_gaps(session, node)),
+    )
+
+
+def brought_by(reader: SessionReader, node: Node) -> Request:
+    """Return the evidence that the attempt brought which made a node.
+
+    Raises:
+        ContentDamagedError: An artifact is missing or damaged.
+    """
+    notes, artifacts = current_notes(node), list[Mapping[str, Json]]()
+    for content_type, stored in _files(reader, node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
+        if content_type == WHOLE_NOTES_CONTENT_TYPE:
+            notes = stored.decode("utf-8")
+        else:
+            artifacts.append(json.loads(stored))
+    return Request(notes=notes, artifacts=tuple(artifacts))
+
+
+def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:
+    """Return what a person answered who was asked before the run came to a node; None where nobody was.
+
+    Raises:
+        ContentDamagedError: The record is missing or damaged.
+    """
+    for _, stored in _files(reader, node, {REPLY_CONTENT_TYPE}):
+        return json.loads(stored)
+    return None
+
+
+def _files(reader: SessionReader, node: Node, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    for output in node.outputs:
+        if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
+            yield output.payload.content_type, reader.artifact(output.payload.sha256)
+
+
+def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:
+    """Yield what other attempts on a node's step left open: those on its whole chain of refused attempts."""
+    waiting = [chain_head(session, node)]
+    while waiting:
+        here = waiting.pop()
+        for attempt in attempts_on(here):
+            advance = session.advance(here.node, attempt)
+            if advance is None:
+                continue
+            child = session.nodes[advance.child]
+            yield from ((attempt, gap) for gap in child.gaps if gap.gap_id in session.open_gaps)
+            if child.kind == "blocked_attempt":
+                waiting.append(child)
