@@ -79,6 +79,14 @@ def test_a_cycle_is_refused_with_the_nodes_on_it_and_no_schedule() -> None:
     assert validate_graph(graph(nodes[::-1], wires[::-1])) == (found,)
 
 
+def test_of_several_cycles_the_same_one_is_told_however_the_graph_is_listed() -> None:
+    nodes = [compute("a", op="and", parts=2), *(compute(name, op="not") for name in "bcde")]
+    wires = ["b a of.0", "d a of.1", "b c of", "c b of", "d e of", "e d of"]
+    told = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
+    told |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
+    assert [[fault.code for fault in faults] for faults in told] == [["cycle"]]
+
+
 def test_a_cycle_of_triggers_is_refused() -> None:
     nodes = [{"kind": "trigger", "id": name, "isConditional": False, "after": 1} for name in "ab"]
     assert [code for code, _, _ in faults(nodes, ["a b after.0", "b a after.0"])] == ["cycle"]
