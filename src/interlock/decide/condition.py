@@ -26,6 +26,7 @@ LenientOperator = Literal[
     "lenient_contains",
     "lenient_truthy",
 ]
+Operator = Literal[StrictOperator, LenientOperator]
 
 
 class Term(BaseModel):
@@ -46,7 +47,7 @@ class Term(BaseModel):
 class Compare(Term):
     """Compare what stands at a path of the context with a value."""
 
-    op: Literal[StrictOperator, LenientOperator]
+    op: Operator
     var: Annotated[str, Field(min_length=1)]
     value: Json = None
 

@@ -1,10 +1,10 @@
 """Evaluate a condition once, deterministically: it holds, it does not, or a key it turns on is not there (D22)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never, cast
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not
+from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not, Operator
 from interlock.kernel.canonical import Json
 
 LoopDecision = Literal["continue", "stop"]
@@ -48,28 +48,30 @@ def evaluate(condition: Condition, given: Given) -> Verdict:
         case Always():
             return True
         case AllOf():
-            return _settled([evaluate(part, given) for part in condition.of], settling=False)
+            return settled([evaluate(part, given) for part in condition.of], settling=False)
         case AnyOf():
-            return _settled([evaluate(part, given) for part in condition.of], settling=True)
+            return settled([evaluate(part, given) for part in condition.of], settling=True)
         case Not():
             verdict = evaluate(condition.of, given)
             return verdict if isinstance(verdict, Undecided) else not verdict
         case LoopControl():
-            return _controlled(condition, given)
+            return controlled(condition, given.loop_decisions)
         case _:
             assert_never(condition)
 
 
-def _settled(verdicts: list[Verdict], *, settling: bool) -> Verdict:
+def settled(verdicts: list[Verdict], *, settling: bool) -> Verdict:
+    """Return what verdicts come to together where one verdict settles them: False for `and`, True for `or`."""
     if settling in [verdict for verdict in verdicts if isinstance(verdict, bool)]:
         return settling
     return next((verdict for verdict in verdicts if isinstance(verdict, Undecided)), not settling)
 
 
-def _controlled(condition: LoopControl, given: Given) -> Verdict:
+def controlled(condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]) -> Verdict:
+    """Return what the loop-control decisions of a call say to a condition on them."""
     said = [
         decision
-        for loop, decision in given.loop_decisions
+        for loop, decision in loop_decisions
         if condition.loop_id is None or loop is None or loop == condition.loop_id
     ]
     if said:
@@ -98,16 +100,22 @@ def value_at(context: Mapping[str, Json], path: str) -> object:
 
 
 def _compared(term: Compare, context: Mapping[str, Json]) -> Verdict:
-    if term.op.startswith("lenient_"):
-        return _LENIENT[term.op](context.get(term.var), term.value)
-    found = value_at(context, term.var)
-    if term.op == "exists":
-        return (found is not NOTHING) == bool(term.value)
-    wanted = _WANTED.get(term.op, "a value")
+    is_lenient = term.op.startswith("lenient_")
+    found = context.get(term.var, NOTHING) if is_lenient else value_at(context, term.var)
+    return compared(term.op, found, term.value, path=term.var)
+
+
+def compared(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
+    """Return what an operator says of what was found at a path, or of NOTHING, and the value it compares with."""
+    if op.startswith("lenient_"):
+        return _LENIENT[op](None if found is NOTHING else found, value)
+    if op == "exists":
+        return (found is not NOTHING) == bool(value)
+    wanted = _WANTED.get(op, "a value")
     if found is NOTHING:
-        return Undecided(path=term.var, found="not set", wanted=wanted)
-    verdict = _STRICT[term.op](found, term.value)
-    return Undecided(path=term.var, found=kind_of(found), wanted=wanted) if verdict is None else verdict
+        return Undecided(path=path, found="not set", wanted=wanted)
+    verdict = _STRICT[op](found, value)
+    return Undecided(path=path, found=kind_of(found), wanted=wanted) if verdict is None else verdict
 
 
 def _contains(found: object, value: object) -> bool | None:

@@ -1,0 +1,262 @@
+"""Is a decision graph fit to be evaluated? Every fault at once, before any node is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, TypeAlias
+
+from interlock.decide.evaluate import kind_of
+from interlock.decide.graph import Action, Compute, Constant, DecisionGraph, Edge, Node, PortType, Source, ValueType
+
+GraphFaultCode = Literal[
+    "duplicate_id",
+    "unknown_node",
+    "forbidden_wiring",
+    "unknown_port",
+    "port_type_mismatch",
+    "port_taken",
+    "missing_input",
+    "action_not_gated",
+    "cycle",
+    "duplicate_write",
+    "same_pass_read_after_write",
+    "undeclared_key",
+    "read_only_key",
+    "wrong_value_type",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class GraphFault:
+    """What is wrong with a graph, at which nodes, ports or context key."""
+
+    code: GraphFaultCode
+    nodes: tuple[str, ...]
+    ports: tuple[str, ...] = ()
+    key: str = ""
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRule:
+    """What a document says of a context key: what kind of value it holds, if it says, and whether it may be set."""
+
+    type: ValueType | None = None
+    is_writable: bool = True
+
+
+Declared: TypeAlias = Mapping[str, KeyRule]
+
+_WIRING = frozenset(
+    {
+        ("source", "compute"),
+        ("source", "action"),
+        ("compute", "compute"),
+        ("compute", "trigger"),
+        ("compute", "action"),
+        ("trigger", "trigger"),
+        ("trigger", "action"),
+    }
+)
+"""Which kind of node may lead to which."""
+_YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
+_KIND_WORDS: Mapping[ValueType, str] = {
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+    "list": "a list",
+    "object": "an object",
+}
+
+
+def wanted_of(expected: ValueType | None, value: object) -> str | None:
+    """Return what kind a value should be where it is another, or None. Null fits: it deletes the key."""
+    fits = expected is None or value is None or kind_of(value) == _KIND_WORDS[expected]
+    return None if fits or expected is None else _KIND_WORDS[expected]
+
+
+def validate_graph(graph: DecisionGraph, declared: Declared | None = None) -> tuple[GraphFault, ...]:
+    """Return every fault of a graph, ordered by code and node; of cycles one. A graph without faults can be evaluated.
+
+    Args:
+        graph: Any graph, however broken.
+        declared: What is said of each context key; None leaves them unjudged.
+    """
+    nodes = {node.id: node for node in graph.nodes}
+    faults = [*_twice(graph), *_wiring(graph, nodes), *_inputs(graph, nodes)]
+    faults += [*_cycle(graph, nodes), *_writes(graph, nodes)]
+    if declared is not None:
+        faults += _keys(graph, nodes, declared)
+    return tuple(sorted(set(faults)))
+
+
+def _twice(graph: DecisionGraph) -> Iterator[GraphFault]:
+    seen: set[str] = set()
+    for node in graph.nodes:
+        if node.id in seen:
+            yield GraphFault(code="duplicate_id", nodes=(node.id,), message=f"Two nodes have the id {node.id!r}.")
+        seen.add(node.id)
+
+
+def _wiring(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    for edge in graph.edges:
+        missing = [end for end in (edge.source, edge.target) if end not in nodes]
+        if missing:
+            message = f"There is no node {missing[0]!r}, which an edge from {edge.source!r} to {edge.target!r} names."
+            yield GraphFault(code="unknown_node", nodes=tuple(missing), message=message)
+        elif (fault := _misled(edge, nodes[edge.source], nodes[edge.target])) is not None:
+            yield fault
+
+
+def _misled(edge: Edge, source: Node, target: Node) -> GraphFault | None:
+    """Return what is wrong with an edge between two nodes that are there."""
+    ends = (source.id, target.id)
+    if (source.kind, target.kind) not in _WIRING:
+        message = f"The {source.kind} {source.id!r} must not lead to the {target.kind} {target.id!r}."
+        return GraphFault(code="forbidden_wiring", nodes=ends, message=message)
+    taken: PortType | None = next((port.type for port in target.ports if port.name == edge.port), None)
+    if taken is None:
+        message = f"{target.id!r} has no port {edge.port!r}."
+        return GraphFault(code="unknown_port", nodes=ends, ports=(edge.port,), message=message)
+    given = _YIELDS[source.kind]
+    if taken == given or (taken == "value" and given == "truth"):
+        return None
+    message = (
+        f"{source.id!r} yields {_named(given)}, and the port {edge.port!r} of {target.id!r} takes {_named(taken)}."
+    )
+    return GraphFault(code="port_type_mismatch", nodes=ends, ports=(edge.port,), message=message)
+
+
+def _named(kind: PortType) -> str:
+    return f"{'an' if kind == 'event' else 'a'} {kind}"
+
+
+def _inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    """Every port has exactly one edge into it, and an action an event among them."""
+    into: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for edge in graph.edges:
+        into[edge.target, edge.port].append(edge.source)
+    for (target, port), sources in into.items():
+        if len(sources) > 1:
+            message = f"{len(sources)} edges lead into the port {port!r} of {target!r}."
+            yield GraphFault(code="port_taken", nodes=(target, *sorted(sources)), ports=(port,), message=message)
+    for node in graph.nodes:
+        ports = node.ports
+        empty = [port for port in ports if (node.id, port.name) not in into]
+        events = {source for port in ports if port.type == "event" for source in into.get((node.id, port.name), ())}
+        if isinstance(node, Action) and not any(one in nodes and nodes[one].kind == "trigger" for one in events):
+            message = f"No trigger gates the action {node.id!r}."
+            yield GraphFault(code="action_not_gated", nodes=(node.id,), message=message)
+            empty = [port for port in empty if port.type != "event"]
+        for port in empty:
+            message = f"Nothing leads into the port {port.name!r} of {node.id!r}."
+            yield GraphFault(code="missing_input", nodes=(node.id,), ports=(port.name,), message=message)
+        if not ports and not isinstance(node, Source):
+            message = f"Nothing leads into {node.id!r}: it has no ports."
+            yield GraphFault(code="missing_input", nodes=(node.id,), message=message)
+
+
+def _cycle(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    before: dict[str, list[str]] = {node_id: [] for node_id in sorted(nodes)}
+    for edge in sorted(graph.edges, key=lambda edge: (edge.target, edge.source)):
+        if edge.source in nodes and edge.target in nodes:
+            before[edge.target].append(edge.source)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        around: list[str] = error.args[1]
+        message = f"It goes round in a circle: {' -> '.join(around)}."
+        yield GraphFault(code="cycle", nodes=tuple(around[:-1]), message=message)
+
+
+def _writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    """One action sets a key, and who reads the key beside that action would see the old value and not know it."""
+    writers: dict[str, list[str]] = defaultdict(list)
+    for node in graph.nodes:
+        if isinstance(node, Action):
+            writers[node.effect.key].append(node.id)
+    if not writers:
+        return
+    following = _neighbours((edge.source, edge.target) for edge in graph.edges)
+    preceding = _neighbours((edge.target, edge.source) for edge in graph.edges)
+    for key, actions in writers.items():
+        if len(actions) > 1:
+            message = f"{len(actions)} actions set the key {key!r}."
+            yield GraphFault(code="duplicate_write", nodes=tuple(sorted(actions)), key=key, message=message)
+        sources = [node.id for node in graph.nodes if isinstance(node, Source) and node.context_key == key]
+        for action in actions:
+            above = _reached([action], preceding, frozenset())
+            for reader in _late_readers(sources, following, above, nodes):
+                message = f"{reader!r} reads the key {key!r} in the pass that sets it, and sees the old value."
+                yield GraphFault(code="same_pass_read_after_write", nodes=(action, reader), key=key, message=message)
+
+
+def _late_readers(
+    sources: list[str], following: Mapping[str, list[str]], above: set[str], nodes: Mapping[str, Node]
+) -> Iterator[str]:
+    """Yield the triggers and actions that read a key beside the action that sets it.
+
+    What decides whether the key is set reads it before that, which is how a latch is made; so does whatever that
+    trigger gates.
+    """
+    deciding = frozenset(one for one in above if one in nodes and nodes[one].kind in {"trigger", "action"})
+    for reached in sorted(_reached(sources, following, deciding) - deciding):
+        if reached in nodes and nodes[reached].kind in {"trigger", "action"}:
+            yield reached
+
+
+def _neighbours(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for one, other in pairs:
+        found[one].append(other)
+    return found
+
+
+def _reached(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
+    """Return what can be reached, the beginning included, without going on from where it ends."""
+    frontier = list(begin)
+    reached = set(frontier)
+    while frontier:
+        here = frontier.pop()
+        if here in ending:
+            continue
+        for further in ways.get(here, ()):
+            if further not in reached:
+                reached.add(further)
+                frontier.append(further)
+    return reached
+
+
+def _keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
+    """Judge what actions set against what is declared. What a source yields is judged when it does."""
+    payloads = {edge.target: nodes.get(edge.source) for edge in graph.edges if edge.port == "value"}
+    for node in graph.nodes:
+        if not isinstance(node, Action):
+            continue
+        key, rule = node.effect.key, declared.get(node.effect.key)
+        if rule is None:
+            message = f"{node.id!r} sets the key {key!r}, which nobody declares."
+            yield GraphFault(code="undeclared_key", nodes=(node.id,), key=key, message=message)
+            continue
+        if not rule.is_writable:
+            message = f"{node.id!r} sets the key {key!r}, which may only be read."
+            yield GraphFault(code="read_only_key", nodes=(node.id,), key=key, message=message)
+        if rule.type is not None and rule.type != node.effect.type:
+            message = f"{node.id!r} sets the key {key!r} without saying that it holds {_KIND_WORDS[rule.type]}."
+            yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
+        wanted = _unfit(payloads.get(node.id), node.effect.type)
+        if wanted is not None:
+            message = f"{node.id!r} sets the key {key!r} to a value that is not {wanted}."
+            yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
+
+
+def _unfit(payload: Node | None, expected: ValueType | None) -> str | None:
+    """Return what a payload should be where it is known before the pass to be something else."""
+    match payload:
+        case Source(reads=Constant(value=value)):
+            return wanted_of(expected, value)
+        case Compute():
+            return wanted_of(expected, value=True)
+        case _:
+            return None

@@ -1,0 +1,357 @@
+"""One pass over a decision graph: what is decided, what is set, what is refused, and what nothing may come of."""
+
+import random
+from typing import Any, cast, get_args
+
+import pytest
+from pydantic import TypeAdapter
+
+from interlock.decide.catalogue import CATALOGUE, catalogue_digest
+from interlock.decide.condition import Condition, Operator
+from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided
+from interlock.decide.evaluation_pass import Aborted, KeySet, Outcome, OutcomeKind, Pass, run_pass
+from interlock.decide.graph import Constant, DecisionGraph, FromContext, LoopDecisions, SetKey
+from interlock.decide.lowering import Assignment, graph_of, trigger_of
+from interlock.decide.schedule import Schedule, schedule_of
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of
+from interlock.record.context import Context, merged_context
+
+CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
+YES: dict[str, Any] = {"op": "equals", "var": "yes", "value": True}
+NO: dict[str, Any] = {"op": "not", "of": YES}
+UNSET: dict[str, Any] = {"op": "equals", "var": "gone.part", "value": 1}
+GIVEN: dict[str, Json] = {"yes": True, "text": "word", "number": 3, "box": {"deep": [1, 2]}}
+
+
+def scheduled(graph: DecisionGraph) -> Schedule:
+    found = schedule_of(graph)
+    assert isinstance(found, Schedule), found
+    return found
+
+
+def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:
+    return graph_of({name: CONDITION.validate_python(one) for name, one in conditions.items()}, assignments)
+
+
+def ran(graph: DecisionGraph, context: Context | None = None) -> Pass:
+    found = run_pass(scheduled(graph), Given(context=GIVEN if context is None else context))
+    assert isinstance(found, Pass), found
+    return found
+
+
+def aborted(graph: DecisionGraph, context: dict[str, Any]) -> Aborted:
+    found = run_pass(scheduled(graph), Given(context=context))
+    assert isinstance(found, Aborted), found
+    return found
+
+
+def rewired(nodes: list[dict[str, Any]], wires: list[str]) -> DecisionGraph:
+    edges = [dict(zip(("source", "target", "port"), wire.split(), strict=True)) for wire in wires]
+    return DecisionGraph.model_validate({"v": 1, "nodes": nodes, "edges": edges})
+
+
+MANY = lowered(
+    Assignment(key="mode", path="text", when=("yes", "any")),
+    Assignment(key="copy", path="box"),
+    Assignment(key="lost", path="gone"),
+    Assignment(key="never", value=1, when=("no",)),
+    yes=YES,
+    no=NO,
+    unset=UNSET,
+    any={"op": "or", "of": [UNSET, {"op": "gt", "var": "number", "value": 2}]},
+    on={"op": "loop_control", "whenAbsent": "hold"},
+)
+
+
+@pytest.mark.inv("DEC-1")
+def test_a_hundred_passes_over_shuffled_graphs_give_the_same_bytes() -> None:
+    shuffling = random.Random(3)
+    given = Given(context=GIVEN, loop_decisions=((None, "stop"), ("l", "continue")))
+    found: set[tuple[str, bytes]] = set()
+    for _ in range(100):
+        nodes, edges = list(MANY.nodes), list(MANY.edges)
+        shuffling.shuffle(nodes)
+        shuffling.shuffle(edges)
+        graph = DecisionGraph(v=1, nodes=tuple(nodes), edges=tuple(edges))
+        done = run_pass(scheduled(graph), given)
+        assert isinstance(done, Pass)
+        # Not sorted: the order of nodes, outcomes and effects is part of what must not differ.
+        found.add((graph.digest(), repr(done.to_json()).encode() + canonical_bytes(done.to_json())))
+    assert len(found) == 1
+
+
+def test_a_pass_is_told_in_json_node_by_node() -> None:
+    told = ran(lowered(Assignment(key="k", path="gone"), yes=YES, no=NO, unset=UNSET)).to_json()
+    undecided = {"undecided": {"path": "gone.part", "found": "not set", "wanted": "a value"}}
+    assert told["triggers"] == {
+        "trigger:*": "emitted",
+        "trigger:no": "not_emitted",
+        "trigger:unset": undecided,
+        "trigger:yes": "emitted",
+    }
+    values = cast("dict[str, Json]", told["values"])
+    assert values["path:yes"] == {"value": True}
+    assert values["path:gone"] == {"absent": True}
+    assert values["compute:unset"] == undecided
+    why = {"path": "gone", "found": "not set", "wanted": "a value"}
+    assert told["outcomes"] == {"action:k": {"kind": "rejected", "why": why}}
+    assert told["effects"] == []
+
+
+def test_each_node_is_evaluated_once_with_its_inputs_before_it() -> None:
+    order = scheduled(MANY).nodes
+    before: set[str] = set()
+    for one in order:
+        assert set(one.inputs) <= before
+        before.add(one.node.id)
+    assert sorted(one.node.id for one in order) == sorted(node.id for node in MANY.nodes)
+
+
+@pytest.mark.inv("DEC-4")
+def test_a_trigger_that_does_not_emit_leaves_its_action_skipped_and_without_effect() -> None:
+    done = ran(lowered(Assignment(key="k", value=1, when=("no",)), no=NO))
+    assert done.triggers[trigger_of("no")] is False
+    assert (done.outcomes, done.effects) == ({"action:k": Outcome(kind="skipped")}, ())
+
+
+@pytest.mark.inv("DEC-4")
+@pytest.mark.parametrize(
+    ("when", "kind"), [(("yes", "also"), "completed"), (("yes", "no"), "skipped"), (("no", "yes"), "skipped")]
+)
+def test_all_the_triggers_of_an_action_must_emit(when: tuple[str, ...], kind: str) -> None:
+    done = ran(lowered(Assignment(key="k", value=1, when=when), yes=YES, also=YES, no=NO))
+    assert done.outcomes["action:k"].kind == kind
+    assert len(done.effects) == (kind == "completed")
+
+
+@pytest.mark.parametrize(("other", "is_told"), [("yes", True), ("no", False)])
+def test_a_gate_that_is_undecided_is_told_unless_another_is_closed(other: str, *, is_told: bool) -> None:
+    done = ran(lowered(Assignment(key="k", value=1, when=("unset", other)), yes=YES, no=NO, unset=UNSET))
+    why = Undecided(path="gone.part", found="not set", wanted="a value") if is_told else None
+    assert done.outcomes["action:k"] == Outcome(kind="skipped", why=why)
+    assert done.effects == ()
+
+
+def test_a_chained_trigger_emits_where_its_truth_holds_and_its_events_occurred() -> None:
+    graph = lowered(yes=YES, no=NO)
+    for after, truth, emits in (("yes", "yes", True), ("no", "yes", False), ("yes", "no", False)):
+        nodes = [*cast("list[dict[str, Any]]", graph.to_json()["nodes"]), {"kind": "trigger", "id": "t", "after": 1}]
+        wires = [f"{edge.source} {edge.target} {edge.port}" for edge in graph.edges]
+        done = ran(rewired(nodes, [*wires, f"trigger:{after} t after.0", f"compute:{truth} t when"]))
+        assert done.triggers["t"] is emits
+
+
+@pytest.mark.inv("DEC-4")
+def test_a_source_sees_the_old_value_in_the_pass_that_sets_it_and_the_new_one_in_the_next() -> None:
+    graph = lowered(
+        Assignment(key="number", value=4, when=("three",)), three={"op": "equals", "var": "number", "value": 3}
+    )
+    first = ran(graph)
+    assert (first.values["path:number"], first.effects) == (3, (KeySet(action="action:number", key="number", value=4),))
+    second = ran(graph, merged_context(GIVEN, {effect.key: effect.value for effect in first.effects}))
+    assert (second.values["path:number"], second.outcomes["action:number"].kind) == (4, "skipped")
+
+
+def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> None:
+    unlatched: dict[str, Any] = {"op": "exists", "var": "fired", "value": False}
+    graph = lowered(
+        Assignment(key="fired", value=True, when=("first",)),
+        Assignment(key="told", path="text", when=("first",)),
+        first=unlatched,
+    )
+    context: Context = GIVEN
+    fired: list[str] = []
+    for _ in range(3):
+        done = ran(graph, context)
+        fired.append(done.outcomes["action:told"].kind)
+        context = merged_context(context, {effect.key: effect.value for effect in done.effects})
+    assert fired == ["completed", "skipped", "skipped"]
+    assert context["told"] == "word"
+
+
+@pytest.mark.inv("DEC-4")
+def test_an_action_that_is_rejected_has_no_effect_and_the_others_run() -> None:
+    done = ran(lowered(Assignment(key="a", path="gone"), Assignment(key="b", path="number")))
+    assert done.outcomes == {
+        "action:a": Outcome(kind="rejected", why=Undecided(path="gone", found="not set", wanted="a value")),
+        "action:b": Outcome(kind="completed"),
+    }
+    assert [effect.key for effect in done.effects] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected", "found", "wanted"),
+    [
+        ("number", "string", "a number", "a text"),
+        ("text", "number", "a text", "a number"),
+        ("number", "boolean", "a number", "true or false"),
+        ("box", "list", "an object", "a list"),
+        ("yes", "object", "true or false", "an object"),
+    ],
+)
+def test_a_payload_of_another_kind_than_the_key_is_rejected(path: str, expected: Any, found: str, wanted: str) -> None:
+    done = ran(lowered(Assignment(key="k", path=path, type=expected)))
+    assert done.outcomes["action:k"] == Outcome(kind="rejected", why=Undecided(path=path, found=found, wanted=wanted))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**53])
+def test_a_payload_that_json_cannot_carry_is_rejected(number: float) -> None:
+    done = ran(lowered(Assignment(key="k", path="n")), {"n": number})
+    assert (done.outcomes["action:k"].kind, done.effects) == ("rejected", ())
+
+
+def test_a_payload_that_is_a_truth_is_set_and_rejected_where_it_is_undecided() -> None:
+    for condition, kind, effects in ((YES, "completed", [True]), (UNSET, "rejected", [])):
+        graph = lowered(Assignment(key="k", value=0), c=condition)
+        wires = [f"{e.source} {e.target} {e.port}" for e in graph.edges if e.port != "value"]
+        nodes = cast("list[dict[str, Any]]", graph.to_json()["nodes"])
+        done = ran(rewired(nodes, [*wires, "compute:c action:k value"]))
+        assert (done.outcomes["action:k"].kind, [effect.value for effect in done.effects]) == (kind, effects)
+
+
+def test_null_may_be_set_to_delete_a_key_of_any_kind() -> None:
+    done = ran(lowered(Assignment(key="text", value=None, type="string")))
+    assert "text" not in merged_context(GIVEN, {effect.key: effect.value for effect in done.effects})
+
+
+WORKS = Assignment(key="fine", value=1)
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [
+        (float("nan"), "a number that is not finite"),
+        (float("-inf"), "a number that is not finite"),
+        (2**53, "an integer beyond 2^53"),
+    ],
+)
+def test_a_number_that_json_cannot_carry_aborts_the_pass(number: float, found: str) -> None:
+    graph = lowered(WORKS, first={"op": "or", "of": [YES, {"op": "gt", "var": "n", "value": 1}]})
+    done = aborted(graph, {"yes": True, "n": number})
+    assert (done.node, done.condition, done.found) == ("compute:first/1", "first", found)
+
+
+@pytest.mark.inv("DEC-5")
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"op": "in", "var": "text", "value": 3},
+        {"op": "starts_with", "var": "text", "value": 3},
+        {"op": "gt", "var": "number", "value": "3"},
+    ],
+)
+def test_a_computation_that_fails_aborts_the_pass_naming_node_and_condition(broken: dict[str, Any]) -> None:
+    done = aborted(lowered(WORKS, first=YES, second=broken), GIVEN)
+    assert (done.node, done.condition) == ("compute:second", "second")
+    assert (done.found, done.wanted) == (f"a failure (TypeError) of `{broken['op']}`", "true or false")
+    assert not hasattr(done, "effects")
+
+
+def test_a_wrong_kind_is_undecided_where_it_was_read_and_a_failure_where_it_was_computed() -> None:
+    compare = {"kind": "compute", "id": "c", "operation": {"op": "gt", "value": 1}}
+    for reads, path in (({"kind": "path", "path": "text"}, "text"), ({"kind": "constant", "value": "word"}, None)):
+        done = run_pass(
+            scheduled(rewired([{"kind": "source", "id": "s", "reads": reads}, compare], ["s c found"])),
+            Given(context=GIVEN),
+        )
+        if path is None:
+            assert done == Aborted(node="c", condition=None, found="a text", wanted="a number")
+        else:
+            assert isinstance(done, Pass)
+            assert done.values["c"] == Undecided(path=path, found="a text", wanted="a number")
+
+
+def test_what_is_undecided_stays_so_where_it_is_compared() -> None:
+    graph = lowered(c=UNSET)
+    nodes = cast("list[dict[str, Any]]", graph.to_json()["nodes"])
+    again = {"kind": "compute", "id": "again", "operation": {"op": "equals", "value": True}}
+    wires = [f"{edge.source} {edge.target} {edge.port}" for edge in graph.edges]
+    done = run_pass(scheduled(rewired([*nodes, again], [*wires, "compute:c again found"])), Given(context=GIVEN))
+    assert isinstance(done, Pass)
+    assert done.values["again"] == Undecided(path="gone.part", found="not set", wanted="a value")
+
+
+@pytest.mark.inv("DEC-1")
+def test_independent_actions_run_in_the_order_of_their_ids() -> None:
+    keys = ["z", "B", "a", "é", "a-1", "10", "9"]
+    done = ran(lowered(*(Assignment(key=key, value=1) for key in keys)))
+    assert [effect.key for effect in done.effects] == ["10", "9", "B", "a", "a-1", "z", "é"]
+    assert list(done.outcomes) == [f"action:{effect.key}" for effect in done.effects]
+
+
+@pytest.mark.inv("DEC-1")
+def test_a_node_comes_as_soon_as_its_inputs_are_there_and_its_id_is_the_least() -> None:
+    graph = lowered(a={"op": "exists", "var": "z", "value": True}, b={"op": "exists", "var": "y", "value": True})
+    order = [one.node.id for one in scheduled(graph).nodes]
+    assert order == ["path:y", "compute:b", "path:z", "compute:a", "trigger:a", "trigger:b"]
+
+
+def test_incoming_context_wins_over_stored_and_null_leaves_nothing_to_read() -> None:
+    graph = lowered(any={"op": "equals", "var": "a", "value": 2})
+    for incoming, value in (({"a": 2}, 2), ({}, 1), ({"a": None}, NOTHING)):
+        done = ran(graph, merged_context({"a": 1}, cast("dict[str, Json]", incoming)))
+        assert done.values["path:a"] == value
+
+
+def test_a_missing_key_is_told_only_where_the_decision_needs_it() -> None:
+    settled = lowered(
+        needed={"op": "and", "of": [YES, UNSET]},
+        settled={"op": "and", "of": [UNSET, NO]},
+        other={"op": "or", "of": [UNSET, YES]},
+    )
+    done = ran(settled)
+    assert done.triggers == {
+        "trigger:needed": Undecided(path="gone.part", found="not set", wanted="a value"),
+        "trigger:other": True,
+        "trigger:settled": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ((), None),
+        (((None, "continue"),), True),
+        ((("other", "stop"), ("l", "stop")), False),
+        ((("other", "stop"),), None),
+    ],
+)
+def test_loop_control_is_read_from_its_source(
+    said: tuple[tuple[str | None, LoopDecision], ...],
+    verdict: bool | None,  # noqa: FBT001 — a table
+) -> None:
+    graph = lowered(on={"op": "loop_control", "loopId": "l", "whenAbsent": "missing"})
+    done = run_pass(scheduled(graph), Given(context={}, loop_decisions=said))
+    assert isinstance(done, Pass)
+    assert done.values["loop_control"] == (said or NOTHING)
+    missing = Undecided(path=None, found="no loop-control artifact", wanted="`continue` or `stop`")
+    assert done.triggers[trigger_of("on")] == (missing if verdict is None else verdict)
+
+
+@pytest.mark.parametrize("value", [float("nan"), 2**53, "\ud800", {1: 2}], ids=ascii)
+def test_what_json_cannot_carry_has_no_digest(value: Any) -> None:
+    done = ran(lowered(any={"op": "exists", "var": "k.v", "value": True}), {"k": {"v": [value]}})
+    with pytest.raises(NotCanonicalError):
+        digest_of(done.to_json())
+
+
+def test_the_catalogue_names_every_primitive_and_nothing_else() -> None:
+    reads = {
+        kind for one in (FromContext, LoopDecisions, Constant) for kind in get_args(one.model_fields["kind"].annotation)
+    }
+    effects = get_args(SetKey.model_fields["kind"].annotation)
+    assert set(CATALOGUE) == {
+        "trigger",
+        *(f"source.{kind}" for kind in reads),
+        *(f"compute.{op}" for op in (*get_args(Operator), "and", "or", "not", "loop_control")),
+        *(f"action.{kind}" for kind in effects),
+    }
+
+
+def test_the_digest_of_the_catalogue_is_that_of_its_names_and_versions() -> None:
+    assert catalogue_digest() == digest_of(dict(CATALOGUE))
+    assert catalogue_digest() == "sha256:e7449b822b01a0a9949b2fdcd89ec792c286798245128eb5b19f7f5dfd9b24e9"
+
+
+def test_the_outcomes_are_a_closed_set_with_room_for_effects_outside() -> None:
+    assert set(get_args(OutcomeKind)) == {"completed", "skipped", "rejected", "failed", "cancelled", "attempted"}

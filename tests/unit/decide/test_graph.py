@@ -1,0 +1,294 @@
+"""A decision graph as it is held, and every fault that keeps it from being evaluated."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from interlock.decide.graph import DecisionGraph, Edge, Node
+from interlock.decide.schedule import Schedule, schedule_of
+from interlock.decide.validate import GraphFault, KeyRule, validate_graph
+
+PATH: dict[str, Any] = {"kind": "source", "id": "s", "reads": {"kind": "path", "path": "a.b"}}
+COMPARE: dict[str, Any] = {"kind": "compute", "id": "c", "operation": {"op": "equals", "value": 1}}
+TRIGGER: dict[str, Any] = {"kind": "trigger", "id": "t"}
+SET: dict[str, Any] = {"kind": "action", "id": "x", "effect": {"kind": "set", "key": "k"}}
+WHOLE = [PATH, COMPARE, TRIGGER, SET]
+WIRES = ["s c found", "c t when", "t x gate.0", "s x value"]
+
+
+def graph(nodes: list[dict[str, Any]], wires: list[str]) -> DecisionGraph:
+    edges = [dict(zip(("source", "target", "port"), wire.split(), strict=True)) for wire in wires]
+    return DecisionGraph.model_validate({"v": 1, "nodes": nodes, "edges": edges})
+
+
+def faults(nodes: list[dict[str, Any]], wires: list[str]) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    return [(fault.code, fault.nodes, fault.ports) for fault in validate_graph(graph(nodes, wires))]
+
+
+def compute(name: str, **operation: object) -> dict[str, Any]:
+    return {"kind": "compute", "id": name, "operation": operation}
+
+
+def setting(name: str, key: str) -> dict[str, Any]:
+    return {"kind": "action", "id": name, "effect": {"kind": "set", "key": key}}
+
+
+def test_a_whole_graph_has_no_fault() -> None:
+    assert faults(WHOLE, WIRES) == []
+    assert isinstance(schedule_of(graph(WHOLE, WIRES)), Schedule)
+
+
+def test_a_graph_read_and_written_again_is_the_same() -> None:
+    held = graph(WHOLE, WIRES)
+    assert DecisionGraph.model_validate(held.to_json()).to_json() == held.to_json()
+    assert held.to_json()["nodes"] == sorted(WHOLE, key=lambda node: node["id"])
+
+
+def test_the_order_in_which_parts_are_listed_does_not_change_the_digest() -> None:
+    held = graph(WHOLE, WIRES)
+    assert graph(WHOLE[::-1], WIRES[::-1]).digest() == held.digest()
+    assert graph([{**PATH, "id": "s2"}, *WHOLE[1:]], WIRES).digest() != held.digest()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {**SET, "effect": {"kind": "intent", "key": "k"}},
+        {**SET, "gates": 0},
+        {**COMPARE, "operation": {"op": "divide"}},
+        {**COMPARE, "operation": {"op": "and", "parts": 0}},
+        {**PATH, "kind": "effect"},
+        {**PATH, "state": 1},
+    ],
+    ids=repr,
+)
+def test_what_is_not_in_the_closed_sets_is_no_node(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        graph([wrong], [])
+
+
+@pytest.mark.inv("DEC-3")
+def test_a_cycle_is_refused_with_the_nodes_on_it_and_no_schedule() -> None:
+    nodes = [compute("a", op="not"), compute("b", op="not"), compute("below", op="not")]
+    wires = ["a b of", "b a of", "b below of"]
+    (found,) = validate_graph(graph(nodes, wires))
+    assert (found.code, set(found.nodes)) == ("cycle", {"a", "b"})
+    assert "a" in found.message
+    assert schedule_of(graph(nodes, wires)) == (found,)
+    assert validate_graph(graph(nodes[::-1], wires[::-1])) == (found,)
+
+
+def test_of_several_cycles_the_same_one_is_told_however_the_graph_is_listed() -> None:
+    nodes = [compute("a", op="and", parts=2), *(compute(name, op="not") for name in "bcde")]
+    wires = ["b a of.0", "d a of.1", "b c of", "c b of", "d e of", "e d of"]
+    told = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
+    told |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
+    assert [[fault.code for fault in faults] for faults in told] == [["cycle"]]
+
+
+def test_a_cycle_of_triggers_is_refused() -> None:
+    nodes = [{"kind": "trigger", "id": name, "isConditional": False, "after": 1} for name in "ab"]
+    assert [code for code, _, _ in faults(nodes, ["a b after.0", "b a after.0"])] == ["cycle"]
+
+
+@pytest.mark.inv("DEC-3")
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("s", "t"),
+        ("s", "s2"),
+        ("c", "s"),
+        ("t", "s"),
+        ("t", "c2"),
+        ("x", "s"),
+        ("x", "c2"),
+        ("x", "t2"),
+        ("x", "x2"),
+    ],
+)
+def test_forbidden_wiring_is_refused_with_both_ids(source: str, target: str) -> None:
+    more = [{**node, "id": f"{node['id']}2"} for node in WHOLE]
+    wires = [*WIRES, f"{source} {target} found"]
+    assert ("forbidden_wiring", (source, target), ()) in faults([*WHOLE, *more], wires)
+
+
+@pytest.mark.inv("DEC-3")
+@pytest.mark.parametrize(
+    ("nodes", "wire", "port"),
+    [
+        (WHOLE, "s x gate.0", "gate.0"),
+        (WHOLE, "c x gate.0", "gate.0"),
+        (WHOLE, "t x value", "value"),
+        ([*WHOLE, {**TRIGGER, "id": "t2", "after": 1}], "t t2 when", "when"),
+        ([*WHOLE, {**TRIGGER, "id": "t2", "after": 1}], "c t2 after.0", "after.0"),
+        ([*WHOLE, compute("n", op="not")], "s n of", "of"),
+    ],
+)
+def test_an_event_and_a_value_do_not_fit_into_each_others_ports(
+    nodes: list[dict[str, Any]], wire: str, port: str
+) -> None:
+    source, target, _ = wire.split()
+    assert ("port_type_mismatch", (source, target), (port,)) in faults(nodes, [*WIRES, wire])
+
+
+def test_a_truth_may_be_compared_and_set() -> None:
+    nodes = [*WHOLE, compute("again", op="equals", value=True)]
+    assert faults(nodes, [*WIRES[:3], "c again found", "c x value"]) == []
+
+
+def test_a_port_that_a_node_does_not_have_is_refused() -> None:
+    assert ("unknown_port", ("s", "c"), ("of",)) in faults(WHOLE, [*WIRES, "s c of"])
+
+
+@pytest.mark.inv("DEC-3")
+def test_an_action_with_values_alone_is_not_gated() -> None:
+    assert faults(WHOLE, ["s c found", "c t when", "s x value"]) == [("action_not_gated", ("x",), ())]
+    scalar = faults(WHOLE, ["s c found", "c t when", "s x value", "c x gate.0"])
+    assert [code for code, _, _ in scalar] == ["action_not_gated", "port_type_mismatch"]
+
+
+@pytest.mark.inv("DEC-3")
+def test_two_edges_into_one_port_are_refused() -> None:
+    nodes = [*WHOLE, {**PATH, "id": "s2"}]
+    assert faults(nodes, [*WIRES, "s2 c found"]) == [("port_taken", ("c", "s", "s2"), ("found",))]
+
+
+@pytest.mark.inv("DEC-3")
+@pytest.mark.parametrize(
+    ("without", "node", "port"), [("s c found", "c", "found"), ("c t when", "t", "when"), ("s x value", "x", "value")]
+)
+def test_a_missing_input_is_refused(without: str, node: str, port: str) -> None:
+    assert faults(WHOLE, [wire for wire in WIRES if wire != without]) == [("missing_input", (node,), (port,))]
+
+
+def test_one_part_of_several_and_one_gate_of_several_may_not_be_missing() -> None:
+    nodes = [*WHOLE[:3], {**SET, "gates": 2}, compute("and", op="and", parts=2)]
+    assert faults(nodes, [*WIRES, "c and of.1"]) == [
+        ("missing_input", ("and",), ("of.0",)),
+        ("missing_input", ("x",), ("gate.1",)),
+    ]
+
+
+def test_a_trigger_turns_on_something() -> None:
+    assert faults([{**TRIGGER, "isConditional": False}], []) == [("missing_input", ("t",), ())]
+
+
+def test_an_edge_from_or_to_no_node_is_refused() -> None:
+    found = faults(WHOLE, [*WIRES, "gone t when", "t nowhere when"])
+    assert {nodes for code, nodes, _ in found if code == "unknown_node"} == {("gone",), ("nowhere",)}
+
+
+def test_two_nodes_with_one_id_are_refused() -> None:
+    assert faults([*WHOLE, PATH], WIRES) == [("duplicate_id", ("s",), ())]
+
+
+@pytest.mark.inv("DEC-3")
+def test_two_actions_on_one_key_are_refused() -> None:
+    nodes = [*WHOLE, setting("y", "k")]
+    (found,) = validate_graph(graph(nodes, [*WIRES, "t y gate.0", "s y value"]))
+    assert (found.code, found.nodes, found.key) == ("duplicate_write", ("x", "y"), "k")
+
+
+def late(nodes: list[dict[str, Any]], wires: list[str]) -> list[GraphFault]:
+    return [one for one in validate_graph(graph(nodes, wires)) if one.code == "same_pass_read_after_write"]
+
+
+def test_what_decides_whether_a_key_is_set_may_read_it() -> None:
+    flag = {**PATH, "id": "flag", "reads": {"kind": "constant", "value": True}}
+    nodes = [flag, *WHOLE[:3], setting("x", "a"), setting("beside", "other")]
+    assert faults(nodes, [*WIRES, "t beside gate.0", "flag beside value"]) == []
+
+
+@pytest.mark.inv("DEC-3")
+def test_who_reads_a_key_beside_the_action_that_sets_it_is_refused() -> None:
+    nodes = [*WHOLE[:3], setting("x", "a"), {**COMPARE, "id": "c2"}, {**TRIGGER, "id": "t2"}]
+    (found,) = late(nodes, [*WIRES, "s c2 found", "c2 t2 when"])
+    assert (found.nodes, found.key) == (("x", "t2"), "a")
+    assert "old value" in found.message
+
+
+def test_an_action_may_not_copy_a_key_that_another_sets() -> None:
+    flag = {**PATH, "id": "flag", "reads": {"kind": "key", "path": "flag"}}
+    nodes = [flag, PATH, *WHOLE[1:3], setting("x", "a"), setting("copy", "before")]
+    wires = ["flag c found", "c t when", "t x gate.0", "flag x value", "t copy gate.0", "s copy value"]
+    (found,) = late(nodes, wires)
+    assert found.nodes == ("x", "copy")
+
+
+def test_a_flat_key_with_a_dot_is_another_key_than_the_path_spelt_like_it() -> None:
+    flat = {**PATH, "reads": {"kind": "key", "path": "a.b"}}
+    others = [{**COMPARE, "id": "c2"}, {**TRIGGER, "id": "t2"}]
+    for key, is_read in (("a", False), ("a.b", True)):
+        nodes = [flat, *WHOLE[1:3], setting("x", key), *others]
+        assert bool(late(nodes, [*WIRES, "s c2 found", "c2 t2 when"])) is is_read
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        (None, "undeclared_key"),
+        (KeyRule(is_writable=False), "read_only_key"),
+        (KeyRule(type="number"), "wrong_value_type"),
+        (KeyRule(type="string"), None),
+        (KeyRule(), None),
+    ],
+)
+def test_a_key_is_set_only_as_it_is_declared(rule: KeyRule | None, code: str | None) -> None:
+    action = {**SET, "effect": {"kind": "set", "key": "k", "type": "string"}}
+    declared = {"k": rule} if rule is not None else {}
+    found = validate_graph(graph([*WHOLE[:3], action], WIRES), declared)
+    assert [(one.code, one.key) for one in found] == ([] if code is None else [(code, "k")])
+    assert all("'k'" in one.message for one in found)
+
+
+def test_a_key_of_a_declared_kind_is_set_by_an_action_that_says_so() -> None:
+    (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyRule(type="number")})
+    assert (found.code, found.key) == ("wrong_value_type", "k")
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected", "fits"),
+    [
+        ("text", "string", True),
+        (1, "string", False),
+        (1.5, "number", True),
+        (True, "number", False),
+        (True, "boolean", True),
+        ([], "list", True),
+        ({}, "list", False),
+        ({}, "object", True),
+        (None, "object", True),
+    ],
+    ids=repr,
+)
+def test_a_constant_of_another_kind_than_declared_is_refused(payload: object, expected: str, fits: bool) -> None:  # noqa: FBT001 — a table
+    constant = {"kind": "source", "id": "v", "reads": {"kind": "constant", "value": payload}}
+    action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
+    held = graph([*WHOLE[:3], constant, action], [*WIRES[:3], "v x value"])
+    found = validate_graph(held, {"k": KeyRule()})
+    assert [one.code for one in found] == ([] if fits else ["wrong_value_type"])
+
+
+def test_a_truth_is_set_where_true_or_false_is_declared() -> None:
+    for expected, codes in (("boolean", []), ("string", ["wrong_value_type"])):
+        action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
+        held = graph([*WHOLE[:3], action], [*WIRES[:3], "c x value"])
+        assert [one.code for one in validate_graph(held, {"k": KeyRule()})] == codes
+
+
+def test_every_fault_is_told_at_once_in_one_order() -> None:
+    nodes = [*WHOLE, PATH, {**TRIGGER, "id": "alone"}]
+    wires = [*WIRES, "s t when", "c x gate.0"]
+    found = validate_graph(graph(nodes, wires))
+    assert found == validate_graph(graph(nodes[::-1], wires[::-1]))
+    codes = ["duplicate_id", "forbidden_wiring", "missing_input", "port_taken", "port_taken", "port_type_mismatch"]
+    assert [one.code for one in found] == codes
+
+
+def test_nodes_and_edges_cannot_be_changed() -> None:
+    held = graph(WHOLE, WIRES)
+    parts: list[Node | Edge] = [held.nodes[0], held.edges[0]]
+    for part in parts:
+        with pytest.raises(ValidationError):
+            part.id = "other"  # type: ignore[union-attr,misc]  # pyright: ignore[reportAttributeAccessIssue]
