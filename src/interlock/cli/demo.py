@@ -124,11 +124,10 @@ class Heard:
         return cast("dict[str, Json]", self.structure[name])
 
     def next_call(self) -> dict[str, Json]:
-        """Return the arguments of the call that comes next, with the notes of the pending step filled in."""
-        shown = without_placeholders(self.part("nextCall")["arguments"], lambda words: f"See the notes: {words}.")
-        arguments = cast("dict[str, Json]", shown)
+        """Return the arguments of the call that comes next, with the notes of the pending step where words go."""
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
-        return {**arguments, "output": cast("dict[str, Json]", arguments["output"]) | {"notesMarkdown": notes}}
+        shown = without_placeholders(self.part("nextCall")["arguments"], lambda _words: notes)
+        return cast("dict[str, Json]", shown)
 
     def place(self) -> str:
         """Return where the run stands by this answer."""
