@@ -126,8 +126,7 @@ class Heard:
     def next_call(self) -> dict[str, Json]:
         """Return the arguments of the call that comes next, with the notes of the pending step where words go."""
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
-        shown = without_placeholders(self.part("nextCall")["arguments"], lambda _words: notes)
-        return cast("dict[str, Json]", shown)
+        return cast("dict[str, Json]", without_placeholders(self.part("nextCall")["arguments"], lambda _: notes))
 
     def place(self) -> str:
         """Return where the run stands by this answer."""

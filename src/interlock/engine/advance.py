@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from interlock.decide.evaluate import NOTHING, Undecided, value_at
+from interlock.decide.evaluation_pass import Aborted
 from interlock.engine import reasons
 from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
 from interlock.engine.capture import Captured, Gate
@@ -134,6 +135,8 @@ def finding_of(stuck: Stuck) -> Finding:
     match stuck.reason:
         case Undecided():
             return reasons.undecided(stuck.reason, rendered(stuck.node.title, stuck.seen))
+        case Aborted():
+            return reasons.aborted(stuck.node.node_id, stuck.reason)
         case LoopLimit(loop_id=loop_id, iteration=iteration, max_iterations=maximum):
             return reasons.loop_limit(loop_id, iteration, maximum)
         case EndlessWalk():

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from interlock.decide.condition import reads_loop_control
-from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, evaluate, kind_of, value_at
+from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, kind_of, value_at
+from interlock.decide.evaluation_pass import Aborted, run_pass
+from interlock.decide.lowering import trigger_of
 from interlock.engine.journal import GOES_ON, LEAVES, Decided, Journal, Spot
 from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
@@ -41,7 +43,7 @@ class EndlessWalk:
 class Stuck:
     """Why the run cannot go on as it is written, at which node of the plan, and what is seen there."""
 
-    reason: Undecided | LoopLimit | EndlessWalk
+    reason: Undecided | Aborted | LoopLimit | EndlessWalk
     node: PlanNode
     seen: Context = field(default_factory=dict[str, Json], compare=False, repr=False)
 
@@ -61,6 +63,7 @@ class Moved:
 
 
 Walked: TypeAlias = Moved | Stuck
+_Truth: TypeAlias = Verdict | Aborted
 
 
 def go_on(
@@ -135,7 +138,7 @@ class _Walk:
                 return reached
         return None
 
-    def _lacks(self, reason: Undecided | LoopLimit | EndlessWalk, node: PlanNode) -> Stuck | None:
+    def _lacks(self, reason: Undecided | Aborted | LoopLimit | EndlessWalk, node: PlanNode) -> Stuck | None:
         """Stop at what is missing; in a run that never stops disclose it, and the caller goes the cautious way."""
         told = self._in_context(reason) if isinstance(reason, Undecided) else reason
         stuck = Stuck(reason=told, node=node, seen=self._seen())
@@ -168,7 +171,7 @@ class _Walk:
             if loop.checked != "before_step" or loop.condition_id is None:
                 continue
             goes_on = self._holds(loop, self.marks.stack[: depth + 1])
-            stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided) else None
+            stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | Aborted) else None
             if stuck is not None:
                 return stuck
             if goes_on is not True:
@@ -206,10 +209,8 @@ class _Walk:
         for edge in edges:
             if edge.condition_id is None:
                 continue
-            condition = self.graphs.conditions[edge.condition_id]
-            verdict = evaluate(condition, given)
-            self.journal.evaluated(spot, edge.condition_id, condition, given, verdict)
-            if isinstance(verdict, Undecided):
+            verdict = self._evaluated(spot, edge.condition_id, given)
+            if isinstance(verdict, Undecided | Aborted):
                 stuck = self._lacks(verdict, node)
                 if stuck is not None:
                     return stuck
@@ -227,7 +228,7 @@ class _Walk:
     def _enter(self, node: PlanNode) -> Stuck | None:
         loop = self.graphs.loops[node.node_id]
         begins = self._wants_pass(loop, 0)
-        stuck = self._lacks(begins, node) if isinstance(begins, Undecided) else None
+        stuck = self._lacks(begins, node) if isinstance(begins, Undecided | Aborted) else None
         if stuck is not None:
             return stuck
         if begins is True:
@@ -243,7 +244,7 @@ class _Walk:
         loop, following = self.graphs.loops[frame.loop_id], frame.iteration + 1
         node = self.graphs.nodes[frame.loop_id]
         goes_on = self._wants_pass(loop, following)
-        stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided) else None
+        stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | Aborted) else None
         if stuck is not None:
             return stuck
         if goes_on is not True:
@@ -282,7 +283,7 @@ class _Walk:
         self.journal.passed("exited_loop", loop.loop_id, iteration, f"`{loop.loop_id}` ends: {words}.")
         self.marks.leave()
 
-    def _wants_pass(self, loop: Loop, iteration: int) -> Verdict:
+    def _wants_pass(self, loop: Loop, iteration: int) -> _Truth:
         """Say whether a loop wants one more pass, its bound aside."""
         outer = self.marks.stack if iteration == 0 else self.marks.stack[:-1]
         frames = [*outer, LoopFrame(loop_id=loop.loop_id, iteration=iteration)]
@@ -311,15 +312,14 @@ class _Walk:
                     return True
                 return self._holds(loop, frames)
 
-    def _holds(self, loop: Loop, frames: list[LoopFrame]) -> Verdict:
+    def _holds(self, loop: Loop, frames: list[LoopFrame]) -> _Truth:
         """Read a loop's condition once. A loop-control artifact decides once: what read it has used it up."""
         assert loop.condition_id is not None, "`while` and `until` turn on a condition"
         condition = self.graphs.conditions[loop.condition_id]
         given = Given(context=self._seen(frames), loop_decisions=tuple(self.decisions))
-        verdict = evaluate(condition, given)
         spot = Spot(node_id=loop.loop_id, frames=tuple(frames))
-        self.journal.evaluated(spot, loop.condition_id, condition, given, verdict)
-        if isinstance(verdict, Undecided):
+        verdict = self._evaluated(spot, loop.condition_id, given)
+        if isinstance(verdict, Undecided | Aborted):
             self.journal.took(LEAVES)
             return verdict
         if reads_loop_control(condition):
@@ -328,6 +328,14 @@ class _Walk:
         goes_on = verdict if loop.kind == "while" else not verdict
         self.journal.took(GOES_ON if goes_on else LEAVES)
         return goes_on
+
+    def _evaluated(self, spot: Spot, condition_id: str, given: Given) -> _Truth:
+        """Decide a condition in one pass over its graph, and take it in."""
+        outcome = run_pass(self.graphs.schedule(condition_id), given)
+        verdict = outcome if isinstance(outcome, Aborted) else outcome.triggers[trigger_of(condition_id)]
+        told = verdict if not isinstance(verdict, Aborted) else None
+        self.journal.evaluated(spot, condition_id, self.graphs.conditions[condition_id], given, told)
+        return verdict
 
     def _moved(self, state: Running | Complete, node: PlanNode | None = None) -> Moved:
         return Moved(

@@ -48,9 +48,17 @@ class Journal:
     trace: list[TraceEntry] = field(default_factory=list[TraceEntry])
     decided: list[Decided] = field(default_factory=list[Decided])
 
-    def evaluated(self, spot: Spot, condition_id: str, condition: Condition, given: Given, verdict: Verdict) -> None:
-        """Take in that a condition was evaluated."""
-        words = "cannot be decided" if isinstance(verdict, Undecided) else "holds" if verdict else "does not hold"
+    def evaluated(
+        self, spot: Spot, condition_id: str, condition: Condition, given: Given, verdict: Verdict | None
+    ) -> None:
+        """Take in that a condition was evaluated; None where its computation failed."""
+        words = (
+            "cannot be decided"
+            if verdict is None or isinstance(verdict, Undecided)
+            else "holds"
+            if verdict
+            else "does not hold"
+        )
         ref = ConditionRef(kind="condition_id", condition_id=condition_id)
         self._add("evaluated_condition", f"{in_words(condition)}: {words}", ref)
         held = None if isinstance(verdict, Undecided) else verdict

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
+from interlock.decide.evaluation_pass import Aborted
 from interlock.engine.findings import Detail, Finding
 from interlock.engine.gates import Ask
 from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
@@ -120,6 +121,19 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
         f'Send {{"kind": "wr.loop_control", "loopId": "{loop_id}", "decision": "stop"}} in `output.artifacts`, and say'
         " in `summary` what is left undone." + _USE_FRESH,
         {"loopId": loop_id, "iteration": iteration, "maxIterations": max_iterations},
+    )
+
+
+def aborted(step_id: str, failed: Aborted) -> Finding:
+    """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
+    return _finding(
+        "invariant_violation",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, wanted"
+        f" {failed.wanted}. Nothing of this report was applied.",
+        "Send other context values for the keys it reads; if none are wrong, tell the user that the workflow is."
+        + _USE_FRESH,
+        {"conditionId": _named(failed.condition or step_id)},
     )
 
 

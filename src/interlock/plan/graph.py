@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
+from interlock.decide.lowering import graph_of
+from interlock.decide.schedule import Schedule, schedule_of
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
 
 
@@ -19,6 +21,15 @@ class Graphs:
     scope_of: Mapping[str, str | None]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
+    schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
+
+    def schedule(self, condition_id: str) -> Schedule:
+        """Return a condition as the decision graph that is run, put in order once (decision 18)."""
+        if condition_id not in self.schedules:
+            schedule = schedule_of(graph_of({condition_id: self.conditions[condition_id]}))
+            assert isinstance(schedule, Schedule), f"a condition is a sound graph: {schedule}"
+            self.schedules[condition_id] = schedule
+        return self.schedules[condition_id]
 
     @classmethod
     def of(cls, plan: Plan) -> "Graphs":
