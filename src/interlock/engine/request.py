@@ -57,8 +57,8 @@ class Request:
 
     def digest(self) -> Digest:
         """Return the digest of what was sent, a confirmation aside, by which a replay with another is told (D8)."""
-        sent = [artifact for artifact in self.artifacts if artifact.get("kind") != CONFIRMATION_KIND]
-        output: dict[str, Json] = {"artifacts": [dict(artifact) for artifact in sent]}
+        sent = {digest_of(dict(one)): dict(one) for one in self.artifacts if one.get("kind") != CONFIRMATION_KIND}
+        output: dict[str, Json] = {"artifacts": [sent[digest] for digest in sorted(sent)]}
         if self.notes is not None:
             output["notesMarkdown"] = self.notes
         preferences: dict[str, Json] = dict(self.preferences.changes())

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
-from interlock.record.events import is_key_event, parse_event
+from interlock.record.events import Event, is_key_event, parse_event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
 from interlock.store.ports import ContentDamagedError, KeyRing, Witness, WitnessReleasedError
@@ -61,6 +61,14 @@ class MemoryStore:
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
         """Return the stored segments, oldest first."""
         return tuple(self._segments.get(session, ()))
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.sessions`."""
+        return tuple(sorted(self._segments))
+
+    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+        """See `SessionReader.history`."""
+        return tuple(tuple(map(parse_event, segment.splitlines())) for segment in self.segments(session))
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""

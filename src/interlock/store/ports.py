@@ -12,6 +12,7 @@ from typing import Protocol
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.record.tokens import SigningKey
 from interlock.views.session import Session
@@ -113,6 +114,23 @@ class SessionReader(Protocol):
 
     def load(self, session: SessionId) -> Session | None:
         """Return the session's fold, or None where no such session has history.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """Return the sessions that are there, by id.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+        """Return a session's events, one tuple for each plan that was appended, oldest first.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.

@@ -98,6 +98,25 @@ def follow(files: FileOps, known: Verified) -> Verified:
     return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
 
 
+def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
+    """Return the events of a verified session, one tuple for each plan that was appended, oldest first.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    manifest = files.read(layout.manifest(verified.session))[: verified.manifest_bytes]
+    known, history, at = unread(verified.session), list[tuple[ev.Event, ...]](), 0
+    while at < len(manifest):
+        segment = _named_segment(files, known, manifest, at)
+        if segment is None:
+            raise DamageError(where=_place(known), found="not what was verified", verified=known)
+        known = taken_in(known, segment)
+        history.append(segment.events)
+        at += len(segment.group.data)
+    return tuple(history)
+
+
 def taken_in(known: Verified, segment: StoredSegment) -> Verified:
     """Return what is verified with one more whole group.
 
@@ -131,6 +150,8 @@ def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]
                 paths.append(layout.pinned_workflow(event.data.workflow_hash))
             case ev.NodeOutputAppendedEvent() if isinstance(event.data.payload, ArtifactPayload):
                 paths.append(layout.artifact(event.data.payload.sha256))
+            case ev.DecisionTraceAppendedEvent() if event.data.capture_ref is not None:
+                paths.append(layout.artifact(event.data.capture_ref))
             case _:
                 continue
     return tuple(dict.fromkeys(paths))

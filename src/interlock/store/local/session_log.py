@@ -22,13 +22,13 @@ from contextlib import contextmanager
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
 from interlock.kernel.ids import SessionId
 from interlock.record.append_plan import AppendPlan, Segment, Stamps, stamp
-from interlock.record.events import is_key_event
+from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import Group, group_of
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
-from interlock.store.local.reading import DamageError, StoredSegment, Verified, follow, taken_in, unread
+from interlock.store.local.reading import DamageError, StoredSegment, Verified, follow, history_of, taken_in, unread
 from interlock.store.ports import (
     FailureKind,
     SessionUnhealthyError,
@@ -88,6 +88,23 @@ class SessionLog:
         except OSError as error:
             raise store_failure(error) from error
         return facts if facts.next_index else None
+
+    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+        """See `SessionReader.history`."""
+        try:
+            return history_of(self._files, self._settled(session))
+        except DamageError as damage:
+            raise _unhealthy(session, damage) from damage
+        except OSError as error:
+            raise store_failure(error) from error
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.sessions`."""
+        try:
+            names = map(SessionId, sorted(self._files.names(layout.SESSIONS)))
+            return tuple(name for name in names if (stat := self._files.stat(layout.manifest(name))) and stat.size)
+        except OSError as error:
+            raise store_failure(error) from error
 
     @contextmanager
     def hold(self, session: SessionId) -> Generator[HeldSession]:
@@ -226,9 +243,7 @@ class SessionLog:
             with self._locks.hold(session):
                 return follow(self._files, known)
         except DamageError as damage:
-            raise SessionUnhealthyError(
-                session=session, health=damage.health, where=damage.where, found=damage.found
-            ) from damage
+            raise _unhealthy(session, damage) from damage
 
     def _sync_last(self, verified: Verified) -> None:
         """Sync the last group and what it stands on: its writer may have been killed before it did (D10)."""
@@ -258,3 +273,7 @@ class SessionLog:
     def _mutex_of(self, session: SessionId) -> threading.Lock:
         with self._mutex:
             return self._mutexes.setdefault(session, threading.Lock())
+
+
+def _unhealthy(session: SessionId, damage: DamageError) -> SessionUnhealthyError:
+    return SessionUnhealthyError(session=session, health=damage.health, where=damage.where, found=damage.found)

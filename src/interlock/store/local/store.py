@@ -6,6 +6,7 @@ from pathlib import Path
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import MalformedRecordError
+from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
@@ -30,6 +31,14 @@ class LocalStore:
     def load(self, session: SessionId) -> Session | None:
         """See `SessionReader.load`."""
         return self._log.load(session)
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """See `SessionReader.sessions`."""
+        return self._log.sessions()
+
+    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+        """See `SessionReader.history`."""
+        return self._log.history(session)
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
