@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from interlock.cli.session.command import add_session_commands, run_session
 from interlock.cli.workflow.command import add_workflow_commands, run_workflow
 from interlock.version import VERSION
 
@@ -25,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_schemas(chosen.action)
         case "workflow":
             return run_workflow(chosen)
+        case "session":
+            return run_session(chosen)
         case "demo":
             from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
 
@@ -49,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="watch a run survive kill -9, then fork and verify it")
     demo.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
     add_workflow_commands(commands.add_parser)
+    add_session_commands(commands.add_parser)
     schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
     schemas.add_argument("action", choices=["generate", "verify"])
     commands.add_parser("version", help="print the version")

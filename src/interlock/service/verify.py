@@ -61,13 +61,17 @@ class Mismatch:
         }
 
 
-def verify_session(reader: SessionReader, plans: Plans, session_id: SessionId) -> tuple[Mismatch, ...]:
+def verify_session(
+    reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
+) -> tuple[Mismatch, ...]:
     """Return everything of a session that does not verify, in the order of its log; empty where all of it does.
+
+    Where another build decided with other operators, that is told; `is_forced` tells the decision that differs instead.
 
     Raises:
         StoreFailureError: The disk failed.
     """
-    check = _Check(reader=reader, plans=plans, session=session_id)
+    check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
     try:
         return tuple(check.run(reader.history(session_id)))
     except SessionUnhealthyError as error:
@@ -80,6 +84,7 @@ class _Check:
     reader: SessionReader
     plans: Plans
     session: SessionId
+    is_forced: bool
 
     def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
         before = new_session(self.session)
@@ -128,7 +133,7 @@ class _Check:
         code: Code = "effect_mismatch"
         if "NodeCreated" in kinds:
             code = "snapshot_mismatch"
-        elif "DecisionTraceAppended" in kinds and here is not None and self._is_of_other_operators(here):
+        elif here is not None and not self.is_forced and self._is_of_other_operators(here):
             code = "provenance_mismatch"
         elif kinds & {"AdvanceRecorded", "DecisionTraceAppended", "RunStarted"}:
             code = "decision_mismatch"
