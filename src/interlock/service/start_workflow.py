@@ -27,6 +27,7 @@ from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
 from interlock.service.tokens import Mint
 from interlock.service.words import scene_of
+from interlock.views.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,9 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
     )
     if refusal is not None:
         return refusal
-    if command.session is not None and ports.read.reader.load(command.session) is None:
-        return _no_session(command.session)
+    joined = _joined(ports, command.session)
+    if isinstance(joined, Refusal):
+        return joined
     ring = ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
@@ -70,7 +72,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
         request=command.request,
-        baseline=ports.baseline,
+        baseline=(joined.baseline if joined is not None else None) or ports.baseline,
     )
     plan = plan_start(start)
     if isinstance(plan, Stuck):
@@ -98,6 +100,13 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
                 references=scene.workflow.references,
             )
         )
+
+
+def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
+    """Return the session that a run joins, None for a new one. What its first run began with stays so (locks 4)."""
+    if session is None:
+        return None
+    return ports.read.reader.load(session) or _no_session(session)
 
 
 def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
