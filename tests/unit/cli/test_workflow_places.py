@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.cli.screen import StopError
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow, places_of, shown, workflow_of
-from interlock.cli.workflow.screen import StopError
 from interlock.server import settings as served
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.testing.harness import linear_workflow

@@ -6,11 +6,11 @@ what draws.
 
 # ruff: noqa: PLC0415 — see above
 import argparse
-import gc
 import os
-import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from interlock.cli.group import Command, run_in_group
 
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
@@ -66,40 +66,10 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def run_workflow(chosen: argparse.Namespace) -> int:
     """Run one command of the group and return its exit code."""
-    # What is imported stands for good; looking for garbage in it takes a tenth of the time.
-    gc.disable()
-    from interlock.cli.workflow.screen import StopError, complain
-
-    _make_bearable(sys.stdout)
-    _make_bearable(sys.stderr)
-    try:
-        command = _command(chosen)
-        gc.freeze()
-        gc.enable()
-        exit_code = command()
-        sys.stdout.flush()
-    except StopError as stop:
-        complain(stop)
-        return stop.exit_code
-    except BrokenPipeError:
-        # Whoever read has seen enough; the interpreter must not stumble over the same pipe when it leaves.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        gc.enable()
-    return exit_code
+    return run_in_group("workflow", lambda: _command(chosen))
 
 
-def _make_bearable(stream: object) -> None:
-    """Let a terminal that cannot show a character show a mark instead of ending the command."""
-    reconfigure: Callable[..., Any] | None = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-
-
-def _command(chosen: argparse.Namespace) -> Callable[[], int]:
+def _command(chosen: argparse.Namespace) -> Command:
     """Import a command and return it with its arguments."""
     if chosen.action == "schema":
         from interlock.cli.workflow.new import run_schema

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from interlock.cli.workflow.screen import StopError, fault_lines, printable_line
+from interlock.cli.screen import StopError, fault_lines, printable_line
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
