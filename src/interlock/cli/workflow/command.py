@@ -56,6 +56,8 @@ def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParse
     parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
     # A default here would undo a value that was given before the command.
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
     parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
     return parser
 
@@ -75,11 +77,10 @@ def _command(chosen: argparse.Namespace) -> Command:
         from interlock.cli.workflow.new import run_schema
 
         return run_schema
+    from interlock.cli.arguments import place_arguments
     from interlock.cli.workflow.places import places_of
 
-    places = places_of(
-        os.environ, workspace=getattr(chosen, "workspace", None), core_source=getattr(chosen, "core_source", None)
-    )
+    places = places_of(os.environ, place_arguments(chosen))
     match chosen.action:
         case "validate":
             from interlock.cli.workflow.validate import run_validate
