@@ -5,9 +5,12 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from interlock.cli.config.command import add_config_commands, run_config
 from interlock.cli.session.command import add_session_commands, run_session
 from interlock.cli.workflow.command import add_workflow_commands, run_workflow
 from interlock.version import VERSION
+
+_GROUPS = {"workflow": run_workflow, "session": run_session, "config": run_config}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,10 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from interlock.cli.schemas import run_schemas  # noqa: PLC0415 — a server does not pay for it
 
             return run_schemas(chosen.action)
-        case "workflow":
-            return run_workflow(chosen)
-        case "session":
-            return run_session(chosen)
+        case "workflow" | "session" | "config":
+            return _GROUPS[chosen.command](chosen)
         case "demo":
             from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
 
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
     add_workflow_commands(commands.add_parser)
     add_session_commands(commands.add_parser)
+    add_config_commands(commands.add_parser)
     schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
     schemas.add_argument("action", choices=["generate", "verify"])
     commands.add_parser("version", help="print the version")
@@ -63,15 +65,15 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     # Given before or after the command; a default of the later parser must not undo the earlier one's value.
     parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument(
+        "--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files (INTERLOCK_WORKFLOWS_DIR)"
+    )
 
 
 def _serve(chosen: argparse.Namespace) -> int:
     # Nothing that is imported becomes garbage, and looking for some takes a tenth of the start; `run_server` resumes.
     gc.disable()
-    from interlock.cli.serve import run_server  # noqa: PLC0415 — the SDK takes half a second; help need not
+    from interlock.cli.arguments import place_arguments  # noqa: PLC0415 — the SDK takes half a second; help need not
+    from interlock.cli.serve import run_server  # noqa: PLC0415 — see above
 
-    return run_server(
-        data_dir=getattr(chosen, "data_dir", None),
-        workspace=getattr(chosen, "workspace", None),
-        core_source=getattr(chosen, "core_source", None),
-    )
+    return run_server(place_arguments(chosen))

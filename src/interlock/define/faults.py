@@ -34,7 +34,7 @@ _WORDS: dict[str, tuple[DiagnosticCode, str]] = {
     "missing": ("missing_key", "Add it."),
     "string_type": ("wrong_type", "Write a text."),
     "bool_type": ("wrong_type", "Write true or false."),
-    "int_type": ("wrong_type", "Write a number."),
+    "int_type": ("wrong_type", "Write a whole number."),
     "float_type": ("wrong_type", "Write a number."),
     "tuple_type": ("wrong_type", "Write a list."),
     "list_type": ("wrong_type", "Write a list."),
@@ -137,6 +137,8 @@ def _code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str
         expected = str(context.get("expected", context.get("expected_tags", "")))
         guess = did_you_mean(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
         return code, f"Did you mean `{guess}`?" if guess else f"Write {expected}."
+    if "ge" in context or "le" in context:
+        return code, f"Write {context['ge']} or more." if "ge" in context else f"Write {context['le']} or less."
     if one["type"] == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         if "a-z" not in pattern:
@@ -160,7 +162,7 @@ def _found(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case _:
-            return repr(value)
+            return str(value)
 
 
 def _place_of(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:

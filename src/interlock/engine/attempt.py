@@ -1,9 +1,9 @@
 """An attempt to advance, with the facts it is judged by, and what can come of it (D8, D24)."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from interlock.engine.gates import Question, Reply
+from interlock.engine.gates import GateClaims, Question, Reply
 from interlock.engine.request import Request
 from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
@@ -14,16 +14,13 @@ from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot
 
-ClaimsPolicy = Literal["when_client_cannot_ask", "always", "never"]
-"""When an agent's own statement of who confirmed what is accepted (D24)."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
     """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
 
     client_can: bool = False
-    claims: ClaimsPolicy = "when_client_cannot_ask"
+    claims: GateClaims = "when_client_cannot_ask"
     reply: Reply | None = None
 
     @property

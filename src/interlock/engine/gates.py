@@ -17,6 +17,9 @@ UserReason = Literal[
 ]
 """Why only a person can go on (locks 3)."""
 
+GateClaims = Literal["when_client_cannot_ask", "always", "never"]
+"""When an agent's own statement that a person confirmed is accepted (D24)."""
+
 WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"})
 """Reasons that a yes settles: a secret is never asked for in words, it is put where it belongs."""
 

@@ -19,6 +19,10 @@ NOTES_INPUT_BYTES_MAX = 256 * KIB
 """Notes as sent: beyond this a caller pastes files."""
 ARTIFACT_BYTES_MAX = 1_000_000
 """Canonical bytes of one artifact: larger evidence is passed by reference."""
+ARTIFACT_BYTES_SETTABLE_MIN = 10_000
+"""The least that a configuration may set for it: every built-in contract must still be met."""
+ARTIFACT_BYTES_SETTABLE_MAX = 8_000_000
+"""The most that a configuration may set for it: half of a line, which carries it in a wordier spelling."""
 ARTIFACTS_MAX = 32
 """Artifacts of one call: they are stored in one plan."""
 ARTIFACT_DEPTH_MAX = 64
@@ -97,6 +101,10 @@ CORRECTED_ARGUMENTS_MAX = 12
 """Arguments that a corrected call repeats: no tool has more."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
+
+# Configuration.
+CONFIG_BYTES_MAX = 64 * KIB
+"""A configuration file: a handful of keys and what people note beside them."""
 
 # Workflow documents.
 DOCUMENT_BYTES_MAX = 1_000_000

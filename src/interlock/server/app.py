@@ -33,6 +33,9 @@ def local_ports(settings: Settings) -> Ports:
         read=ReadPorts(reader=store, key_ring=store, plans=Plans(store), trace=trace),
         writer=store,
         catalog=Catalog(workflow_sources(settings)),
+        baseline=settings.config.baseline,
+        gates_claims=settings.config.gates_claims,
+        artifact_bytes_max=settings.config.artifact_bytes_max,
     )
 
 
@@ -44,7 +47,7 @@ def _published_tools() -> list[types.Tool]:
 
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
-    calls = Calls(ports, Caller(workspace=workspace))
+    calls = Calls(ports, Caller(workspace=workspace, artifact_bytes_max=ports.artifact_bytes_max))
     resources = Resources(ports.catalog, workspace)
 
     async def list_tools(

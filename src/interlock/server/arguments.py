@@ -60,10 +60,11 @@ _EXAMPLES: dict[str, dict[str, Json]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What a command takes from its surroundings: the default workspace, and who calls."""
+    """What a command takes from its surroundings: the default workspace, who calls, and what may be sent."""
 
     workspace: Path | None
     actor: Actor | None = None
+    artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 
 
 Command = ListCommand | InspectCommand | StartCommand | ContinueCommand
@@ -265,7 +266,7 @@ def _continue(tool: Tool, arguments: ContinueArguments, caller: Caller) -> Conti
         refusal = _look_refusal(tool, arguments)
         if refusal is not None:
             return refusal
-    refusal = _evidence_refusal(tool, arguments.output)
+    refusal = _evidence_refusal(tool, arguments.output, caller.artifact_bytes_max)
     if refusal is not None:
         return refusal
     output = arguments.output or OutputArgument()
@@ -306,7 +307,7 @@ def _look_refusal(tool: Tool, arguments: ContinueArguments) -> Refusal | None:
     )
 
 
-def _evidence_refusal(tool: Tool, output: OutputArgument | None) -> Refusal | None:
+def _evidence_refusal(tool: Tool, output: OutputArgument | None, artifact_bytes_max: int) -> Refusal | None:
     if output is None:
         return None
     notes, artifacts = output.notes_markdown or "", output.artifacts or []
@@ -317,13 +318,13 @@ def _evidence_refusal(tool: Tool, output: OutputArgument | None) -> Refusal | No
     if len(artifacts) > ARTIFACTS_MAX:
         return refused(tool, "output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
-        refusal = _artifact_refusal(tool, f"output.artifacts[{at}]", artifact)
+        refusal = _artifact_refusal(tool, f"output.artifacts[{at}]", artifact, artifact_bytes_max)
         if refusal is not None:
             return refusal
     return None
 
 
-def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json]) -> Refusal | None:
+def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json], bytes_max: int) -> Refusal | None:
     if not isinstance(artifact.get("kind"), str):
         return refused(
             tool, f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".'
@@ -334,7 +335,7 @@ def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json]) -> Refus
         size = len(canonical_bytes(artifact))
     except NotCanonicalError as error:
         return refused(tool, f"{path}.{error.path}".rstrip("."), f"Found {error.found}.", "Send it as text.")
-    return _too_large(tool, path, size, ARTIFACT_BYTES_MAX) if size > ARTIFACT_BYTES_MAX else None
+    return _too_large(tool, path, size, bytes_max) if size > bytes_max else None
 
 
 def _too_large(tool: Tool, path: str, measured: int, limit: int) -> Refusal:

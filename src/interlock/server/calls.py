@@ -7,6 +7,7 @@ first served; a call that is cancelled while it waits has not begun, one that is
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
@@ -66,7 +67,7 @@ class Calls:
     async def _outcome(
         self, tool: Tool, sent: Mapping[str, Json], actor: Actor | None
     ) -> Answer | Refusal | NeedsPerson:
-        caller = Caller(workspace=self._caller.workspace, actor=actor)
+        caller = replace(self._caller, actor=actor)
         with self._ports.read.trace.span("parse"):
             command = parse_arguments(tool, sent, caller)
         if isinstance(command, Refusal):

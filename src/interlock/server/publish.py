@@ -16,7 +16,9 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.events import EVENT
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
+from interlock.server.config_form import config_schema
 from interlock.server.publish_builtins import builtins_page, pack_schemas_module
+from interlock.server.publish_config import config_page
 from interlock.server.publish_diagnostics import diagnostics_page
 from interlock.server.publish_language import language_page
 from interlock.server.tools import TOOLS, Tool
@@ -34,6 +36,7 @@ def published_files() -> dict[str, str]:
     """Return every generated file's text by its path in the checkout."""
     files = {f"tool-schemas/{tool.name}.json": _pretty(tool.to_json()) for tool in TOOLS}
     files["tool-schemas/workflow-document.json"] = _pretty(WorkflowForm.model_json_schema(by_alias=True))
+    files["tool-schemas/config.json"] = _pretty(config_schema())
     files["tool-schemas/records/event.json"] = _pretty(EVENT.json_schema(by_alias=True))
     for name, model in _RECORDS.items():
         files[f"tool-schemas/records/{name}.json"] = _pretty(model.model_json_schema(by_alias=True))
@@ -45,6 +48,7 @@ def published_files() -> dict[str, str]:
         "builtins": builtins_page,
         "language": language_page,
         "diagnostics": diagnostics_page,
+        "configuration": config_page,
     }
     return files | {f"docs/reference/{name}.md": _HEAD + table() for name, table in tables.items()}
 

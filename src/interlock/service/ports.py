@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from interlock.engine.gates import GateClaims
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.record.base import Preferences
 from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
@@ -22,10 +24,12 @@ class ReadPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act."""
+    """Enough to act, and what the configuration says of it."""
 
     read: ReadPorts
     writer: SessionWriter
     catalog: Catalog
     shell: Shell = field(default_factory=SystemShell)
     baseline: Preferences = BASELINE
+    gates_claims: GateClaims = "when_client_cannot_ask"
+    artifact_bytes_max: int = ARTIFACT_BYTES_MAX

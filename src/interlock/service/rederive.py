@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.attempt import Advanced, Asking, ClaimsPolicy, Refused
-from interlock.engine.gates import reply_of
+from interlock.engine.attempt import Advanced, Asking, Refused
+from interlock.engine.gates import GateClaims, reply_of
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.canonical import Json
@@ -147,7 +147,7 @@ def _chosen(recorded: Recorded) -> PreferenceDelta:
     )
 
 
-def _claims_policy(recorded: Recorded) -> ClaimsPolicy:
+def _claims_policy(recorded: Recorded) -> GateClaims:
     """Return how claims were taken: one that was accepted is disclosed as such (D24)."""
     gaps = [event.data for event in recorded.events if isinstance(event, ev.GapRecordedEvent)]
     is_taken = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)

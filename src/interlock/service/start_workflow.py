@@ -21,6 +21,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import Stamps
+from interlock.record.base import Preferences
 from interlock.record.context import Context
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
@@ -32,6 +33,7 @@ from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
 from interlock.service.tokens import Mint
 from interlock.service.words import scene_of
+from interlock.views.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +65,14 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     )
     if refusal is not None:
         return refusal
-    if command.session is not None and ports.read.reader.load(command.session) is None:
-        return _no_session(command.session)
-    waits = _autonomy_asked(ports, command, pinned.workflow.name)
+    joined = _joined(ports, command.session)
+    if isinstance(joined, Refusal):
+        return joined
+    baseline = (joined.baseline if joined is not None else None) or ports.baseline
+    waits = _autonomy_asked(command, baseline, pinned.workflow.name)
     if waits is not None:
         return waits
-    ring = ports.read.key_ring.ensured()
+    ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
         is_new_session=command.session is None,
@@ -79,7 +83,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
         request=command.request,
-        baseline=ports.baseline,
+        baseline=baseline,
     )
     plan = plan_start(start)
     if isinstance(plan, Finding):
@@ -89,10 +93,15 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     )
     with ports.writer.hold(start.session) as witness, ports.read.trace.span("append"):
         session = ports.writer.append(witness, plan, stamps)
+    return _told(ports, session, start)
+
+
+def _told(ports: Ports, session: Session, start: Start) -> Answer:
+    """Tell the first step of a run that began."""
     run = session.runs[start.run]
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
-    mint = Mint(ring=ring, session=session, run=run)
+    mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=run)
     step = scene.step(node)
     with ports.read.trace.span("render"):
         return render_answer(
@@ -205,10 +214,10 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
     return wanted
 
 
-def _autonomy_asked(ports: Ports, command: StartCommand, name: str) -> NeedsPerson | Refusal | None:
+def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
     """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
-    wanted = command.request.preferences.over(ports.baseline)
-    if not command.asking.client_can or not raises_autonomy(ports.baseline, wanted):
+    wanted = command.request.preferences.over(baseline)
+    if not command.asking.client_can or not raises_autonomy(baseline, wanted):
         return None
     reply = command.asking.reply
     if reply is not None and reply.action == "accept":
@@ -218,11 +227,11 @@ def _autonomy_asked(ports: Ports, command: StartCommand, name: str) -> NeedsPers
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun.{told}",
         suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
-        details={"path": "preferences.autonomy", "baseline": ports.baseline.autonomy},
+        details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
     )
     if reply is not None and reply.action == "decline":
         return refusal
-    ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {ports.baseline.autonomy!r}?"
+    ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
     question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
     return NeedsPerson(question=question, subject=command.request.digest(), answer=refusal)
 

@@ -282,7 +282,8 @@ class Harness:
         tool = tool_named(tool_name)
         assert tool is not None, f"there is no tool {tool_name!r}"
         sent = cast("Mapping[str, Json]", dict(arguments or {}))
-        command = parse_arguments(tool, sent, Caller(workspace=self.workspace))
+        caller = Caller(workspace=self.workspace, artifact_bytes_max=self.ports.artifact_bytes_max)
+        command = parse_arguments(tool, sent, caller)
         outcome = command if isinstance(command, Refusal) else self._outcome(command)
         if isinstance(outcome, Refusal):
             return Called(structure=_sendable(outcome.envelope()), text=refusal_text(outcome), is_error=True)

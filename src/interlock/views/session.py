@@ -156,6 +156,15 @@ class Session:
             merged = merged_context(merged, delta)
         return merged
 
+    @property
+    def baseline(self) -> Preferences | None:
+        """The preferences that a run which joins begins with: those its first run began with (locks 4).
+
+        None before there is a run.
+        """
+        first = min(self.runs.values(), key=lambda run: run.index, default=None)
+        return None if first is None or first.root is None else self.nodes[first.root].preferences
+
     def label(self, run: RunId) -> str:
         """Return the run's label: the last four characters of its id, six where an earlier run has those four (D15).
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.cli.screen import StopError
 from interlock.cli.workflow.new import NewWorkflow, run_new, run_schema
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
-from interlock.cli.workflow.screen import StopError
 from interlock.cli.workflow.validate import run_validate
 from interlock.define.text_form import Form
 from interlock.testing.harness import linear_workflow

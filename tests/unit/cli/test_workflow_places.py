@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.cli.screen import StopError
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow, places_of, shown, workflow_of
-from interlock.cli.workflow.screen import StopError
 from interlock.server import settings as served
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.testing.harness import linear_workflow
@@ -38,17 +38,29 @@ def test_arguments_and_environment_mean_what_they_mean_to_a_server(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given").mkdir()
-    places = places_of(environment, workspace=workspace, core_source="given")
-    settings = served.settings_from(environment, workspace=workspace, core_source="given")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "config.toml").write_text(f'[workflows]\nuser_dir = "{tmp_path}/configured"')
+    environment = environment | {"INTERLOCK_DATA_DIR": str(tmp_path / "data")}
+    arguments = served.PlaceArguments(workspace=workspace, core_source="given")
+    places = places_of(environment, arguments)
+    settings = served.read_settings(environment, arguments)
+    assert isinstance(settings, served.Settings)
     assert places.workspace == settings.workspace
     assert places.user_dir == settings.user_workflows
     assert places.core_source == settings.core_source
     assert BUNDLED == served.BUNDLED
 
 
+def test_a_faulty_configuration_stops_a_command_as_it_stops_a_server(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[gates]\nclaim = 'never'")
+    with pytest.raises(StopError, match=r"config\.toml: gates\.claim: .* Did you mean `claims`\?") as stopped:
+        places_of({}, served.PlaceArguments(data_dir=str(tmp_path)))
+    assert stopped.value.exit_code == 2
+
+
 def test_a_directory_that_is_none_is_a_wrong_command_line(tmp_path: Path) -> None:
     with pytest.raises(StopError, match="--core-source: there is no directory") as stopped:
-        places_of({}, workspace=None, core_source=str(tmp_path / "none"))
+        places_of({}, served.PlaceArguments(core_source=str(tmp_path / "none")))
     assert stopped.value.exit_code == 2
 
 

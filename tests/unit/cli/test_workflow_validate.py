@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from interlock.cli.screen import StopError
 from interlock.cli.workflow.places import BUNDLED, Places
-from interlock.cli.workflow.screen import StopError
 from interlock.cli.workflow.validate import run_validate
 from interlock.testing.harness import linear_workflow
 

@@ -65,7 +65,6 @@ DIFFERENT = [
     Request(notes="n "),
     Request(notes="n", artifacts=({"kind": "k"},)),
     Request(notes="n", artifacts=({"kind": "k"}, {"kind": "l"})),
-    Request(notes="n", artifacts=({"kind": "l"}, {"kind": "k"})),
     Request(notes="n", context={"k": 1}),
     Request(notes="n", context={"k": None}),
     Request(notes="n", preferences=PreferenceDelta(autonomy="guided")),
@@ -76,6 +75,15 @@ DIFFERENT = [
 @pytest.mark.inv("ADV-7")
 def test_another_payload_has_another_digest() -> None:
     assert len({request.digest() for request in DIFFERENT}) == len(DIFFERENT)
+
+
+@pytest.mark.inv("ADV-7")
+def test_neither_the_order_of_artifacts_nor_a_confirmation_makes_another_payload() -> None:
+    one, other = {"kind": "k"}, {"kind": "l"}
+    said = {"kind": "wr.confirmation", "confirmedBy": "me", "statement": "Yes."}
+    digest = Request(artifacts=(one, other)).digest()
+    assert Request(artifacts=(other, one, one)).digest() == digest
+    assert Request(artifacts=(one, said, other)).digest() == digest
 
 
 @pytest.mark.inv("CTX-7")

@@ -1,8 +1,11 @@
 """Preferences: chosen at the start, changed with an ack, and in force from the node that the change made."""
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.kernel.errors import ErrorCode
+from interlock.record.base import Preferences
 from interlock.record.events import PreferencesChangedEvent
 from interlock.testing.harness import Harness
 
@@ -14,6 +17,46 @@ def test_a_start_takes_preferences_and_leaves_the_rest_at_the_baseline(harness: 
     assert first["preferences"] == expected
     assert harness.look(first)["preferences"] == expected
     assert "full_auto_stop_on_user_deps" in first.text
+
+
+FULL_AUTO = {"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "balanced"}
+
+
+def with_baseline(harness: Harness) -> Harness:
+    baseline = Preferences(autonomy="full_auto_stop_on_user_deps", risk_policy="balanced")
+    return replace(harness, ports=replace(harness.ports, baseline=baseline))
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_new_session_begins_with_the_configured_baseline(harness: Harness) -> None:
+    assert with_baseline(harness).start("test.abc")["preferences"] == FULL_AUTO
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_start_that_sends_one_preference_keeps_the_other_of_the_configured_baseline(harness: Harness) -> None:
+    first = with_baseline(harness).start("test.abc", preferences={"autonomy": "full_auto_never_stop"})
+    assert first["preferences"] == {"autonomy": "full_auto_never_stop", "riskPolicy": "balanced"}
+
+
+@pytest.mark.inv("CTX-7", "ADV-2")
+def test_a_run_that_joins_begins_with_what_the_sessions_first_run_began_with(harness: Harness) -> None:
+    first = harness.start("test.abc", preferences={"riskPolicy": "aggressive"})
+    session = harness.session_of(first)
+    harness.advance(first, preferences={"autonomy": "full_auto_never_stop"})
+    configured = with_baseline(harness)
+    second = configured.start("test.one", sessionId=session, preferences={"autonomy": "full_auto_stop_on_user_deps"})
+    assert second["preferences"] == {"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "aggressive"}
+    third = configured.start("test.one", sessionId=session)
+    assert third["preferences"] == {"autonomy": "guided", "riskPolicy": "aggressive"}
+
+
+@pytest.mark.inv("CTX-7")
+def test_a_new_baseline_changes_no_run_that_has_begun(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    configured = with_baseline(harness)
+    second = configured.advance(first)
+    assert "preferences" not in second.structure
+    assert configured.look(second)["preferences"] == {"autonomy": "guided", "riskPolicy": "conservative"}
 
 
 @pytest.mark.inv("CTX-7")

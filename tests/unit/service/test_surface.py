@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -201,6 +202,18 @@ EVIDENCE: dict[str, tuple[dict[str, Any], str]] = {
     "an artifact with half a character": ({"artifacts": [{"kind": "\ud800"}]}, "output.artifacts[0].kind"),
     "an artifact with half a character as key": ({"artifacts": [{"kind": "k", "\ud800": 1}]}, "output.artifacts[0]"),
 }
+
+
+@pytest.mark.parametrize("limit", [10_000, 2 * ARTIFACT_BYTES_MAX])
+def test_an_artifact_is_held_to_the_configured_limit_and_a_larger_one_is_told_it(memory: Harness, limit: int) -> None:
+    configured = replace(memory, ports=replace(memory.ports, artifact_bytes_max=limit))
+    first = configured.start("test.abc")
+    fits: dict[str, Any] = {"kind": "k", "x": "x" * (limit - len('{"kind":"k","x":""}'))}
+    refused = configured.advance(first, output={"notesMarkdown": "Done.", "artifacts": [fits | {"x": fits["x"] + "x"}]})
+    assert refused["details"]["maxBytes"] == limit
+    assert str(limit) in refused["message"]
+    taken = configured.advance(first, output={"notesMarkdown": "Done.", "artifacts": [fits]})
+    assert taken["pending"]["stepId"] == "b"
 
 
 @pytest.mark.inv("ANS-9", "ANS-12", "ID-4")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from interlock.cli.workflow.screen import flat
+from interlock.cli.screen import flat
 from interlock.cli.workflow.shape import facts_of, way_words
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow

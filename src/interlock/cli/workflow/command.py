@@ -6,11 +6,11 @@ what draws.
 
 # ruff: noqa: PLC0415 — see above
 import argparse
-import gc
 import os
-import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
+
+from interlock.cli.group import Command, run_in_group
 
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
@@ -56,6 +56,8 @@ def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParse
     parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
     # A default here would undo a value that was given before the command.
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
     parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
     return parser
 
@@ -66,50 +68,19 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def run_workflow(chosen: argparse.Namespace) -> int:
     """Run one command of the group and return its exit code."""
-    # What is imported stands for good; looking for garbage in it takes a tenth of the time.
-    gc.disable()
-    from interlock.cli.workflow.screen import StopError, complain
-
-    _make_bearable(sys.stdout)
-    _make_bearable(sys.stderr)
-    try:
-        command = _command(chosen)
-        gc.freeze()
-        gc.enable()
-        exit_code = command()
-        sys.stdout.flush()
-    except StopError as stop:
-        complain(stop)
-        return stop.exit_code
-    except BrokenPipeError:
-        # Whoever read has seen enough; the interpreter must not stumble over the same pipe when it leaves.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        gc.enable()
-    return exit_code
+    return run_in_group("workflow", lambda: _command(chosen))
 
 
-def _make_bearable(stream: object) -> None:
-    """Let a terminal that cannot show a character show a mark instead of ending the command."""
-    reconfigure: Callable[..., Any] | None = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-
-
-def _command(chosen: argparse.Namespace) -> Callable[[], int]:
+def _command(chosen: argparse.Namespace) -> Command:
     """Import a command and return it with its arguments."""
     if chosen.action == "schema":
         from interlock.cli.workflow.new import run_schema
 
         return run_schema
+    from interlock.cli.arguments import place_arguments
     from interlock.cli.workflow.places import places_of
 
-    places = places_of(
-        os.environ, workspace=getattr(chosen, "workspace", None), core_source=getattr(chosen, "core_source", None)
-    )
+    places = places_of(os.environ, place_arguments(chosen))
     match chosen.action:
         case "validate":
             from interlock.cli.workflow.validate import run_validate

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
+from interlock.cli.screen import flat, say
 from interlock.cli.workflow.chart import Dot, Mermaid, charted
 from interlock.cli.workflow.places import Places, chosen_workflow
-from interlock.cli.workflow.screen import flat, say
 from interlock.cli.workflow.shape import Part, facts_of, shape_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words

@@ -1,7 +1,7 @@
 """`interlock workflow inspect`: what an agent is shown of a workflow before it starts one."""
 
+from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.workflow.places import Places, workflow_of
-from interlock.cli.workflow.screen import StopError, say, say_json
 from interlock.kernel.errors import Refusal
 from interlock.service.inspect_workflow import Detail, InspectCommand, inspect_workflow, plan_text
 

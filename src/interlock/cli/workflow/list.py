@@ -1,7 +1,7 @@
 """`interlock workflow list`: everything that can be started here, and everything that cannot, with its first fault."""
 
+from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import Places
-from interlock.cli.workflow.screen import say, say_json, say_table
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import step_count
 from interlock.define.workflow_ids import id_status

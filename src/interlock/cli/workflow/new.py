@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from interlock.cli.screen import StopError, fault_lines, say, say_json
 from interlock.cli.workflow.places import Places, shown, workflow_of
-from interlock.cli.workflow.screen import StopError, fault_lines, say, say_json
 from interlock.define.diagnostics import has_errors
 from interlock.define.native.forms import WorkflowForm
 from interlock.define.text_form import Form, parse_text

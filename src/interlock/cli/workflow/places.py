@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from interlock.cli.workflow.screen import StopError, fault_lines, printable_line
+from interlock.cli.screen import StopError, fault_lines, printable_line
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
-from interlock.server.settings import BUNDLED, settings_from
+from interlock.server.config import FaultyConfig
+from interlock.server.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.service.catalog import (
     Catalog,
     Entry,
@@ -113,16 +114,18 @@ class Places:
         )
 
 
-def places_of(environment: Mapping[str, str], *, workspace: str | None, core_source: str | None) -> Places:
-    """Return the places that arguments, the environment and the platform give, in this order of precedence.
+def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Places:
+    """Return the places that a server with the same arguments and environment would read.
 
     Raises:
-        StopError: An argument names a directory that is none.
+        StopError: An argument names a directory that is none, or no server starts with the configuration.
     """
-    for option, given in (("--workspace", workspace), ("--core-source", core_source)):
+    for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
         if given is not None and not Path(given).is_dir():
             raise StopError(f"{option}: there is no directory {given}.", "Name one that exists.", exit_code=2)
-    settings = settings_from(environment, workspace=workspace, core_source=core_source)
+    settings = read_settings(environment, arguments)
+    if isinstance(settings, FaultyConfig):
+        raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
     return Places(workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source)
 

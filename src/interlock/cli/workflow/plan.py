@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import Places, chosen_workflow
-from interlock.cli.workflow.screen import say, say_json, say_table
 from interlock.decide.condition import in_words
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words, outline_lines

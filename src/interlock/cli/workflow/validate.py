@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interlock.cli.screen import StopError, fault_lines, say, say_json
 from interlock.cli.workflow.places import Places, checked_file, shown
-from interlock.cli.workflow.screen import StopError, fault_lines, say, say_json
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.kernel.budgets import SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json

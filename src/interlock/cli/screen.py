@@ -1,4 +1,4 @@
-"""What the workflow commands print: words that cannot steer a terminal, tables, faults with their places."""
+"""What the commands print: words that cannot steer a terminal, tables, faults with their places."""
 
 import json
 import re
@@ -32,9 +32,9 @@ def say_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def complain(stop: StopError) -> None:
+def complain(stop: StopError, group: str) -> None:
     """Print why a command cannot go on, and what to do, on stderr."""
-    print(printable(f"interlock workflow: {stop.message}\n{stop.fix}"), file=sys.stderr)
+    print(printable(f"interlock {group}: {stop.message}\n{stop.fix}"), file=sys.stderr)
 
 
 def printable(text: str) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from interlock.cli.workflow.screen import fault_lines, flat, printable, printable_line, say_json, say_table
+from interlock.cli.screen import fault_lines, flat, printable, printable_line, say_json, say_table
 from interlock.define.diagnostics import Diagnostic, fault, warning
 
 

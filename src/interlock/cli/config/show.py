@@ -1,0 +1,64 @@
+"""`interlock config show`: what a server with the same arguments and environment would have in effect, and why."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import Digest
+from interlock.server.applied_config import AppliedKey, applied_config_hash, applied_keys
+from interlock.server.config import FaultyConfig
+from interlock.server.config_file import CONFIG_FILE
+from interlock.server.config_form import RESTART_MARK, key_schemas
+from interlock.server.settings import PlaceArguments, read_settings
+
+
+def run_show(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+    """Print each key's value in effect, its origin and its mark, and the hash over all; return the exit code.
+
+    Raises:
+        StopError: The configuration file has faults, all of which are named.
+    """
+    settings = read_settings(environment, arguments)
+    if isinstance(settings, FaultyConfig):
+        lines = "\n".join(settings.lines())
+        raise StopError("The configuration cannot be used.", f"{lines}\nNo server starts with it.", exit_code=1)
+    file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
+    if as_json:
+        say_json(_told(file, keys, digest))
+        return 0
+    found = "" if file.is_file() else " (there is none)"
+    say(f"{printable_line(str(file))}{found}")
+    marks = _marks()
+    heads = ("key", "value", "from", "a change")
+    say_table(heads, [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys])
+    say(f"appliedConfigHash {digest}")
+    say("Values are applied when a server starts.")
+    return 0
+
+
+def _told(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[str, Json]:
+    marks = _marks()
+    return {
+        "file": str(file),
+        "exists": file.is_file(),
+        "appliedAt": "start",
+        "appliedConfigHash": digest,
+        "keys": [
+            {"key": one.key, "value": one.value, "origin": one.origin, "restartRequired": marks[one.key]}
+            for one in keys
+        ],
+    }
+
+
+def _marks() -> dict[str, bool]:
+    return {key: schema[RESTART_MARK] is True for key, schema in key_schemas()}
+
+
+def _words(*, is_restart: bool) -> str:
+    return "restart-required" if is_restart else "runtime-safe"
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,24 @@
+"""The page about the configuration shows a file that is taken, and its example sets every table."""
+
+import re
+from pathlib import Path
+
+from interlock.server.config import Config
+from interlock.server.config_form import ConfigForm, key_schemas, parse_config
+from interlock.server.publish_config import config_page
+
+PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_taken_and_says_what_the_page_says_of_it() -> None:
+    (example,) = re.findall(r"^```toml config\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    config = parse_config(example)
+    assert isinstance(config, Config), config
+    assert config.baseline.to_json() == {"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "balanced"}
+    assert config.artifact_bytes_max == 4_000_000
+    assert {key.partition(".")[0] for key in config.said} == set(ConfigForm.model_fields)
+
+
+def test_the_reference_page_tells_of_every_key_and_of_no_other() -> None:
+    told = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", config_page(), re.MULTILINE)
+    assert told == [key for key, _ in key_schemas()]
