@@ -96,6 +96,13 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     return _told(ports, session, start)
 
 
+def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
+    """Return the session that a run joins, None for a new one. What its first run began with stays so (locks 4)."""
+    if session is None:
+        return None
+    return ports.read.reader.load(session) or _no_session(session)
+
+
 def _told(ports: Ports, session: Session, start: Start) -> Answer:
     """Tell the first step of a run that began."""
     run = session.runs[start.run]
