@@ -101,6 +101,7 @@ class Warned:
         "BRANCH_CREATED",
         "LOOP_LIMIT_REACHED",
         "LEVEL_NORMALISED",
+        "LOOKS_LIKE_SECRET",
     ]
     message: str
 

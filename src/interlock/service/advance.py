@@ -11,6 +11,7 @@ from typing import assert_never
 from interlock.engine.advance import Advanced, Attempt, LimitReached, Refused, decide_advance
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.engine.secret_scanning import secret_warnings
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -219,7 +220,7 @@ def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node
             " Use the tokens of this answer to go on."
         )
         warnings.append(Warned(code="REPLAY_PAYLOAD_IGNORED", message=message))
-    return (*warnings, *_reasons(scene, child))
+    return (*warnings, *_reasons(scene, child), *secret_warnings(scene.session.deltas.get(child.node)))
 
 
 def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:

@@ -12,6 +12,7 @@ from interlock.engine.answer import Answer, Facts, render_answer
 from interlock.engine.flow import Stuck
 from interlock.engine.prompt import guidance_of
 from interlock.engine.request import Request
+from interlock.engine.secret_scanning import secret_warnings
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -93,6 +94,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal:
                 state_token=mint.state(node.node),
                 ack_token=mint.attempt(node.node, ack_attempt(node.node)) if step is not None else None,
                 step=step,
+                warnings=secret_warnings(session.deltas.get(node.node)),
                 preferences=node.preferences,
                 guidance=guidance_of(scene.workflow),
                 references=scene.workflow.references,
