@@ -5,6 +5,7 @@ from typing import TypeAlias, cast
 
 from interlock.decide.evaluate import NOTHING, Undecided, value_at
 from interlock.engine import reasons
+from interlock.engine.declared import unfit_set
 from interlock.engine.evidence import evidence_values, judge
 from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of, with_loop_variables
 from interlock.engine.request import Request
@@ -184,7 +185,7 @@ def _moved(attempt: Attempt, state: Running) -> "_Went | list[Blocker]":
     judged = judge(workflow, node, attempt.evidence, seen)
     if judged.blockers:
         return list(judged.blockers)
-    sets = _set_values(node, {**seen, **evidence_values(workflow, node, attempt.evidence)})
+    sets = _set_values(workflow, node, {**seen, **evidence_values(workflow, node, attempt.evidence)})
     if isinstance(sets, Blocker):
         return [sets]
     context = merged_context(context, sets)
@@ -209,7 +210,7 @@ def stuck_blocker(stuck: Stuck, context: Context) -> Blocker:
             return reasons.endless(stuck.node.node_id)
 
 
-def _set_values(node: PlanNode, seen: Context) -> dict[str, Json] | Blocker:
+def _set_values(workflow: CompiledWorkflow, node: PlanNode, seen: Context) -> dict[str, Json] | Blocker:
     """Return what a step sets when it is done."""
     assert node.task is not None, "only a task sets anything"
     values: dict[str, Json] = {}
@@ -218,6 +219,9 @@ def _set_values(node: PlanNode, seen: Context) -> dict[str, Json] | Blocker:
         if found is NOTHING:
             assert action.source is not None, "a value is always there"
             return reasons.missing_key(rendered(node.title, seen), action.source)
+        unfit = unfit_set(workflow, rendered(node.title, seen), action, found)
+        if unfit is not None:
+            return unfit
         values[action.key] = cast("Json", found)
         seen = merged_context(seen, {action.key: values[action.key]})
     return values

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
+from interlock.define.declared import Misfit
+from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
     BLOCKER_MESSAGE_BYTES_MAX,
@@ -26,6 +28,8 @@ from interlock.record.outcome import (
 )
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
+_WANTED_BYTES_MAX = 300
+"""What is wanted may be a long list of choices."""
 _KEPT = " What you sent besides is kept and need not be sent again."
 
 
@@ -89,6 +93,22 @@ def missing_key(step_title: str, key: str) -> Blocker:
         _key(key),
         f"The step {step_title!r} must set the context key {key!r}, and it is not set.",
         f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
+    )
+
+
+def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Blocker:
+    """`contract_violation:invalid_required_output` for what a step would set and the declared key does not take.
+
+    The pointer is where the value came from: that is what can be sent again.
+    """
+    wanted = one_line(unfit.wanted, _WANTED_BYTES_MAX)
+    return _blocker(
+        "INVALID_REQUIRED_OUTPUT",
+        _key(source),
+        f"The step {step_title!r} sets the context key {key!r} from {source!r}, which is {unfit.found}; {key!r} is"
+        f" declared as {wanted}.",
+        f"Send the call of `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        {"key": key, "found": unfit.found, "wanted": wanted},
     )
 
 
@@ -156,6 +176,8 @@ def capability_missing(capability: Capability, status: str) -> Blocker:
 def _place(path: str) -> str:
     """Return where a context path is sent: a key by its name, a member within its whole key."""
     key, _, member = path.partition(".")
+    if key in EVIDENCE_ROOTS:
+        return f"the artifact in `output.artifacts` again, with {member!r} right"
     return f"`context` holding {key!r}" + (f" whole, with {member!r} in it" if member else "")
 
 
