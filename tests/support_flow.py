@@ -42,6 +42,11 @@ INPUTS = [
 """What every document of `compiled` declares, so that conditions may read it."""
 
 
+def declared(key: str, kind: str = "string", **more: object) -> Document:
+    """Return an entry of `inputs`."""
+    return {"key": key, "description": f"The {key}.", "type": kind, **more}
+
+
 def step(name: str, **more: object) -> Document:
     return {"id": name, "title": f"Step {name}", "prompt": f"Do {name}.", **more}
 

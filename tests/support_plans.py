@@ -27,13 +27,18 @@ KNOWN: Mapping[str, tuple[object, ...]] = {
     "box": ({}, {"size": 3}, {"size": 1, "tags": ["x"]}, "no box"),
     "found": ("fast", 2, True, ["a"]),
     "verdict": ("ok", "not ok"),
-    "seen": (1, "fast", {"size": 2}),
+    "seen": ("fast", "slow", "once"),
+    "depth": (0, 1, 2),
 }
 """What can be said for each context key; of the wrong kind now and then."""
 
 INPUTS = {"mode": "string", "level": "number", "is_urgent": "boolean", "things": "list", "box": "object"}
 PRODUCED = ("found", "verdict")
-SET = "seen"
+SET: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "seen": ("string", ("mode", "verdict")),
+    "depth": ("number", ("level", "index", "box.size")),
+}
+"""Keys that steps set: the declared type, and what may be copied into them."""
 LEVELS = ["low", "middle", "high"]
 _CONTRACTS = sorted(ref for ref, pack in PACKS.items() if pack.kind is not None and pack.example is not None)
 _LOOP_CONTROL = "wr.contracts.loop_control"
@@ -170,9 +175,11 @@ class _Author:
             case "produces":
                 return {"produces": list(dict.fromkeys([self.one_of(*PRODUCED), self.one_of(*PRODUCED)]))}
             case "set":
-                return {"set": [{"key": SET, "value": self.one_of(*KNOWN[SET])}]}
+                key = self.one_of(*SET)
+                return {"set": [{"key": key, "value": self.one_of(*KNOWN[key], None)}]}
             case _:
-                return {"set": [{"key": SET, "from": self.one_of("mode", "level", "index")}]}
+                key = self.one_of(*SET)
+                return {"set": [{"key": key, "from": self.one_of(*SET[key][1])}]}
 
     def extras(self) -> Document:
         match self.one_of("fragments", "confirm", "user", "delegate", "function", "words"):
@@ -240,7 +247,7 @@ class _Author:
     def firm_condition(self, loop: Document) -> Document:
         """What a loop may read: inputs, what is set, and passes."""
         passes = {"var": loop.get("indexVar", "index"), "lt": 2}
-        return self.one_of(passes, {"var": "level", "gte": 2}, {"var": SET, "equals": "fast"})
+        return self.one_of(passes, {"var": "level", "gte": 2}, {"var": "seen", "equals": "fast"})
 
     def deciding_step(self) -> Document:
         self.steps += 1
@@ -262,10 +269,11 @@ def workflows(draw: Draw) -> Document:
     ]
     if author.maybe():
         inputs[0]["choices"] = ["fast", "slow"]
+    inputs += [{"key": key, "description": f"The {key}.", "type": kind} for key, (kind, _) in SET.items()]
     # Declared even where no step of this document brings them: conditions may read them anywhere.
     last: Document = {"id": "last", "title": "Last", "prompt": "Sum up.", "produces": [*PRODUCED]}
     after: Document = {"id": "after", "title": "After", "prompt": "Part as friends.", "notes": "optional"}
-    steps += [last | {"set": [{"key": SET, "value": None}]}, after | {"needs": ["verdict"]}]
+    steps += [last | {"set": [{"key": "seen", "value": None}]}, after | {"needs": ["verdict"]}]
     loops: Document = {"type": "loop", "loopId": "never", "title": "Never", "maxIterations": 1}
     steps.append(loops | {"forEach": {"items": "things"}, "when": {"var": "level", "lt": 0}, "body": [dict(_NEVER)]})
     document |= {"inputs": inputs} | {name: part for name, part in _wholes(author).items() if part}

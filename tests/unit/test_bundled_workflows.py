@@ -178,7 +178,11 @@ def agents(workflow: CompiledWorkflow) -> Iterator[Agent]:
     """Yield an agent for each combination of what it may send, of loops that end or go on, of inputs given or not."""
     keys = sorted({key for node in workflow.steps.values() if node.task for key in node.task.produces})
     needed = {one.key: INPUT[one.type] for one in workflow.inputs if one.required}
-    given: dict[str, Json] = {one.key: one.choices[0] if one.choices else INPUT[one.type] for one in workflow.inputs}
+    given: dict[str, Json] = {
+        one.key: one.choices[0] if one.choices else INPUT[one.type]
+        for one in workflow.inputs
+        if one.key not in workflow.set_by
+    }
     for values in itertools.product(*(PRODUCED[key] for key in keys)):
         for goes_on, inputs in itertools.product((False, True), (needed, given)):
             yield Agent(

@@ -106,6 +106,10 @@ class ContextInput(Part):
     choices: Annotated[tuple[Json, ...], Field(max_length=50, strict=False)] = ()
 
 
+EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
+"""What paths of `set` begin with that read the step's evidence, not the context."""
+
+
 class SetAction(Part):
     """A context key that is set when the step is done: to a value, or to what stands at a path.
 

@@ -11,10 +11,12 @@ from typing import cast
 
 from interlock.decide.evaluate import NOTHING, Undecided, value_at
 from interlock.decide.evaluation_pass import Aborted
+from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine import reasons
 from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
 from interlock.engine.capture import Captured, Gate
 from interlock.engine.confirmation import Opened, Shut, opened
+from interlock.engine.declared import unfit_set
 from interlock.engine.drafts import (
     brought,
     created,
@@ -26,7 +28,7 @@ from interlock.engine.drafts import (
     stored,
     trace_drafts,
 )
-from interlock.engine.evidence import EVIDENCE_ROOTS, judge
+from interlock.engine.evidence import judge
 from interlock.engine.findings import Finding, blockers_of, gaps_of
 from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of, with_loop_variables
 from interlock.engine.observed import observed_in
@@ -35,6 +37,7 @@ from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, T
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import Marks
 from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge
@@ -98,7 +101,8 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Finding] | Uncon
     owed.findings += [*judged.findings, *observed.findings]
     if owed.is_refused():
         return owed.findings
-    effects = _effects(node, Sources(context=seen, evidence=judged.values), context, owed)
+    effects = _effects(workflow, node, Sources(context=seen, evidence=judged.values), owed)
+    effects = _fitting(effects, context, owed)
     if owed.is_refused():
         return owed.findings
     marks = Marks(workflow.graphs, state)
@@ -156,7 +160,7 @@ class Sources:
         return value_at(self.evidence if is_evidence else self.context, path)
 
 
-def _effects(node: PlanNode, sources: Sources, context: Context, owed: _Pass) -> dict[str, Json]:
+def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed: _Pass) -> Context:
     """Return what a step sets when it is done. All actions read the same facts; none sees what another sets (seed 3).
 
     What evidence may leave out sets nothing where it was left out.
@@ -165,10 +169,19 @@ def _effects(node: PlanNode, sources: Sources, context: Context, owed: _Pass) ->
     effects: dict[str, Json] = {}
     for action in node.task.sets:
         found = sources.at(action.source) if action.source is not None else action.value
-        if found is not NOTHING:
+        title = rendered(node.title, sources.context)
+        unfit = unfit_set(workflow, title, action, found) if found is not NOTHING else None
+        if unfit is not None:
+            owed.findings.append(unfit)
+        elif found is not NOTHING:
             effects[action.key] = cast("Json", found)
         elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
-            owed.findings.append(reasons.missing_key(rendered(node.title, sources.context), action.source))
+            owed.findings.append(reasons.missing_key(title, action.source))
+    return effects
+
+
+def _fitting(effects: Context, context: Context, owed: _Pass) -> Context:
+    """Return what a step sets, or nothing where the context would grow beyond its budget."""
     if effects and (measured := len(canonical_bytes(dict(merged_context(context, effects))))) > CONTEXT_BYTES_MAX:
         owed.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
         return {}

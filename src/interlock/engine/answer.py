@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from interlock.define.parts import Reference
+from interlock.define.parts import EVIDENCE_ROOTS, Reference
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, SHOWN_VALUE_CHARS_MAX
 from interlock.kernel.canonical import Json
@@ -105,6 +105,7 @@ class Warned:
         "COMPLETE_WITH_GAPS",
         "CLAIMED_FACT",
         "BEYOND_RECOMMENDATION",
+        "LOOKS_LIKE_SECRET",
     ]
     message: str
 
@@ -187,9 +188,11 @@ def _to_fill_in(step: StepWords, blockers: BlockerReport | None) -> dict[str, Js
     """
     pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
     contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
-    keys = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
-    is_told = bool(contracts or keys or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
-    artifacts = step.artifacts if not is_told or contracts - {NOTES_CONTRACT} or not (contracts or keys) else ()
+    paths = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
+    keys = [path for path in paths if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
+    is_told = bool(contracts or paths or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
+    is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(paths)
+    artifacts = step.artifacts if not is_told or is_of_artifact or not (contracts or paths) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_told else step.needs_notes or not step.artifacts
     output: dict[str, Json] = {"notesMarkdown": NOTES_PLACEHOLDER} if wants_notes else {}
     if artifacts:

@@ -24,8 +24,6 @@ from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOO
 from interlock.record.context import Context
 from interlock.record.payloads import StepRef, TraceEntry
 
-EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
-"""What a path begins with that reads evidence instead of context."""
 _ASSESSMENT_KIND = "wr.assessment"
 
 

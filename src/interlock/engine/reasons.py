@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
 from interlock.decide.evaluation_pass import Aborted
+from interlock.define.declared import Misfit
+from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.findings import Detail, Finding
 from interlock.engine.gates import Ask
 from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
@@ -25,6 +27,8 @@ from interlock.record.outcome import (
 )
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
+_WANTED_BYTES_MAX = 300
+"""What is wanted may be a long list of choices."""
 _KEPT = " What you sent besides is kept and need not be sent again."
 
 
@@ -90,6 +94,22 @@ def missing_key(step_title: str, key: str) -> Finding:
         _key(key),
         f"The step {_share(step_title)!r} must set the context key {_named(key)!r}, and it is not set.",
         f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
+    )
+
+
+def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
+    """`contract_violation:invalid_required_output` for what a step would set and the declared key does not take.
+
+    The pointer is where the value came from: that is what can be sent again.
+    """
+    wanted = one_line(unfit.wanted, _WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        _key(source),
+        f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
+        f" {unfit.found}; {_named(key)!r} is declared as {wanted}.",
+        f"Send the call of `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        {"key": key, "found": unfit.found, "wanted": wanted},
     )
 
 
@@ -210,6 +230,8 @@ def _reason(reason: str) -> str:
 def _place(path: str) -> str:
     """Return where a context path is sent: a key by its name, a member within its whole key."""
     key, _, member = path.partition(".")
+    if key in EVIDENCE_ROOTS:
+        return f"the artifact in `output.artifacts` again, with {_named(member)!r} right"
     return f"`context` holding {_named(key)!r}" + (f" whole, with {_named(member)!r} in it" if member else "")
 
 

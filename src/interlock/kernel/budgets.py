@@ -101,6 +101,8 @@ CORRECTED_ARGUMENTS_MAX = 12
 """Arguments that a corrected call repeats: no tool has more."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
+SECRETS_NAMED_MAX = 5
+"""Context keys that one warning says look like secrets: the rest are found by looking where these were."""
 
 # Configuration.
 CONFIG_BYTES_MAX = 64 * KIB

@@ -11,6 +11,7 @@ from interlock.define.parts import Assessment
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.records import LOOP_CONTROL_CONTRACT
+from interlock.plan.set_checks import check_sets
 
 _FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\s*)?", re.IGNORECASE)
 """A word, or a word that is said to be true: nobody has to have done anything to write it."""
@@ -26,6 +27,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _capabilities(document, steps)
     if document.is_checked_for_keys:
         yield from _keys(document, steps)
+        yield from check_sets(document)
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -186,11 +188,9 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
     known = firm | produced
     for step in steps:
         for guard in _guards(step):
-            yield from _undeclared(
-                guard, known, "Declare it in `inputs`, or in `produces` or `set` of an earlier step."
-            )
+            yield from _undeclared(guard, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
         if isinstance(step, doc.LoopStep) and step.condition is not None:
-            fix = "A loop reads loop control, declared `inputs` or keys that steps `set`."
+            fix = "A loop reads loop control or declared `inputs`, which steps may `set`."
             yield from _undeclared(step.condition, firm, fix)
         for at, key in _read_keys(step):
             if key not in known:

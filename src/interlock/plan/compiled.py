@@ -97,6 +97,16 @@ class CompiledWorkflow(Record):
         return {pack.contract_ref: pack for pack in self.contracts}
 
     @cached_property
+    def set_by(self) -> dict[str, tuple[str, ...]]:
+        """The steps that set a context key, by key, in plan order."""
+        found: dict[str, list[str]] = {}
+        for step_id, node in self.steps.items():
+            assert node.task is not None, "a step that is handed out is a task"
+            for key in dict.fromkeys(action.key for action in node.task.sets):
+                found.setdefault(key, []).append(step_id)
+        return {key: tuple(step_ids) for key, step_ids in found.items()}
+
+    @cached_property
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}

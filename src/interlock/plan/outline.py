@@ -19,6 +19,22 @@ def outline_lines(workflow: CompiledWorkflow) -> list[str]:
     return lines
 
 
+def input_lines(workflow: CompiledWorkflow) -> list[str]:
+    """Return one line for each declared context key: what a run is started with, and what its steps set by themselves.
+
+    A required key is of the first sort even where a step sets it later.
+    """
+    lines: list[str] = []
+    for one in workflow.inputs:
+        steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by.get(one.key, ()))
+        key, kind = f"`context.{one.key}`", f"{one.type}, required" if one.required else one.type
+        if steps and not one.required:
+            lines.append(f"- {key} ({kind}) is set by {steps}, no need to send it: {one.description}")
+        else:
+            lines.append(f"- start with {key} ({kind}): {one.description}")
+    return lines
+
+
 def step_summaries(workflow: CompiledWorkflow) -> Iterator[dict[str, Json]]:
     """Yield each step that is handed out, in short, as data."""
     for node in workflow.steps.values():

@@ -75,8 +75,8 @@ _NAMES: Mapping[DiagnosticCode, Told] = {
     "unknown_capability": Told("There is no such capability.", "Use `delegation` or `web_browsing`."),
     "undeclared_key": Told(
         "A condition, a loop or `needs` reads a context key that nobody declares; or a loop's condition reads one that"
-        " steps only produce.",
-        "Declare it in `inputs`, `produces` or `set`.",
+        " steps only produce; or a step sets a key that `inputs` does not declare.",
+        "Declare it in `inputs`, or where a step brings it, in `produces`.",
     ),
     "missing_argument": Told("A routine needs an argument that the call does not give.", "Add it to `args`."),
     "template_recursion": Told("A routine calls another routine.", "Write its steps out."),

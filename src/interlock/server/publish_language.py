@@ -41,7 +41,7 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
         "agentRole": "the role of steps that have none",
         "guidance": "rules for the whole run, told at its start and on resume",
         "references": "material that it points at",
-        "inputs": "context keys that a run is started with",
+        "inputs": "context keys that a run is started with, or that its steps set",
         "capabilities": "how much each capability of the client is needed",
         "features": "rule sets that join the steps written in blocks; an id, or an id with its configuration",
         "conditions": "conditions by name, for `condition_ref`",
@@ -190,7 +190,7 @@ _MEANINGS: Mapping[str, Mapping[str, str]] = {
         "conditionId": "of `condition_ref`: a name of `conditions`",
     },
     "SetAction": {
-        "key": "the context key",
+        "key": "the context key, one of `inputs`",
         "value": "what it is set to; this or `from`; null removes it",
         "from": "the path whose value it is set to",
     },

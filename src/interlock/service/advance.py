@@ -11,6 +11,7 @@ from interlock.engine.advance import decide_advance
 from interlock.engine.answer import Answer, Awaited, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.attempt import Advanced, Asking, LimitReached, Refused, Unconfirmed
 from interlock.engine.request import CONFIRMATION_KIND, Request
+from interlock.engine.secret_scanning import secret_warnings
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -217,6 +218,7 @@ def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node
         yield from warnings.beyond_advice(scene.workflow, child.preferences)
     if isinstance(scene.snapshot(child).state, Complete):
         yield from warnings.open_at_the_end(scene.session, child)
+    yield from secret_warnings(scene.session.deltas.get(child.node))
 
 
 def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from interlock.define.parts import ContextInput
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer import Answer
 from interlock.kernel.budgets import INSPECT_BYTES_MAX
@@ -13,7 +14,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.compiler import placement_diagnostics
-from interlock.plan.outline import outline_lines, step_lines, step_summaries
+from interlock.plan.outline import input_lines, outline_lines, step_lines, step_summaries
 from interlock.service.catalog import Catalog, Entry, Pinnable
 from interlock.service.start_workflow import compiled_of, found_entry
 
@@ -112,8 +113,16 @@ def _summary(entry: Entry, pinned: Pinnable) -> dict[str, Json]:
     if document.examples:
         summary["examples"] = list(document.examples)
     if workflow.inputs:
-        summary["inputs"] = [one.model_dump(mode="json", by_alias=True, exclude_unset=True) for one in workflow.inputs]
+        summary["inputs"] = [_input(workflow, one) for one in workflow.inputs]
     return summary
+
+
+def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json]:
+    told: dict[str, Json] = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    steps = workflow.set_by.get(declared.key, ())
+    if steps:
+        told["setBy"] = list(steps)
+    return told
 
 
 def _summary_text(entry: Entry, pinned: Pinnable) -> str:
@@ -124,10 +133,7 @@ def _summary_text(entry: Entry, pinned: Pinnable) -> str:
     ]
     lines += [f"- {rule}" for rule in document.guidance]
     lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
-    lines += [
-        f"- start with `context.{one.key}` ({one.type}{', required' if one.required else ''}): {one.description}"
-        for one in workflow.inputs
-    ]
+    lines += input_lines(workflow)
     lines += [f"- for example: {example}" for example in document.examples]
     lines += outline_lines(workflow)
     return "\n".join(line for line in lines if line)

@@ -1,11 +1,9 @@
 """`start_workflow`: begin a run, in a new session or in one that exists (D27)."""
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.decide.evaluate import is_number, kind_of, same
+from interlock.define.declared import Misfit, misfit
 from interlock.define.parts import ContextInput
 from interlock.engine.answer import Answer, Facts, render_answer
 from interlock.engine.attempt import NOBODY_ASKED, Asking
@@ -14,12 +12,14 @@ from interlock.engine.findings import Finding
 from interlock.engine.gates import Ask, Question
 from interlock.engine.prompt import guidance_of
 from interlock.engine.request import Request
+from interlock.engine.secret_scanning import secret_warnings
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.append_plan import Stamps
 from interlock.record.base import Preferences
 from interlock.record.context import Context
@@ -60,9 +60,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     if isinstance(pinned, Refusal):
         return pinned
     assert isinstance(entry, Entry), "what compiled is an entry"
-    refusal = context_refusal({}, command.request.context) or inputs_refusal(
-        pinned.workflow.inputs, command.request.context
-    )
+    refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
     if refusal is not None:
         return refusal
     joined = _joined(ports, command.session)
@@ -121,6 +119,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
                 warnings=(
                     *warnings.disclosed(node),
                     *warnings.beyond_advice(scene.workflow, node.preferences),
+                    *secret_warnings(session.deltas.get(node.node)),
                 ),
                 preferences=node.preferences,
                 guidance=guidance_of(scene.workflow),
@@ -172,41 +171,25 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
     )
 
 
-def inputs_refusal(inputs: tuple[ContextInput, ...], context: Context) -> Refusal | None:
+def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
     """Return why the initial context does not hold what a workflow declares, or None where it does."""
-    faults = [words for declared in inputs if (words := _input_fault(declared, context)) is not None]
-    if not faults:
+    unfit = {one.key: found for one in workflow.inputs if (found := misfit(one, context.get(one.key))) is not None}
+    if not unfit:
         return None
-    missing = {one.key: None for one in inputs if _input_fault(one, context) is not None}
-    lines = "\n".join(f"- {words}" for words in faults)
+    lines = "\n".join(f"- {_misfit_words(one, unfit[one.key])}" for one in workflow.inputs if one.key in unfit)
+    # What a step sets by itself is not asked for, unless what came for it does not fit.
+    wanted = [one for one in workflow.inputs if one.required or one.key in unfit or one.key not in workflow.set_by]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
-        details={"path": f"context.{next(iter(missing))}", "wanted": [_wanted(one) for one in inputs]},
+        details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
     )
 
 
-def _input_fault(declared: ContextInput, context: Context) -> str | None:
-    what = f"`{declared.key}` ({declared.type}): {declared.description}"
-    value = context.get(declared.key)
-    if value is None:
-        return f"{what} Found nothing." if declared.required else None
-    if not _KINDS[declared.type](value):
-        return f"{what} Found {kind_of(value)}."
-    if declared.choices and not any(same(value, choice) for choice in declared.choices):
-        shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
-        return f"{what} Found {shown}; use one of {json.dumps(list(declared.choices), ensure_ascii=False)}."
-    return None
-
-
-_KINDS: Mapping[str, Callable[[object], bool]] = {
-    "string": lambda value: isinstance(value, str),
-    "number": is_number,
-    "boolean": lambda value: isinstance(value, bool),
-    "list": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, Mapping),
-}
+def _misfit_words(declared: ContextInput, unfit: Misfit) -> str:
+    what = f"`{declared.key}` ({declared.type}): {declared.description} Found {unfit.found}"
+    return f"{what}." if unfit.is_kind else f"{what}; use {unfit.wanted}."
 
 
 def _wanted(declared: ContextInput) -> dict[str, Json]:

@@ -269,7 +269,7 @@ class _Play:
             offered = (*self._agent.known, *shown)
             asked |= {key: None for key in offered if key not in asked and self._chance.random() < 1 / 4}
         for path, kind in asked.items():
-            self._set(path, self._chosen(path, kind))
+            self._set(path, self._chosen(path, kind, _choices_in(kind)))
         said = {path.partition(".")[0] for path in asked}
         return {key: value for key, value in shown.items() if value is not None} | {
             key: self._context[key] for key in sorted(said)
@@ -380,6 +380,11 @@ def _keys_asked(refusal: str) -> dict[str, str | None]:
     return {_unquoted(key) + (f".{_unquoted(member)}" if member else ""): kind or None for key, member, kind in found}
 
 
+def _choices_in(kind: str | None) -> tuple[object, ...]:
+    """Return the values that a refusal offers as choices, if it offers any."""
+    return tuple(json.loads(kind.removeprefix("one of "))) if kind is not None and kind.startswith("one of [") else ()
+
+
 def _kind_wanted(words: str, path: str) -> str | None:
     """Return what kind of value a refused start asks for at a context path, if it says so."""
     found = re.search(rf"{re.escape(repr(path))}, .*?; it needs (.+?)\.", words)
@@ -393,7 +398,9 @@ _KINDS: Mapping[str, Callable[[random.Random], object]] = {
     "a whole number": lambda chance: chance.randint(0, 3),
     "number": lambda chance: chance.randint(0, 3),
     "boolean": lambda chance: chance.random() < 1 / 2,
+    "a boolean": lambda chance: chance.random() < 1 / 2,
     "object": lambda _: {"name": "one"},
+    "an object": lambda _: {"name": "one"},
 }
 
 

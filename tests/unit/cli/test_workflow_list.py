@@ -117,6 +117,15 @@ def test_a_plan_is_told_with_its_nodes_owners_schemas_and_loops(
     assert ["l", "2", "passes,", "at", "most", "3", "passes"] in [row[:7] for row in rows]
 
 
+def test_a_plan_tells_which_context_keys_its_steps_set(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = [{"key": key, "type": "string", "description": f"The {key}."} for key in ("mode", "outcome")]
+    write("sets", {"id": "a", "title": "A", "prompt": "Do.", "set": [{"key": "outcome", "value": "x"}]}, inputs=keys)
+    assert run_plan(places, str(OWN / "sets.json"), as_json=False) == 0
+    told = capsys.readouterr().out
+    assert "- start with `context.mode` (string): The mode." in told
+    assert "- `context.outcome` (string) is set by `a`, no need to send it: The outcome." in told
+
+
 def test_a_plan_as_json_holds_all_of_it_and_what_it_hashes_to(
     places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -265,6 +265,7 @@ STRUCTURE: Document = {
     "inputs": [
         {"key": "mode", "description": "How.", "type": "string", "choices": ["fast", "slow"]},
         {"key": "things", "description": "What.", "type": "list"},
+        {"key": "done", "description": "Whether it is rated.", "type": "boolean"},
     ],
     "capabilities": {"web_browsing": "preferred", "delegation": "preferred"},
     "conditions": {"is-fast": {"var": "mode", "equals": "fast"}, "is-slow": {"var": "mode", "equals": "slow"}},

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support_flow import IS_FAST, Document, deciding, document, loop, parallel, step
+from tests.support_flow import INPUTS, IS_FAST, Document, deciding, declared, document, loop, parallel, step
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent, DecisionTraceAppendedEvent
@@ -147,7 +147,8 @@ def test_a_start_with_what_is_declared_and_anything_else_begins(make: Maker, con
 
 def test_what_a_step_sets_is_in_the_context_of_the_next_on_top_of_what_was_sent(make: Maker) -> None:
     sets = [{"key": "done", "value": True}, {"key": "copy", "from": "mode"}, {"key": "again", "from": "copy"}]
-    harness = make(step("a", set=sets), step("b", prompt="{{done}} {{copy}} {{again}} {{sent}}"))
+    inputs = [*INPUTS, declared("done", "boolean"), declared("copy"), declared("again")]
+    harness = make(step("a", set=sets), step("b", prompt="{{done}} {{copy}} {{again}} {{sent}}"), inputs=inputs)
     second = harness.advance(harness.start("test.flow"), "Done.", context={"mode": "fast", "copy": "old", "sent": 1})
     assert second["pending"]["prompt"] == "true fast old 1", "no action sees what another one of the step sets"
     session = harness.session_of(harness.look(second))
@@ -157,7 +158,8 @@ def test_what_a_step_sets_is_in_the_context_of_the_next_on_top_of_what_was_sent(
 
 
 def test_what_a_step_would_copy_and_is_not_there_is_asked_for(make: Maker) -> None:
-    harness = make(step("a", set=[{"key": "copy", "from": "box.size"}]), step("b"))
+    inputs = [*INPUTS, declared("copy", "number")]
+    harness = make(step("a", set=[{"key": "copy", "from": "box.size"}]), step("b"), inputs=inputs)
     refused = harness.advance(harness.start("test.flow"), "Done.", context={"box": {}})
     assert refused["blockers"][0]["pointer"] == {"kind": "context_key", "key": "box.size"}
     assert harness.advance(refused, None, context={"box": {"size": 3}})["pending"]["stepId"] == "b"

@@ -6,7 +6,7 @@ from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import Places, chosen_workflow
 from interlock.decide.condition import in_words
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.outline import loop_words, outline_lines
+from interlock.plan.outline import input_lines, loop_words, outline_lines
 from interlock.plan.records import PlanNode
 
 _HEADS = ("NODE", "KIND", "OWNER", "TAKES", "GIVES", "IN LOOP", "FROM", "LEADS TO")
@@ -32,7 +32,7 @@ def run_plan(places: Places, workflow: str, *, as_json: bool) -> int:
         )
         return 0
     say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
-    say("\n".join(outline_lines(compiled)) + "\n")
+    say("\n".join([*input_lines(compiled), *outline_lines(compiled)]) + "\n")
     say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes))
     if compiled.plan.loops:
         say("")

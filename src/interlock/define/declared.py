@@ -1,0 +1,58 @@
+"""Whether a value fits a declared context key: the one place that says so, for starts, for files and for steps."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from interlock.decide.evaluate import is_number, kind_of, same
+from interlock.define.parts import ContextInput
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.text import one_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misfit:
+    """Why a value does not fit: what was found, what is wanted. `is_kind` says that its kind is the matter."""
+
+    found: str
+    wanted: str
+    is_kind: bool
+
+
+def misfit(declared: ContextInput, value: object) -> Misfit | None:
+    """Return why a value does not fit a declared key, or None where it does.
+
+    None is no value: it fits a key that is not required.
+    """
+    if value is None:
+        return Misfit(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
+    if not _KINDS[declared.type](value):
+        return Misfit(found=kind_of(value), wanted=named_type(declared.type), is_kind=True)
+    if declared.choices and not any(same(value, choice) for choice in declared.choices):
+        shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
+        return Misfit(found=shown, wanted=choice_words(declared), is_kind=False)
+    return None
+
+
+def choice_words(declared: ContextInput) -> str:
+    """Return the choices of a declared key, in words."""
+    return f"one of {json.dumps(list(declared.choices), ensure_ascii=False)}"
+
+
+def named_type(name: str) -> str:
+    """Return the name of a type with its article."""
+    return f"an {name}" if name == "object" else f"a {name}"
+
+
+def type_of(value: object) -> str | None:
+    """Return the type that a value would be declared with; None for null."""
+    return next((name for name, is_kind in _KINDS.items() if is_kind(value)), None)
+
+
+_KINDS: Mapping[str, Callable[[object], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "number": is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "list": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, Mapping),
+}

@@ -1,0 +1,144 @@
+"""What steps set: a key that the workflow declares, of the declared type, and never a loop's own variable."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from interlock.decide.evaluate import same
+from interlock.define import document as doc
+from interlock.define.declared import choice_words, misfit, named_type, type_of
+from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.parts import Assessment, ContextInput, SetAction
+from interlock.kernel.budgets import WORDS_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line, utf8_bytes
+
+_ASSESSMENT_PARTS = 3
+"""`assessments.<id>.<dimension>`."""
+_SHOWN_KEY_BYTES_MAX = 60
+
+
+def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield what is wrong with the keys that steps set, and with what they set them to."""
+    return _Sets(
+        declared={one.key: one for one in document.inputs},
+        ratings={assessment.id: assessment for assessment in document.assessments},
+    ).of_steps(document.steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What is known of a path before any run: the type of what stands there, and all it may be. None: not known."""
+
+    type: str | None = None
+    choices: tuple[Json, ...] = ()
+
+
+_UNKNOWN = _Source()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sets:
+    """One check. `variables` are those of the loops around, each with what is known of it and its loop."""
+
+    declared: Mapping[str, ContextInput]
+    ratings: Mapping[str, Assessment]
+    variables: Mapping[str, tuple[str, _Source]] = field(default_factory=dict[str, tuple[str, _Source]])
+
+    def of_steps(self, steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
+        """Yield the faults of steps and of all that is nested in them."""
+        for step in steps:
+            if isinstance(step, doc.AgentStep):
+                for number, action in enumerate(step.sets):
+                    yield from self._of_action(step, action, f"{step.at}.set[{number}]")
+            inside = self._inside(step) if isinstance(step, doc.LoopStep) else self
+            yield from inside.of_steps(doc.inner_steps(step))
+
+    def _inside(self, loop: doc.LoopStep) -> "_Sets":
+        number = (loop.id, _Source(type="number"))
+        own = {loop.iteration_var: number, loop.index_var: number}
+        if loop.item_var is not None:
+            own[loop.item_var] = (loop.id, _UNKNOWN)
+        return _Sets(declared=self.declared, ratings=self.ratings, variables={**self.variables, **own})
+
+    def _of_action(self, step: doc.AgentStep, action: SetAction, at: str) -> Iterator[Diagnostic]:
+        if action.key in self.variables:
+            loop, _ = self.variables[action.key]
+            message = f"{action.key!r} is a variable of the loop {loop!r}, which alone sets it."
+            yield fault(f"{at}.key", "wrong_value", message, "Set another key, or rename the variable in the loop.")
+            return
+        declared = self.declared.get(action.key)
+        source = self._source(step, action.source) if action.source is not None else None
+        if declared is None:
+            yield self._undeclared(step, action, source, at)
+        elif source is None:
+            yield from _unfit_value(declared, action.value, at)
+        else:
+            yield from _unfit_source(declared, action.source or "", source, at)
+
+    def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source | None, at: str) -> Diagnostic:
+        kind = source.type if source is not None else type_of(action.value)
+        entry = {
+            "key": action.key,
+            "type": kind or "string",
+            "description": f"Set by the step {one_line(step.id, _SHOWN_KEY_BYTES_MAX)}.",
+            "required": False,
+        }
+        guess = did_you_mean(action.key, self.declared)
+        add = f"dd to `inputs`: {json.dumps(entry, ensure_ascii=False)}"
+        meant = f"Did you mean `{guess}`? Otherwise a{add}"
+        # The entry is there to be copied, so it goes before a guess that leaves no room for it.
+        fix = meant if guess is not None and utf8_bytes(meant) <= WORDS_BYTES_MAX else f"A{add}"
+        message = f"The step sets the key {action.key!r}, which `inputs` does not declare."
+        return fault(f"{at}.key", "undeclared_key", message, fix)
+
+    def _source(self, step: doc.AgentStep, path: str) -> _Source:
+        """Return what is known of a path. Evidence hides variables, and those hide the context."""
+        root, *members = path.split(".")
+        if root == "assessments":
+            return self._level(step, path)
+        if members:
+            return _UNKNOWN
+        if root == "artifact":
+            return _Source(type="object") if step.evidence.contract_ref is not None else _UNKNOWN
+        if root in self.variables:
+            return self.variables[root][1]
+        declared = self.declared.get(root)
+        if declared is None and root == "goal":
+            return _Source(type="string")
+        return _Source(type=declared.type, choices=declared.choices) if declared is not None else _UNKNOWN
+
+    def _level(self, step: doc.AgentStep, path: str) -> _Source:
+        parts = path.split(".")
+        rating = self.ratings.get(parts[1]) if len(parts) == _ASSESSMENT_PARTS else None
+        if rating is None or rating.id not in step.evidence.assessments:
+            return _UNKNOWN
+        levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
+        return _Source(type="string", choices=tuple(levels))
+
+
+def _unfit_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:
+    unfit = misfit(declared, value)
+    if unfit is None:
+        return
+    message = f"{declared.key!r} is declared as {unfit.wanted}; the value is {unfit.found}."
+    part = "type" if unfit.is_kind else "choices"
+    code = "wrong_type" if unfit.is_kind else "wrong_value"
+    yield fault(f"{at}.value", code, message, f"Write {unfit.wanted}, or change its `{part}` in `inputs`.")
+
+
+def _unfit_source(declared: ContextInput, path: str, source: _Source, at: str) -> Iterator[Diagnostic]:
+    """Compare whole types: what may stand at the path must all fit, whatever a run brings."""
+    if source.type is None:
+        return
+    if source.type != declared.type:
+        message = f"{declared.key!r} is declared as {named_type(declared.type)}; {path!r} is {named_type(source.type)}."
+        fix = f"Read {named_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
+        yield fault(f"{at}.from", "wrong_type", message, fix)
+        return
+    foreign = [one for one in source.choices if not any(same(one, choice) for choice in declared.choices)]
+    if declared.choices and (foreign or not source.choices):
+        found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
+        message = f"{declared.key!r} is declared as {choice_words(declared)}; {path!r} {found}."
+        fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {path!r} the same `choices`."
+        yield fault(f"{at}.from", "wrong_value", message, fix)

@@ -1,0 +1,246 @@
+"""What steps may set: keys that the workflow declares, to what is declared for them."""
+
+import json
+
+import pytest
+from tests.support_flow import Document, choose, compiled, compiled_dialect, declared, document, loop, parallel, step
+
+from interlock.define.diagnostics import Diagnostics
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
+from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.testing.harness import Harness
+
+RATING: Document = {
+    "id": "quality",
+    "purpose": "How good it is.",
+    "dimensions": [{"id": "clear", "purpose": "Is it clear?", "levels": ["low", "high"]}],
+}
+DECLARED = [
+    declared("mode"),
+    declared("level", "number"),
+    declared("is_urgent", "boolean"),
+    declared("things", "list"),
+    declared("box", "object"),
+    declared("speed", choices=["fast", "slow"]),
+    declared("pace", choices=["fast", "slow", "still"]),
+    declared("must", required=True),
+]
+
+
+def diagnostics(*steps: Document, **more: object) -> Diagnostics:
+    parsed = parse_workflow(document(*steps, **{"inputs": DECLARED, **more}))
+    assert isinstance(parsed, WorkflowDocument), parsed
+    found = compile_workflow(parsed)
+    return found.warnings if isinstance(found, Compiled) else found
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mode", "fast"),
+        ("mode", ""),
+        ("mode", None),
+        ("level", 1),
+        ("level", 1.5),
+        ("is_urgent", False),
+        ("things", []),
+        ("box", {}),
+        ("speed", "slow"),
+        ("must", "this"),
+    ],
+)
+def test_a_value_of_the_declared_type_and_choices_is_set(key: str, value: object) -> None:
+    assert diagnostics(step("a", set=[{"key": key, "value": value}])) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("mode", 1, "wrong_type"),
+        ("level", "1", "wrong_type"),
+        ("level", True, "wrong_type"),
+        ("is_urgent", 1, "wrong_type"),
+        ("things", {}, "wrong_type"),
+        ("box", [], "wrong_type"),
+        ("speed", 1, "wrong_type"),
+        ("speed", "Fast", "wrong_value"),
+        ("must", None, "wrong_type"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_a_fault_at_the_value(key: str, value: object, code: str) -> None:
+    (found,) = diagnostics(step("a", set=[{"key": key, "value": value}]))
+    assert (found.path, found.code) == ("steps[0].set[0].value", code)
+    assert repr(key) in found.message
+
+
+def test_the_fault_of_a_choice_says_what_was_found_and_what_is_wanted() -> None:
+    (found,) = diagnostics(step("a", set=[{"key": "speed", "value": "quick"}]))
+    assert found.message == '\'speed\' is declared as one of ["fast", "slow"]; the value is "quick".'
+    assert found.fix == 'Write one of ["fast", "slow"], or change its `choices` in `inputs`.'
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ({"value": "fast"}, "string"),
+        ({"value": 1}, "number"),
+        ({"value": True}, "boolean"),
+        ({"value": [1]}, "list"),
+        ({"value": {}}, "object"),
+        ({"value": None}, "string"),
+        ({"from": "level"}, "number"),
+        ({"from": "artifact.verdict"}, "string"),
+    ],
+)
+def test_a_key_that_is_not_declared_is_a_fault_with_the_entry_to_add(source: Document, kind: str) -> None:
+    (found,) = diagnostics(step("a", set=[{"key": "outcome", **source}]))
+    assert (found.path, found.code) == ("steps[0].set[0].key", "undeclared_key")
+    assert found.fix.startswith("Add to `inputs`: ")
+    entry = json.loads(found.fix.removeprefix("Add to `inputs`: "))
+    assert entry == {"key": "outcome", "type": kind, "description": "Set by the step a.", "required": False}
+    assert diagnostics(step("a", set=[{"key": "outcome", **source}]), inputs=[*DECLARED, entry]) == ()
+
+
+def test_the_entry_to_add_is_whole_even_for_the_longest_names() -> None:
+    (found,) = diagnostics(step("a" * 100, set=[{"key": "k" * 128, "value": 1}]))
+    assert json.loads(found.fix.removeprefix("Add to `inputs`: "))["key"] == "k" * 128
+
+
+def test_a_near_key_is_what_was_meant() -> None:
+    (found,) = diagnostics(step("a", set=[{"key": "is_urgnt", "value": True}]))
+    assert found.fix.startswith('Did you mean `is_urgent`? Otherwise add to `inputs`: {"key": "is_urgnt", ')
+
+
+def test_a_guess_never_leaves_the_entry_cut() -> None:
+    inputs = [declared("k" * 127)]
+    (found,) = diagnostics(step("a" * 100, set=[{"key": "k" * 128, "value": 1}]), inputs=inputs)
+    assert json.loads(found.fix.removeprefix("Add to `inputs`: "))["key"] == "k" * 128
+
+
+def test_the_place_in_the_file_is_told() -> None:
+    text = """id: test.placed
+name: Placed
+steps:
+  - id: a
+    title: A
+    prompt: Do it.
+    set:
+      - {key: outcome, value: 1}
+"""
+    harness = Harness.in_memory()
+    harness.workflows.put(text.encode(), ref="placed.yaml")
+    refused = harness.start("test.placed")
+    (found,) = refused["details"]["diagnostics"]
+    assert (found["code"], found["line"], found["column"]) == ("undeclared_key", 8, 10)
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        ("mode", "speed"),
+        ("pace", "speed"),
+        ("level", "level"),
+        ("must", "mode"),
+        ("mode", "goal"),
+        ("mode", "box.name"),
+        ("speed", "box.name"),
+        ("speed", "freely_sent"),
+        ("level", "artifact.confidence"),
+        ("box", "artifact"),
+        ("mode", "assessments.quality.clear"),
+        ("mode", "assessments.other.clear"),
+    ],
+)
+def test_a_path_that_fits_or_of_which_nothing_is_known_is_no_fault(key: str, source: str) -> None:
+    review = {"contractRef": "wr.contracts.review_verdict"}
+    extra = {"assessmentRefs": ["quality"]} if source.startswith("assessments") else {"outputContract": review}
+    one = step("a", set=[{"key": key, "from": source}], **extra)
+    assert [found for found in diagnostics(one, assessments=[RATING]) if found.severity == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "code"),
+    [
+        ("mode", "level", "wrong_type"),
+        ("level", "mode", "wrong_type"),
+        ("box", "things", "wrong_type"),
+        ("speed", "pace", "wrong_value"),
+        ("speed", "mode", "wrong_value"),
+        ("level", "goal", "wrong_type"),
+        ("speed", "goal", "wrong_value"),
+        ("level", "assessments.quality.clear", "wrong_type"),
+        ("speed", "assessments.quality.clear", "wrong_value"),
+    ],
+)
+def test_a_path_whose_declaration_does_not_fit_is_a_fault_at_the_path(key: str, source: str, code: str) -> None:
+    one = step("a", set=[{"key": key, "from": source}], assessmentRefs=["quality"])
+    (found,) = diagnostics(one, assessments=[RATING])
+    assert (found.path, found.code) == ("steps[0].set[0].from", code)
+    assert repr(source) in found.message
+
+
+def test_an_artifact_as_a_whole_is_an_object() -> None:
+    one = step(
+        "a", set=[{"key": "mode", "from": "artifact"}], outputContract={"contractRef": "wr.contracts.review_verdict"}
+    )
+    assert [found.code for found in diagnostics(one)] == ["wrong_type"]
+
+
+def test_every_level_of_the_dimension_must_be_among_the_choices() -> None:
+    graded = declared("grade", choices=["low", "high", "none"])
+    half = declared("half", choices=["low"])
+    sets = [{"key": key, "from": "assessments.quality.clear"} for key in ("grade", "half")]
+    (found,) = diagnostics(step("a", set=sets, assessmentRefs=["quality"]), inputs=[graded, half], assessments=[RATING])
+    assert found.path == "steps[0].set[1].from"
+    assert '["high"]' in found.message
+
+
+@pytest.mark.parametrize("key", ["iteration", "index", "part", "outer"])
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_the_variables_of_the_loops_around_a_step_are_not_set(key: str, *, is_declared: bool) -> None:
+    inner = loop("inner", step("a", set=[{"key": key, "value": 1}]), forEach={"items": "things", "itemVar": "part"})
+    outer = loop("around", inner, **{"for": {"count": 2}}, iterationVar="outer", indexVar="outer_index")
+    inputs = [*DECLARED, *([declared(key, "number")] if is_declared else [])]
+    found = [one for one in diagnostics(outer, inputs=inputs) if one.severity == "error"]
+    assert [(one.path, one.code) for one in found] == [("steps[0].body[0].body[0].set[0].key", "wrong_value")]
+    assert "the loop 'around'" in found[0].message or "the loop 'inner'" in found[0].message
+
+
+def test_outside_its_loop_a_name_is_an_ordinary_key() -> None:
+    sets = [{"key": "index", "value": 1}]
+    steps = (loop("each", step("a"), forEach={"items": "things"}), step("b", set=sets))
+    assert diagnostics(*steps, inputs=[*DECLARED, declared("index", "number")]) == ()
+    assert [one.code for one in diagnostics(*steps)] == ["undeclared_key"]
+
+
+def test_a_pass_is_copied_as_the_number_it_is_and_an_item_as_whatever_it_is() -> None:
+    sets = [
+        {"key": "level", "from": "iteration"},
+        {"key": "mode", "from": "item"},
+        {"key": "mode", "from": "index"},
+    ]
+    (found,) = diagnostics(loop("each", step("a", set=sets), forEach={"items": "things"}))
+    assert (found.path, found.code) == ("steps[0].body[0].set[2].from", "wrong_type")
+
+
+def test_steps_are_checked_wherever_they_stand_and_two_may_set_one_key() -> None:
+    fine, bad = [{"key": "mode", "value": "x"}], [{"key": "mode", "value": 1}]
+    steps = (
+        step("a", set=fine),
+        step("b", set=fine),
+        choose("c", ({"var": "is_urgent", "equals": True}, [step("d", set=bad)]), otherwise=[step("e", set=bad)]),
+        parallel("p", [step("f", set=bad)], [step("g", set=fine)]),
+    )
+    assert [one.path for one in diagnostics(*steps)] == [
+        "steps[2].choose[0].steps[0].set[0].value",
+        "steps[2].otherwise[0].set[0].value",
+        "steps[3].branches[0].steps[0].set[0].value",
+    ]
+
+
+def test_a_workflow_knows_which_steps_set_a_key() -> None:
+    sets = [{"key": "mode", "value": "x"}, {"key": "mode", "value": "y"}, {"key": "level", "value": 1}]
+    workflow = compiled(step("a", set=sets), step("b", set=sets[:1]), inputs=DECLARED)
+    assert workflow.set_by == {"mode": ("a", "b"), "level": ("a",)}
+    assert compiled_dialect(step("a")).set_by == {}

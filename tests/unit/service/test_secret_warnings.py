@@ -1,0 +1,60 @@
+"""The warning about secrets in a context: with the call that brought one, in both channels, and on its replay."""
+
+import json
+
+import pytest
+
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+VALUE = "hunter2-and-more"
+CODE = "LOOKS_LIKE_SECRET"
+
+
+def said(answer: Called) -> str:
+    return json.dumps(answer.structure) + answer.text
+
+
+def test_a_start_with_a_secret_warns_in_both_channels_and_stores_it(harness: Harness) -> None:
+    answer = harness.start("test.abc", context={"deploy": {"password": VALUE}})
+    assert answer.warnings == [CODE]
+    assert answer["warnings"][0]["message"] in answer.text
+    assert "`deploy.password`" in answer.text
+    assert VALUE not in said(answer)
+    stored = [event for event in harness.events(harness.session_of(answer)) if event.kind == "context_set"]
+    assert stored[0].data.context == {"deploy": {"password": VALUE}}
+
+
+def test_a_start_without_a_secret_does_not_warn(harness: Harness) -> None:
+    assert harness.start("test.abc", goal="Rotate the token", context={"token": "$DEPLOY_TOKEN"}).warnings == []
+
+
+@pytest.mark.inv("ADV-5")
+def test_an_advance_that_brings_a_secret_warns_and_its_replay_says_the_same(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    answer = harness.advance(first, context={"apiKey": VALUE})
+    assert answer.warnings == [CODE]
+    assert VALUE not in said(answer)
+    again = harness.advance(first, context={"apiKey": VALUE})
+    assert (again.structure, again.text) == (answer.structure, answer.text)
+    changed = harness.advance(first, context={"apiKey": "another"})
+    assert changed.warnings == ["REPLAY_PAYLOAD_IGNORED", CODE]
+
+
+def test_a_refused_attempt_that_brings_a_secret_warns(harness: Harness) -> None:
+    answer = harness.advance(harness.start("test.abc"), None, context={"apiKey": VALUE})
+    assert answer["kind"] == "blocked"
+    assert answer.warnings == [CODE]
+
+
+def test_only_the_call_that_brought_it_is_warned(harness: Harness) -> None:
+    first = harness.start("test.abc", context={"apiKey": VALUE})
+    second = harness.advance(first)
+    assert second.warnings == []
+    assert harness.look(second).warnings == []
+    assert harness.look(harness.start("test.abc", context={"apiKey": VALUE})).warnings == []
+
+
+def test_removing_the_secret_is_no_alarm() -> None:
+    harness = Harness.in_memory(linear_workflow("test.ab", "a", "b"))
+    first = harness.start("test.ab", context={"apiKey": VALUE})
+    assert harness.advance(first, context={"apiKey": None}).warnings == []

@@ -1,0 +1,137 @@
+"""What a step sets is held to its declaration when the step is reported: what only a run can show."""
+
+from typing import Any
+
+import pytest
+from tests.support_flow import Document, declared, document, step
+
+from interlock.record.events import ContextSetEvent
+from interlock.testing.harness import Called, Harness
+
+REVIEW: Document = {
+    "kind": "wr.review_verdict",
+    "verdict": "minor",
+    "confidence": "high",
+    "findings": [],
+    "summary": "All of it.",
+}
+CONTRACT = {"contractRef": "wr.contracts.review_verdict"}
+
+
+def harness_of(target: Document, source: str, **more: object) -> Harness:
+    one = step("a", set=[{"key": target["key"], "from": source}], **more)
+    return Harness.in_memory(document(one, step("b", prompt="{{copy}}"), inputs=[target, declared("mode")]))
+
+
+def blocker(answer: Called) -> dict[str, Any]:
+    assert answer["kind"] == "blocked"
+    (found,) = answer["blockers"]
+    assert found["code"] == "INVALID_REQUIRED_OUTPUT"
+    assert found["message"] in answer.text
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        ("string", 3, "a number"),
+        ("number", "3", "a text"),
+        ("number", True, "true or false"),
+        ("boolean", 1, "a number"),
+        ("list", {}, "an object"),
+        ("object", [], "a list"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_naming_both_kinds(kind: str, value: object, found: str) -> None:
+    harness = harness_of(declared("copy", kind), "sent")
+    refused = harness.advance(harness.start("test.flow"), context={"sent": value})
+    told = blocker(refused)
+    assert told["pointer"] == {"kind": "context_key", "key": "sent"}
+    wanted = "an object" if kind == "object" else f"a {kind}"
+    assert told["details"] == {"key": "copy", "found": found, "wanted": wanted}
+    assert "'copy'" in told["message"]
+    assert found in told["message"]
+    assert wanted in told["suggestedFix"]
+    assert refused["nextCall"]["arguments"]["context"] == {"sent": value}
+
+
+def test_a_value_outside_the_choices_is_refused_and_one_of_them_goes_on() -> None:
+    harness = harness_of(declared("copy", choices=["fast", "slow"]), "sent")
+    refused = harness.advance(harness.start("test.flow"), context={"sent": "quick"})
+    assert blocker(refused)["details"] == {"key": "copy", "found": '"quick"', "wanted": 'one of ["fast", "slow"]'}
+    assert harness.advance(refused, None, context={"sent": "fast"})["pending"]["prompt"] == "fast"
+
+
+def test_a_value_that_does_not_fit_is_nowhere_in_the_log() -> None:
+    harness = harness_of(declared("copy", "number"), "sent")
+    first = harness.start("test.flow")
+    harness.advance(first, context={"sent": "x"})
+    contexts = [event for event in harness.events(harness.session_of(first)) if isinstance(event, ContextSetEvent)]
+    assert [event.data.context for event in contexts] == [{"sent": "x"}]
+
+
+def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the_artifact() -> None:
+    harness = harness_of(declared("copy", choices=["clean"]), "artifact.verdict", outputContract=CONTRACT)
+    refused = harness.advance(harness.start("test.flow"), None, output={"artifacts": [REVIEW]})
+    told = blocker(refused)
+    assert told["pointer"] == {"kind": "context_key", "key": "artifact.verdict"}
+    assert told["details"] == {"key": "copy", "found": '"minor"', "wanted": 'one of ["clean"]'}
+    assert "the artifact in `output.artifacts` again, with 'verdict' right" in told["suggestedFix"]
+    arguments = refused["nextCall"]["arguments"]
+    assert "context" not in arguments
+    assert [artifact["kind"] for artifact in arguments["output"]["artifacts"]] == ["wr.review_verdict"]
+    again = harness.advance(refused, None, output={"artifacts": [REVIEW | {"verdict": "clean"}]})
+    assert again["pending"]["prompt"] == "clean"
+
+
+def test_nothing_is_set_to_null_where_the_key_is_required_and_elsewhere_it_is_removed() -> None:
+    for is_required in (True, False):
+        harness = harness_of(declared("copy", required=is_required), "box.size")
+        first = harness.start("test.flow", context={"copy": "before", "box": {"size": None}})
+        answer = harness.advance(first)
+        if is_required:
+            assert blocker(answer)["details"] == {"key": "copy", "found": "nothing", "wanted": "a string"}
+        else:
+            assert answer["pending"]["prompt"] == "[unset: copy]"
+
+
+def test_a_refused_set_is_told_the_same_when_it_is_sent_again() -> None:
+    harness = harness_of(declared("copy", "number"), "sent")
+    first = harness.start("test.flow")
+    one, two = (harness.advance(first, context={"sent": "x"}) for _ in range(2))
+    assert (one.structure, one.text) == (two.structure, two.text)
+
+
+def test_a_long_list_of_choices_leaves_the_blocker_whole() -> None:
+    harness = harness_of(declared("copy", choices=[f"choice-{number}" for number in range(50)]), "sent")
+    told = blocker(harness.advance(harness.start("test.flow"), context={"sent": "x"}))
+    assert told["suggestedFix"].endswith("Use the tokens of this answer, not the earlier ones.")
+
+
+SETTING = document(
+    step("a", set=[{"key": "outcome", "value": "x"}, {"key": "must", "value": "y"}]),
+    step("b", set=[{"key": "outcome", "value": "z"}]),
+    inputs=[declared("outcome"), declared("must", required=True), declared("mode")],
+)
+
+
+@pytest.mark.parametrize("detail", ["summary", "plan"])
+def test_an_inspection_tells_what_to_start_with_from_what_steps_set(detail: str) -> None:
+    answer = Harness.in_memory(SETTING).call("inspect_workflow", {"workflowId": "test.flow", "detail": detail})
+    assert {one["key"]: one.get("setBy") for one in answer["inputs"]} == {
+        "outcome": ["a", "b"],
+        "must": ["a"],
+        "mode": None,
+    }
+    assert "- `context.outcome` (string) is set by `a`, `b`, no need to send it: The outcome." in answer.text
+    assert "- start with `context.must` (string, required): The must." in answer.text
+    assert "- start with `context.mode` (string): The mode." in answer.text
+
+
+def test_a_refused_start_asks_only_for_what_no_step_sets_by_itself() -> None:
+    harness = Harness.in_memory(SETTING)
+    refused = harness.start("test.flow")
+    assert [one["key"] for one in refused["details"]["wanted"]] == ["mode", "must"]
+    refused = harness.start("test.flow", context={"must": "it", "outcome": 1})
+    assert [one["key"] for one in refused["details"]["wanted"]] == ["mode", "must", "outcome"]
+    assert harness.start("test.flow", context={"must": "it", "outcome": "early"})["kind"] == "ok"
