@@ -16,7 +16,7 @@ from interlock.engine.prompt import guidance_of
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
@@ -65,10 +65,6 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         return refusal
     if command.session is not None and ports.read.reader.load(command.session) is None:
         return _no_session(command.session)
-    waits = _autonomy_asked(ports, command, pinned.workflow.name)
-    if waits is not None:
-        return waits
-    ring = ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
         is_new_session=command.session is None,
@@ -84,6 +80,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     plan = plan_start(start)
     if isinstance(plan, Finding):
         return _cannot_begin(plan)
+    waits = _autonomy_asked(ports, command, pinned.workflow.name)
+    if waits is not None:
+        return waits
+    ring = ports.read.key_ring.ensured()
     stamps = Stamps(
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
@@ -224,7 +224,8 @@ def _autonomy_asked(ports: Ports, command: StartCommand, name: str) -> NeedsPers
         return refusal
     ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {ports.baseline.autonomy!r}?"
     question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
-    return NeedsPerson(question=question, subject=command.request.digest(), answer=refusal)
+    subject = digest_of({"workflowId": command.workflow_id, "request": command.request.digest()})
+    return NeedsPerson(question=question, subject=subject, answer=refusal)
 
 
 def _cannot_begin(finding: Finding) -> Refusal:
