@@ -1,4 +1,4 @@
-"""A run that never stops: whatever is missing is disclosed, the cautious way is taken, and redoing the step settles it."""
+"""A run that never stops: what is missing is disclosed, the cautious way is taken, redoing the step settles it."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[list[Document], Document, Document, list[str]]] = {
         [MISSING],
     ),
     "undecided items": (
-        [step("a"), loop("l", step("b"), **{"forEach": {"items": "things"}})],
+        [step("a"), loop("l", step("b"), forEach={"items": "things"})],
         {},
         with_artifacts(),
         [MISSING],
