@@ -1,4 +1,4 @@
-"""Every bundled workflow, with no evidence at all: one run reaches its end and discloses it, another stops each time."""
+"""Every bundled workflow without any evidence: one run reaches its end and discloses it, another stops each time."""
 
 from typing import Any
 

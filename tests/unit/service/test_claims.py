@@ -163,7 +163,7 @@ def test_a_policy_counts_from_the_node_that_its_change_makes() -> None:
 # What the author recommends.
 
 ADVISED: Document = {"recommendedAutonomy": "full_auto_stop_on_user_deps", "recommendedRiskPolicy": "balanced"}
-BEYOND = [
+BEYOND: list[tuple[Document, int]] = [
     ({}, 0),
     ({"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "balanced"}, 0),
     ({"autonomy": "full_auto_never_stop"}, 1),

@@ -36,7 +36,11 @@ def damaged(root: Path, what: str) -> None:
 PLACES = {"a segment": "sessions/*/events/*", "an artifact": "artifacts/**/*", "a snapshot": "snapshots/*"}
 
 
-@pytest.mark.produces("reason:storage_corruption_detected", "blocker:STORAGE_CORRUPTION_DETECTED")
+@pytest.mark.produces(
+    "reason:storage_corruption_detected",
+    "blocker:STORAGE_CORRUPTION_DETECTED",
+    "error:SESSION_NOT_HEALTHY",
+)
 @pytest.mark.inv("MODE-6")
 @pytest.mark.parametrize("place", PLACES)
 def test_an_advance_that_meets_damage_is_told_by_a_blocker_and_writes_nothing(tmp_path: Path, place: str) -> None:

@@ -258,7 +258,13 @@ def test_many_gaps_are_disclosed_up_to_the_budget_and_settled_over_and_over() ->
         harness.advance(harness.look(first)["fork"]["ackToken"], None)
     is_open = len(session_of(harness, first).open_gaps)
     assert is_open > 2 * RESOLVED_GAPS_MAX
-    verdict = {"kind": "wr.review_verdict", "verdict": "clean", "confidence": "high", "findings": [], "summary": "Yes."}
+    verdict: Document = {
+        "kind": "wr.review_verdict",
+        "verdict": "clean",
+        "confidence": "high",
+        "findings": [],
+        "summary": "Yes.",
+    }
     for left in (is_open - RESOLVED_GAPS_MAX, is_open - 2 * RESOLVED_GAPS_MAX):
         fork = harness.look(first)["fork"]["ackToken"]
         done = harness.advance(fork, output=with_artifacts(verdict), context=dict.fromkeys(keys, "x"))
