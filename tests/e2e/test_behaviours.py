@@ -579,6 +579,7 @@ def test_behaviour_56_a_changed_byte_hurts_its_own_session_alone(tmp_path: Path,
     assert segment.read_bytes() == bytes(data)
 
 
+@pytest.mark.produces("error:TOKEN_SESSION_LOCKED")
 @pytest.mark.inv("LOCK-3", "LOCK-4")
 def test_behaviour_57_a_lock_of_the_living_is_retryable_and_of_the_dead_or_full_of_garbage_is_free(
     tmp_path: Path, space: Path

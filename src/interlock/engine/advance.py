@@ -15,7 +15,7 @@ from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine import reasons
 from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
 from interlock.engine.capture import Captured, Gate
-from interlock.engine.confirmation import Opened, Shut, opened
+from interlock.engine.confirmation import Opened, Shut, granted_unasked, opened
 from interlock.engine.declared import unfit_set
 from interlock.engine.drafts import (
     brought,
@@ -223,7 +223,7 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
         recorded(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
         created(attempt, child, "step", ref),
         Draft(data=edge, run=run),
-        *brought(attempt, child, outputs),
+        *brought(attempt, child, outputs, attempt.request.preferences),
         *effects_draft(went.effects, run, child, attempt.attempt),
         *on_node(run, child, went.observed),
         *on_node(run, child, gaps_of(went.findings, attempt.attempt)),
@@ -241,14 +241,17 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
 
 
 def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
-    """A refused attempt is a child with its parent's snapshot and no edge; what came with it hangs on it (D8)."""
+    """A refused attempt is a child with its parent's snapshot and no edge; what came with it hangs on it (D8).
+
+    More autonomy does not, where a person is to be asked for it: nobody has said yes.
+    """
     child = node_of_attempt(attempt.attempt)
     ref, _ = stored(attempt.snapshot)
     outputs = outputs_of(attempt)
     drafts = [
         recorded(attempt, outcome),
         created(attempt, child, "blocked_attempt", ref),
-        *brought(attempt, child, outputs),
+        *brought(attempt, child, outputs, granted_unasked(attempt)),
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=files)

@@ -5,7 +5,7 @@ comes with.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.decide.evaluate import Given, evaluate
@@ -13,7 +13,7 @@ from interlock.engine import reasons
 from interlock.engine.attempt import Attempt, Unconfirmed
 from interlock.engine.findings import Finding, blockers_of
 from interlock.engine.gates import Ask, Question
-from interlock.engine.request import CONFIRMATION_KIND, is_placeholder
+from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
 from interlock.engine.template import rendered
 from interlock.kernel.canonical import Json
 from interlock.plan.records import PlanNode
@@ -93,6 +93,12 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
         if who.strip() and what.strip() and not (is_placeholder(who) or is_placeholder(what)):
             return who, what
     return None
+
+
+def granted_unasked(attempt: Attempt) -> PreferenceDelta:
+    """Return the change of preferences that an attempt makes without anybody's word (D25)."""
+    sent = attempt.request.preferences
+    return replace(sent, autonomy=None) if _raising(attempt) else sent
 
 
 def _raising(attempt: Attempt) -> tuple[Ask, ...]:

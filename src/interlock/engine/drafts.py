@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.engine.attempt import Attempt
 from interlock.engine.capture import Captured
-from interlock.engine.request import REPLY_CONTENT_TYPE, StoredArtifact
-from interlock.kernel.budgets import TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
+from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, StoredArtifact
+from interlock.kernel.budgets import RESOLVED_GAPS_MAX, TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
@@ -30,6 +30,8 @@ from interlock.record.snapshot import ExecutionSnapshot
 
 Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
+_ENVELOPE_BYTES = 1536
+"""What stands around the reasons of a trace event: ids, keys, the digest of the captured record, who called."""
 
 
 def stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
@@ -54,7 +56,9 @@ def created(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotR
     return Draft(data=node, run=attempt.run, node=child)
 
 
-def brought(attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact]) -> list[Draft]:
+def brought(
+    attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact], preferences: PreferenceDelta
+) -> list[Draft]:
     """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
     request, drafts = attempt.evidence, list[Draft]()
     if request.has_notes():
@@ -69,7 +73,7 @@ def brought(attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact]) 
         )
         drafts.append(_output(attempt, child, "artifact", payload, output.digest))
     drafts += context_draft(request.context, attempt.run, child, derived_id("ctx", attempt.attempt, "context"))
-    changes = request.preferences.changes()
+    changes = preferences.changes()
     if changes:
         changed = data.PreferencesChanged(
             change_id=ChangeId(derived_id("prefchg", attempt.attempt, "preferences")),
@@ -77,7 +81,7 @@ def brought(attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact]) 
             delta=tuple(
                 data.PreferenceChange.model_validate({"key": key, "value": value}) for key, value in changes.items()
             ),
-            effective=request.preferences.over(attempt.preferences),
+            effective=preferences.over(attempt.preferences),
         )
         drafts.append(Draft(data=changed, run=attempt.run, node=child))
     return drafts
@@ -114,20 +118,17 @@ def resolved(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRec
 
     `still_open` are the gaps of this attempt under the ids that the earlier ones gave them.
     """
-    found: list[data.GapRecorded] = []
-    for _, gap in attempt.open_gaps:
-        if gap.gap_id in still_open:
-            continue
-        found.append(
-            data.GapRecorded(
-                gap_id=GapId(derived_id("gap", attempt.attempt, "resolves", gap.gap_id)),
-                severity=gap.severity,
-                reason=gap.reason,
-                summary="The step was done again, and this is not missing any more.",
-                resolution=data.Resolves(kind="resolves", resolves_gap_id=gap.gap_id),
-            )
+    open_gaps = [gap for _, gap in attempt.open_gaps if gap.gap_id not in still_open]
+    return [
+        data.GapRecorded(
+            gap_id=GapId(derived_id("gap", attempt.attempt, "resolves", gap.gap_id)),
+            severity=gap.severity,
+            reason=gap.reason,
+            summary="The step was done again, and this is not missing any more.",
+            resolution=data.Resolves(kind="resolves", resolves_gap_id=gap.gap_id),
         )
-    return found
+        for gap in open_gaps[:RESOLVED_GAPS_MAX]
+    ]
 
 
 def trace_drafts(
@@ -159,23 +160,30 @@ def trace_drafts(
 def _events(trace: Sequence[TraceEntry]) -> list[list[TraceEntry]]:
     """Return reasons as they are told event by event, each within its budgets."""
     events: list[list[TraceEntry]] = [[]]
-    room, kept = TRACE_BYTES_MAX, 0
-    for entry in trace:
-        size = len(entry.to_bytes()) + 1
-        if len(events[-1]) == TRACE_ENTRIES_MAX or size > room:
+    for number, entry in enumerate(trace):
+        if not _fits([*events[-1], entry]):
             if len(events) == TRACE_EVENTS_MAX:
+                events[-1] = _counting(events[-1], trace[number:])
                 break
             events.append([])
-            room = TRACE_BYTES_MAX
         events[-1].append(entry)
-        room -= size
-        kept += 1
-    if kept < len(trace):
-        # The last reason is where the run went: it stays, behind the count of what is left out.
-        left_out = len(trace) - kept + 1
-        counted = TraceEntry(kind="selected_next_step", summary=f"{left_out} further reasons are left out.", refs=())
-        events[-1][-2:] = [counted, trace[-1]]
     return events
+
+
+def _counting(entries: Sequence[TraceEntry], rest: Sequence[TraceEntry]) -> list[TraceEntry]:
+    """Return the last event's reasons, with a count for those that are left out; where the run went stays, last."""
+    for kept in range(len(entries) - 1, -1, -1):
+        left_out = len(entries) - kept + len(rest) - 1
+        counted = TraceEntry(kind="selected_next_step", summary=f"{left_out} further reasons are left out.", refs=())
+        told = [*entries[:kept], counted, rest[-1]]
+        if _fits(told):
+            return told
+    raise AssertionError("a count and one reason fit in every event")
+
+
+def _fits(entries: Sequence[TraceEntry]) -> bool:
+    size = sum(len(entry.to_bytes()) + 1 for entry in entries)
+    return len(entries) <= TRACE_ENTRIES_MAX and size <= TRACE_BYTES_MAX - _ENVELOPE_BYTES
 
 
 def _output(

@@ -17,7 +17,7 @@ from interlock.engine.request import Request, placeholder_left
 from interlock.engine.schema_words import FAULTS_TOLD_MAX, in_words
 from interlock.engine.template import rendered
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow, ContractPack
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
@@ -198,15 +198,16 @@ class _Rating:
     def judge(self, request: Request, findings: list[Finding], readings: list[TraceEntry]) -> dict[str, Json] | None:
         """Return the level of each dimension that was rated; what the rating lacks, or calls for, is noted."""
         examples = (_example(self.assessment, self.task),)
+        named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
         artifact = self._found(request)
         if artifact is None:
             kinds = tuple(_kind_words(artifact) for artifact in request.artifacts)
-            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples))
+            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples, named))
             return None
         schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
         fault = schema_fault(artifact, schema) or self._dimension_fault(artifact)
         if fault is not None:
-            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples))
+            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples, named))
             return None
         levels = self._levels(artifact, readings)
         for consequence in self.task.evidence.consequences:

@@ -123,7 +123,7 @@ class _Walk:
                 return stuck
             # Outside of all loops the plan has no cycle, so whatever is left ends.
             while self.marks.stack:
-                self._leave(self.marks.stack[-1].iteration)
+                self._leave(self.marks.stack[-1].iteration, "too much was passed over without asking anybody")
 
     def _resolve_many(self) -> Walked | None:
         """Resolve what can be resolved without asking anybody, as much as one call may."""
@@ -176,7 +176,7 @@ class _Walk:
                 return stuck
             if goes_on is not True:
                 for inner in reversed(self.marks.stack[depth:]):
-                    self._leave(inner.iteration)
+                    self._leave(inner.iteration, _why(goes_on))
                 return None
         assert node.task is not None, "a task is handed out"
         seen = self._seen()
@@ -248,7 +248,7 @@ class _Walk:
         if stuck is not None:
             return stuck
         if goes_on is not True:
-            self._leave(frame.iteration)
+            self._leave(frame.iteration, _why(goes_on))
         elif following < loop.max_iterations:
             self.marks.begin_next_pass(self._frame(loop, following, self.marks.stack[:-1]))
             words = f"Pass {following + 1} of `{loop.loop_id}` begins."
@@ -272,15 +272,13 @@ class _Walk:
             if stuck is not None:
                 return stuck
         self.journal.took(LEAVES)
-        self._leave(iteration)
+        self._leave(iteration, f"all {loop.max_iterations} passes are used up")
         return None
 
-    def _leave(self, iteration: int) -> None:
+    def _leave(self, iteration: int, why: str) -> None:
         """End the innermost loop. `iteration` is its last pass, or the bound where that ended it (D23)."""
-        loop = self.graphs.loops[self.marks.stack[-1].loop_id]
-        is_used_up = iteration == loop.max_iterations
-        words = f"all {loop.max_iterations} passes are used up" if is_used_up else "its condition says so"
-        self.journal.passed("exited_loop", loop.loop_id, iteration, f"`{loop.loop_id}` ends: {words}.")
+        loop_id = self.marks.stack[-1].loop_id
+        self.journal.passed("exited_loop", loop_id, iteration, f"`{loop_id}` ends: {why}.")
         self.marks.leave()
 
     def _wants_pass(self, loop: Loop, iteration: int) -> _Truth:
@@ -293,22 +291,20 @@ class _Walk:
                 count = loop.count if isinstance(loop.count, int) else value_at(self._seen(outer), str(loop.count))
                 read = {} if isinstance(loop.count, int) else _read(str(loop.count), count)
                 if isinstance(count, bool) or not isinstance(count, int | float) or count != int(count):
-                    self.journal.counted(spot, read, goes_on=None)
+                    self.journal.counted(spot, read, passes=None)
                     return _unfit(str(loop.count), count, "a whole number")
-                self.journal.counted(spot, read, goes_on=iteration < count)
-                return iteration < count
+                return self.journal.counted(spot, read, passes=count)
             case "for_each":
                 assert loop.items is not None, "a loop over items names them"
                 items = value_at(self._seen(outer), loop.items)
                 if not isinstance(items, list):
-                    self.journal.counted(spot, _read(loop.items, items), goes_on=None)
+                    self.journal.counted(spot, _read(loop.items, items), passes=None)
                     return _unfit(loop.items, items, "a list")
                 length = len(cast("list[object]", items))
-                self.journal.counted(spot, {f"{loop.items}.length": length}, goes_on=iteration < length)
-                return iteration < length
+                return self.journal.counted(spot, {f"{loop.items}.length": length}, passes=length)
             case "while" | "until":
                 if iteration == 0 and loop.checked == "after_pass":
-                    self.journal.counted(spot, {}, goes_on=True)
+                    self.journal.began(spot)
                     return True
                 return self._holds(loop, frames)
 
@@ -371,6 +367,10 @@ class _Walk:
 
 def _read(path: str, found: object) -> dict[str, Json]:
     return {} if found is NOTHING else {path: cast("Json", found)}
+
+
+def _why(verdict: _Truth) -> str:
+    return "what it turns on cannot be decided" if isinstance(verdict, Undecided | Aborted) else "its condition says so"
 
 
 def _unfit(path: str, found: object, wanted: str) -> Undecided:

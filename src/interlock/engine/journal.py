@@ -64,10 +64,23 @@ class Journal:
         held = None if isinstance(verdict, Undecided) else verdict
         self.decided.append(Decided(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held))
 
-    def counted(self, spot: Spot, read: Mapping[str, Json], *, goes_on: bool | None) -> None:
-        """Take in that a loop which counts was asked for one more pass."""
+    def began(self, spot: Spot) -> None:
+        """Take in that a loop which is read after its passes began without a decision."""
+        self.decided.append(Decided(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
+
+    def counted(self, spot: Spot, read: Mapping[str, Json], *, passes: float | None) -> bool:
+        """Take in that a loop which counts was asked for one more pass; return whether it has one.
+
+        `passes` is how many it has, None where that cannot be decided.
+        """
+        frame = spot.frames[-1]
+        goes_on = None if passes is None else frame.iteration < passes
+        told = "cannot be decided" if passes is None else f"has {passes:g}, {frame.iteration} made"
+        place = IterationRef(kind="iteration", value=frame.iteration)
+        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", _loop(frame.loop_id), place)
         took = GOES_ON if goes_on else LEAVES
         self.decided.append(Decided(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
+        return bool(goes_on)
 
     def took(self, way: str) -> None:
         """Take in which way the last decision chose."""
@@ -75,9 +88,7 @@ class Journal:
 
     def passed(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
         """Take in that a loop began a pass, or ended."""
-        self._add(
-            kind, words, LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
-        )
+        self._add(kind, words, _loop(loop_id), IterationRef(kind="iteration", value=iteration))
 
     def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:
         """Return the reasons, with the step they led to; none where nothing was decided."""
@@ -88,6 +99,10 @@ class Journal:
     def _add(self, kind: str, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:
         summary = one_line(words, TRACE_SUMMARY_BYTES_MAX)
         self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
+
+
+def _loop(loop_id: str) -> LoopRef:
+    return LoopRef(kind="loop_id", loop_id=loop_id)
 
 
 def read_by(condition: Condition, given: Given) -> dict[str, Json]:

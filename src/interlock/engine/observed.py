@@ -10,8 +10,11 @@ from pydantic import ValidationError
 
 from interlock.engine import reasons
 from interlock.engine.findings import Finding
+from interlock.engine.request import is_placeholder
+from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
+from interlock.kernel.text import truncated
 from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
 
@@ -86,10 +89,13 @@ def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
 
 
 def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Finding:
+    summary = artifact.get("summary")
+    if is_placeholder(summary):
+        return _refused("`summary`: still the placeholder that was shown")
     fields = {
         "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
         "reason": artifact.get("reason"),
-        "summary": artifact.get("summary"),
+        "summary": truncated(summary, DIVERGENCE_SUMMARY_BYTES_MAX) if isinstance(summary, str) else summary,
         "relatedStepId": artifact.get("stepId") or node.node_id,
     }
     try:
@@ -97,6 +103,8 @@ def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         place = {"reason": "reason", "summary": "summary"}.get(str(fault["loc"][0]), "stepId")
-        return reasons.invalid_artifact(
-            DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, f"`{place}`: {fault['msg']}", (_DIVERGENCE_EXAMPLE,)
-        )
+        return _refused(f"`{place}`: {fault['msg']}")
+
+
+def _refused(fault: str) -> Finding:
+    return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE_EXAMPLE,))

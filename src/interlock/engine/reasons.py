@@ -37,30 +37,47 @@ def missing_notes(step_title: str) -> Finding:
     return _finding(
         "missing_required_output",
         _contract(NOTES_CONTRACT),
-        f"The step {_share(step_title)!r} needs notes, and none came: `output.notesMarkdown` was absent or empty.",
+        f"The step {_quoted(step_title)} needs notes, and none came: `output.notesMarkdown` was absent or empty.",
         "Do the step, then send the call of `nextCall` with `output.notesMarkdown` filled in: what you did and"
         " decided, what you produced (files, numbers), anything notable. 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
 
-def missing_artifact(ref: str, kind: str, sent: Sequence[str], examples: Iterable[Mapping[str, Json]]) -> Finding:
-    """`contract_violation:missing_required_output` for a step that needs an artifact."""
+def missing_artifact(
+    ref: str,
+    kind: str,
+    sent: Sequence[str],
+    examples: Iterable[Mapping[str, Json]],
+    details: dict[str, JsonScalar] | None = None,
+) -> Finding:
+    """`contract_violation:missing_required_output` for a step that needs an artifact.
+
+    `details` tell it from others of its contract that are missing too.
+    """
     found = f"found {_share(', '.join(map(repr, sent)))}" if sent else "no artifact came"
     return _finding(
         "missing_required_output",
         _contract(ref),
         f"The step needs an artifact of kind `{kind}` ({ref}); {found}.",
         _example_words(examples) + _USE_FRESH,
+        details,
     )
 
 
-def invalid_artifact(ref: str, kind: str, fault: str, examples: Iterable[Mapping[str, Json]]) -> Finding:
-    """`contract_violation:invalid_required_output` for an artifact that breaks its contract."""
+def invalid_artifact(
+    ref: str,
+    kind: str,
+    fault: str,
+    examples: Iterable[Mapping[str, Json]],
+    details: dict[str, JsonScalar] | None = None,
+) -> Finding:
+    """`contract_violation:invalid_required_output` for an artifact that breaks its contract; `details` as above."""
     return _finding(
         "invalid_required_output",
         _contract(ref),
         f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
         "Correct exactly that and send the artifact again. " + _example_words(examples) + _USE_FRESH,
+        details,
     )
 
 
@@ -80,7 +97,7 @@ def follow_up(assessment: str, level: str, guidance: str) -> Finding:
     return _finding(
         "invalid_required_output",
         _contract("wr.contracts.assessment"),
-        f"The assessment {_share(assessment)!r} says {_share(level)!r}, which calls for more work first:"
+        f"The assessment {_quoted(assessment)} says {_quoted(level)}, which calls for more work first:"
         f" {_share(guidance)}",
         f"{truncated(guidance, 2 * AUTHORED_BYTES_MAX)} Then rate again and send the new assessment." + _USE_FRESH,
         {"assessmentId": assessment, "level": level},
@@ -92,7 +109,7 @@ def missing_key(step_title: str, key: str) -> Finding:
     return _finding(
         "missing_required_output",
         _key(key),
-        f"The step {_share(step_title)!r} must set the context key {_named(key)!r}, and it is not set.",
+        f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, and it is not set.",
         f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
     )
 
@@ -119,14 +136,14 @@ def undecided(found: Undecided, what: str) -> Finding:
         return _finding(
             "missing_required_output",
             _contract(LOOP_CONTROL_CONTRACT),
-            f"{_share(what)!r} turns on an artifact of kind `wr.loop_control`, and none for this loop came.",
+            f"{_quoted(what)} turns on an artifact of kind `wr.loop_control`, and none for this loop came.",
             'Send {"kind": "wr.loop_control", "decision": "stop"} in `output.artifacts`, or "continue".' + _USE_FRESH,
         )
     is_missing = found.found == "not set"
     return _finding(
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),
-        f"{_share(what)!r} turns on the context key {_named(found.path)!r}, which is {found.found}; it needs"
+        f"{_quoted(what)} turns on the context key {_named(found.path)!r}, which is {found.found}; it needs"
         f" {found.wanted}.",
         f"Send the call of `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
     )
@@ -212,6 +229,19 @@ def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
     )
 
 
+def corrupted(where: str, found: str) -> Finding:
+    """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (locks 3).
+
+    The step is told as `unknown`: what says which one it is cannot be trusted, or not be read.
+    """
+    return _finding(
+        "storage_corruption_detected",
+        WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
+        f"What is stored of this run is damaged ({_share(where)}: {_share(found)}); nothing was recorded.",
+        "Tell the user. To go on with the work, begin a new run with `start_workflow`.",
+    )
+
+
 def claimed(step_id: str, confirmed_by: str, statement: str) -> Finding:
     """`user_only_dependency:needs_user_approval` that rests on the agent's own word (D24)."""
     return _finding(
@@ -245,6 +275,11 @@ def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:
 def _share(text: str) -> str:
     """Return authored or submitted text cut to its share of a message (locks: BlockerReport)."""
     return truncated(text, AUTHORED_SHARE_BYTES_MAX)
+
+
+def _quoted(text: str) -> str:
+    """Return such a text in quotes; the marker of a cut stands outside of what is spelled."""
+    return _share(repr(text))
 
 
 def _named(key: str) -> str:

@@ -41,8 +41,12 @@ AUTHORED_BYTES_MAX = 380
 """Several such texts together."""
 GAP_SUMMARY_BYTES_MAX = 512
 """What one gap discloses."""
+DIVERGENCE_SUMMARY_BYTES_MAX = 1024
+"""Why an agent left the script: the artifact that says so is kept whole."""
 GAPS_MAX = 50
 """Gaps one advance discloses one by one: they are events of its plan."""
+RESOLVED_GAPS_MAX = 100
+"""Gaps one advance resolves: they are events of its plan; redoing the step again resolves the rest."""
 WARNED_GAPS_MAX = 10
 """Gaps that one answer names; the rest is counted."""
 ATTEMPTS_PER_STEP_MAX = 10

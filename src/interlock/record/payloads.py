@@ -280,7 +280,7 @@ class DivergenceRecorded(Record):
         "policy_constraint",
     ]
     summary: Annotated[str, Field(min_length=1)]
-    related_step_id: str | None = None
+    related_step_id: DelimiterSafe | None = None
 
 
 class StepRef(Record):

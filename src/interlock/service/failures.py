@@ -5,6 +5,8 @@ Nothing of an exception's text leaves that could name a path or a library.
 
 from dataclasses import replace
 
+from interlock.engine.findings import blockers_of
+from interlock.engine.reasons import corrupted
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.record.base import UnknownVersionError
@@ -82,6 +84,8 @@ def _not_healthy(health: str, where: str, found: str, session: str | None = None
     if session is not None:
         details["sessionId"] = session
     newer = health == "unknown_version"
+    if not newer:
+        details["blockers"] = [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message="This session was written by a newer Interlock, so it is not touched."

@@ -15,7 +15,7 @@ from interlock.engine.request import Request
 from interlock.engine.secret_scanning import secret_warnings
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
@@ -67,10 +67,6 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     if isinstance(joined, Refusal):
         return joined
     baseline = (joined.baseline if joined is not None else None) or ports.baseline
-    waits = _autonomy_asked(command, baseline, pinned.workflow.name)
-    if waits is not None:
-        return waits
-    ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
         is_new_session=command.session is None,
@@ -86,6 +82,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     plan = plan_start(start)
     if isinstance(plan, Finding):
         return _cannot_begin(plan)
+    waits = _autonomy_asked(command, baseline, pinned.workflow.name)
+    if waits is not None:
+        return waits
+    ports.read.key_ring.ensured()
     stamps = Stamps(
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
@@ -223,7 +223,8 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
         return refusal
     ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
     question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
-    return NeedsPerson(question=question, subject=command.request.digest(), answer=refusal)
+    subject = digest_of({"workflowId": command.workflow_id, "request": command.request.digest()})
+    return NeedsPerson(question=question, subject=subject, answer=refusal)
 
 
 def _cannot_begin(finding: Finding) -> Refusal:

@@ -31,6 +31,7 @@ def finished(harness: Harness, answer: Called) -> Called:
     return answer
 
 
+@pytest.mark.produces("event:advance_recorded", "event:edge_created", "event:node_output_appended")
 @pytest.mark.inv("ADV-3", "ANS-5")
 def test_an_accepted_ack_hands_out_the_next_step_with_fresh_tokens(harness: Harness) -> None:
     first = harness.start("test.abc", goal="G")

@@ -112,6 +112,7 @@ def test_any_state_token_of_a_chain_may_stand_beside_any_ack_of_it(harness: Harn
     assert harness.advance(last, "Did a.", stateToken=first.state)["pending"]["stepId"] == "b"
 
 
+@pytest.mark.produces("error:ATTEMPT_LIMIT_REACHED")
 @pytest.mark.inv("BLK-4", "ANS-2")
 def test_the_tenth_refusal_is_an_error_that_records_nothing_and_offers_a_fork(harness: Harness) -> None:
     first = harness.start("test.abc", goal="G")

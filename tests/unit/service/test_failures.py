@@ -118,6 +118,7 @@ CAUSES = [
 ]
 
 
+@pytest.mark.produces("error:STORE_FULL", "error:STORE_READ_ONLY", "error:STORE_FAILED")
 @pytest.mark.inv("APP-7", "ANS-10")
 @pytest.mark.parametrize("effect", ["write", "append"])
 @pytest.mark.parametrize(("cause", "code"), CAUSES)
@@ -199,6 +200,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.produces("error:KEYRING_DAMAGED")
 @pytest.mark.inv("KEY-1", "KEY-3")
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("is_running", [True, False], ids=["under a running server", "before a fresh server"])

@@ -13,6 +13,9 @@ from interlock.store.memory import MemoryStore
 from interlock.testing.harness import FIXED_UNIX_MS, FixedKeyRing, Harness, linear_workflow
 
 
+@pytest.mark.produces(
+    "event:session_created", "event:run_started", "event:node_created", "event:preferences_changed", "event:context_set"
+)
 @pytest.mark.inv("ADV-1")
 def test_a_start_hands_out_the_first_step_and_records_it_in_one_segment(harness: Harness) -> None:
     answer = harness.start("test.abc", goal="Show it", context={"ticket": "T-1"})
@@ -64,6 +67,7 @@ def test_a_session_holds_several_runs_that_do_not_touch_each_other(harness: Harn
     assert [event.event_index for event in harness.events(session)] == list(range(len(harness.events(session))))
 
 
+@pytest.mark.produces("error:SESSION_NOT_FOUND")
 @pytest.mark.inv("ADV-2")
 def test_an_unknown_session_is_not_found_and_nothing_is_recorded(harness: Harness) -> None:
     unknown = derived_id("sess", "nobody")
@@ -73,6 +77,7 @@ def test_an_unknown_session_is_not_found_and_nothing_is_recorded(harness: Harnes
     assert harness.store.load(SessionId(unknown)) is None
 
 
+@pytest.mark.produces("error:VALIDATION_ERROR")
 @pytest.mark.parametrize("session", ["sess_x", "run_01jgfjjz000000000000000001", "../../etc", "sess_" + "I" * 26])
 def test_what_is_no_session_id_is_a_mistake_in_the_call(harness: Harness, session: str) -> None:
     refused = harness.start("test.abc", sessionId=session)
@@ -80,6 +85,7 @@ def test_what_is_no_session_id_is_a_mistake_in_the_call(harness: Harness, sessio
     assert refused["details"]["path"] == "sessionId"
 
 
+@pytest.mark.produces("error:WORKFLOW_NOT_FOUND")
 @pytest.mark.inv("SRC-5")
 @pytest.mark.parametrize(
     ("asked", "meant"),
@@ -100,6 +106,7 @@ def test_an_id_that_resembles_nothing_is_answered_with_the_list(harness: Harness
     assert "didYouMean" not in refused["details"]
 
 
+@pytest.mark.produces("error:WORKFLOW_INVALID")
 @pytest.mark.inv("SRC-5", "ANS-10")
 def test_the_id_of_a_faulty_file_is_answered_with_the_file_and_each_fault(harness: Harness) -> None:
     bad = linear_workflow(

@@ -115,6 +115,7 @@ class FaultyStore(MemoryStore):
         raise RuntimeError(f"secret /work/path of {session}")
 
 
+@pytest.mark.produces("error:INTERNAL_ERROR")
 @pytest.mark.asyncio
 @pytest.mark.inv("ANS-9", "ANS-10")
 async def test_a_fault_of_our_own_is_told_without_its_words_and_the_server_goes_on() -> None:

@@ -100,6 +100,7 @@ def altered(token: str) -> dict[str, tuple[str, ErrorCode]]:
 SPELLINGS = list(altered("ack.v1.0123456789abcdef.sig"))
 
 
+@pytest.mark.produces("error:TOKEN_INVALID_FORMAT", "error:TOKEN_UNSUPPORTED_VERSION", "error:TOKEN_BAD_SIGNATURE")
 @pytest.mark.inv("TOK-2", "TOK-3", "ANS-2", "ANS-9")
 @pytest.mark.parametrize("argument", ARGUMENTS)
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -135,6 +136,7 @@ def test_in_a_data_directory_without_keys_no_token_verifies_and_none_are_made(tm
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.produces("error:TOKEN_SCOPE_MISMATCH")
 @pytest.mark.inv("TOK-4")
 @pytest.mark.parametrize("argument", ARGUMENTS)
 def test_a_token_of_the_other_kind_is_refused_and_the_right_argument_named(memory: Harness, argument: Argument) -> None:
@@ -174,6 +176,7 @@ def test_a_checkpoint_token_is_no_token_of_continue(memory: Harness, argument: A
     assert send(memory, argument, checkpoint).code is ErrorCode.TOKEN_SCOPE_MISMATCH
 
 
+@pytest.mark.produces("error:TOKEN_WORKFLOW_HASH_MISMATCH")
 @pytest.mark.inv("TOK-4", "ANS-2")
 def test_a_state_token_that_pins_another_workflow_is_refused(memory: Harness) -> None:
     first = memory.start("test.abc")
@@ -219,6 +222,7 @@ LOST = {
 }
 
 
+@pytest.mark.produces("error:TOKEN_UNKNOWN_NODE")
 @pytest.mark.inv("TOK-5")
 @pytest.mark.parametrize("field", LOST)
 def test_a_reference_that_the_log_does_not_hold_is_lost_history(memory: Harness, field: str) -> None:

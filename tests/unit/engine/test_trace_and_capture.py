@@ -1,0 +1,187 @@
+"""Why a run went where it went: told within budgets, and kept with what was read, so that it can be checked again."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support_flow import IS_FAST, Document, deciding, loop, step
+from tests.support_modes import events_of, serving, session_of
+
+from interlock.kernel.budgets import (
+    CAPTURE_BYTES_MAX,
+    CAPTURED_VALUE_BYTES_MAX,
+    TRACE_BYTES_MAX,
+    TRACE_ENTRIES_MAX,
+    TRACE_EVENTS_MAX,
+)
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.record.events import DecisionTraceAppendedEvent
+from interlock.testing.harness import Called, Harness
+
+IS_SLOW: Document = {"var": "mode", "equals": "slow"}
+LONG_NAMES = "x" * 90
+SKIPPED = {"none": 0, "few": 5, "many": 40, "very many": 400}
+
+
+def skipping(count: int) -> Harness:
+    """Return a harness whose run decides so often in one go, and records long reasons for each."""
+    long = {"var": "mode", "in": [f'"{number}"' * 40 for number in range(5)]}
+    conditions = {f"{LONG_NAMES}{number:03}"[-100:]: long for number in range(count)}
+    steps = [
+        step(f"s{number:03}", when={"kind": "condition_ref", "conditionId": name})
+        for number, name in enumerate(conditions)
+    ]
+    return serving(step("a"), *steps, step("z"), conditions=conditions)
+
+
+def traces(harness: Harness, first: Called) -> list[DecisionTraceAppendedEvent]:
+    found = events_of(harness, first, "decision_trace_appended")
+    return [event for event in found if isinstance(event, DecisionTraceAppendedEvent)]
+
+
+def capture_of(harness: Harness, event: DecisionTraceAppendedEvent) -> Any:
+    assert event.data.capture_ref is not None
+    stored = harness.store.artifact(event.data.capture_ref)
+    assert digest_of_bytes(stored) == event.data.capture_ref
+    return json.loads(stored)
+
+
+@pytest.mark.produces("event:decision_trace_appended")
+@pytest.mark.inv("TRACE-1")
+@pytest.mark.parametrize("name", SKIPPED)
+def test_reasons_are_told_in_events_within_their_budgets_and_the_last_counts_the_rest(name: str) -> None:
+    count = SKIPPED[name]
+    harness = skipping(count)
+    first = harness.start("test.flow", context={"mode": "slow"})
+    assert harness.advance(first)["pending"]["stepId"] == "z"
+    found = traces(harness, first)
+    entries = [entry for event in found for entry in event.data.entries]
+    assert len(found) <= TRACE_EVENTS_MAX
+    assert all(len(event.data.entries) <= TRACE_ENTRIES_MAX for event in found)
+    assert all(len(event.to_bytes()) <= TRACE_BYTES_MAX for event in found)
+    if not count:
+        assert found == []
+        return
+    assert (len(found) > 1) == (count > TRACE_ENTRIES_MAX)
+    assert entries[-1].summary == "Next: Step z"
+    refs = [ref.to_json()["conditionId"] for entry in entries for ref in entry.refs or () if ref.kind == "condition_id"]
+    assert refs == [f"{LONG_NAMES}{number:03}"[-100:] for number in range(len(refs))], "in order, none left out between"
+    left_out = count + 1 - (len(refs) + 1)
+    assert bool(left_out) == (count == 400)
+    if left_out:
+        assert entries[-2].summary == f"{left_out} further reasons are left out."
+    assert len({event.data.trace_id for event in found}) == len(found)
+
+
+@pytest.mark.inv("TRACE-1")
+def test_the_events_of_one_trace_stand_in_one_segment() -> None:
+    harness = skipping(400)
+    first = harness.start("test.flow", context={"mode": "slow"})
+    harness.advance(first)
+    indexes = [event.event_index for event in traces(harness, first)]
+    assert indexes == list(range(indexes[0], indexes[0] + len(indexes)))
+    (child,) = [node for node in session_of(harness, first).nodes.values() if node.parent is not None]
+    assert len(child.captures) == 1
+
+
+@pytest.mark.inv("TRACE-2")
+@pytest.mark.parametrize(
+    ("more", "context"),
+    [
+        ({"for": {"countFrom": "level"}}, {"level": 0}),
+        ({"forEach": {"items": "things"}}, {"things": []}),
+        ({"while": IS_FAST}, {"mode": "slow"}),
+        ({"until": IS_FAST}, {"mode": "fast"}),
+    ],
+)
+def test_a_loop_without_a_pass_is_still_told_of(more: Document, context: Document) -> None:
+    harness = serving(step("a"), loop("l", step("b"), **more), step("z"))
+    first = harness.start("test.flow", context=context)
+    assert harness.advance(first)["pending"]["stepId"] == "z"
+    kinds = [entry.kind for event in traces(harness, first) for entry in event.data.entries]
+    assert kinds == ["evaluated_condition", "exited_loop", "selected_next_step"]
+
+
+@pytest.mark.inv("TRACE-2")
+def test_every_reading_of_a_loop_is_told_with_its_pass() -> None:
+    harness = serving(loop("l", step("b"), **{"for": {"count": 2}}), step("z"))
+    first = harness.start("test.flow")
+    harness.advance(harness.advance(first))
+    told = [entry for event in traces(harness, first) for entry in event.data.entries]
+    passes = [
+        ref.to_json()["value"]
+        for entry in told
+        if entry.kind == "evaluated_condition"
+        for ref in entry.refs or ()
+        if ref.kind == "iteration"
+    ]
+    assert passes == [0, 1, 2]
+    assert [entry.kind for entry in told].count("exited_loop") == 1
+
+
+# The captured record.
+
+
+@pytest.mark.inv("TRACE-3")
+def test_what_decisions_read_is_kept_by_digest_with_the_first_event_of_the_trace() -> None:
+    harness = skipping(40)
+    first = harness.start("test.flow", context={"mode": "slow"})
+    harness.advance(first)
+    refs = [event.data.capture_ref for event in traces(harness, first)]
+    assert refs[1:] == [None] * (len(refs) - 1)
+    kept = capture_of(harness, traces(harness, first)[0])
+    assert (kept["kind"], kept["leftOut"], len(kept["decisions"])) == ("capture", 0, 40)
+    one = kept["decisions"][0]
+    assert one["read"] == [{"path": "mode", "value": "slow"}]
+    assert (one["verdict"], one["conditionId"]) == (False, f"{LONG_NAMES}000"[-100:])
+
+
+@pytest.mark.inv("TRACE-3")
+def test_only_what_decisions_read_is_kept_and_what_the_step_set() -> None:
+    harness = serving(step("a", set=[{"key": "made", "value": [1]}]), step("b", when=IS_FAST), step("c"))
+    first = harness.start("test.flow", context={"mode": "fast", "level": 7})
+    harness.advance(first)
+    kept = capture_of(harness, traces(harness, first)[0])
+    assert kept["effects"] == [{"key": "made", "value": [1]}]
+    assert [one["read"] for one in kept["decisions"]] == [[{"path": "mode", "value": "fast"}]]
+    assert '"level"' not in json.dumps(kept)
+
+
+@pytest.mark.inv("TRACE-3")
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_long_value_is_kept_by_its_digest(over: int) -> None:
+    value = "x" * (CAPTURED_VALUE_BYTES_MAX - 2 + over)
+    harness = serving(step("a"), step("b", when=IS_FAST), step("c"))
+    first = harness.start("test.flow", context={"mode": value})
+    harness.advance(first)
+    (read,) = capture_of(harness, traces(harness, first)[0])["decisions"][0]["read"]
+    data = canonical_bytes(value)
+    told = {"digest": digest_of_bytes(data), "bytes": len(data)} if over else {"value": value}
+    assert read == {"path": "mode"} | told
+
+
+@pytest.mark.inv("TRACE-3")
+def test_a_record_above_its_budget_counts_what_it_leaves_out() -> None:
+    harness = skipping(400)
+    first = harness.start("test.flow", context={"mode": "x" * (CAPTURED_VALUE_BYTES_MAX - 10)})
+    harness.advance(first)
+    event = traces(harness, first)[0]
+    kept = capture_of(harness, event)
+    assert event.data.capture_ref is not None
+    assert len(harness.store.artifact(event.data.capture_ref)) <= CAPTURE_BYTES_MAX
+    assert kept["leftOut"] > 0
+    assert kept["leftOut"] + len(kept["decisions"]) == 400
+
+
+@pytest.mark.inv("TRACE-3")
+def test_equal_runs_keep_equal_records_and_tell_equal_reasons() -> None:
+    steps = [loop("l", step("b"), deciding("c"), **{"while": {"kind": "loop_control"}}), step("z", when=IS_SLOW)]
+    said: Document = {"artifacts": [{"kind": "wr.loop_control", "decision": "stop"}]}
+    found: list[list[Document]] = []
+    for _ in range(2):
+        harness = serving(*steps, step("end"))
+        first = harness.start("test.flow", context={"mode": "slow"})
+        harness.advance(harness.advance(first), output=said)
+        found.append([event.data.to_json() for event in traces(harness, first)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 2

@@ -1,0 +1,195 @@
+"""An agent's own word opens a gate only where the policy says so, and it is disclosed as a claim."""
+
+import pytest
+from tests.support_flow import Document, step
+from tests.support_modes import (
+    NEVER_STOPS,
+    answering,
+    asking,
+    claim,
+    details_of,
+    gaps_in,
+    serving,
+    session_of,
+    status_of,
+    with_artifacts,
+)
+
+from interlock.testing.harness import Called, Harness
+
+GATED = step("a", requireConfirmation=True)
+ACCEPTED = {
+    ("when_client_cannot_ask", False): True,
+    ("when_client_cannot_ask", True): False,
+    ("always", False): True,
+    ("always", True): True,
+    ("never", False): False,
+    ("never", True): False,
+}
+
+
+def gated() -> tuple[Harness, Called]:
+    harness = serving(GATED, step("b"))
+    return harness, harness.start("test.flow")
+
+
+@pytest.mark.inv("GATE-6")
+@pytest.mark.parametrize(("claims", "can_ask"), ACCEPTED)
+def test_a_claim_opens_a_gate_exactly_where_the_policy_accepts_it(claims: str, *, can_ask: bool) -> None:
+    harness, first = gated()
+    client = asking(harness, client_can=can_ask, claims=claims)
+    is_accepted = ACCEPTED[claims, can_ask]
+    waiting = client.advance(first)
+    shown = waiting["nextCall"]["arguments"].get("output", {}).get("artifacts", [])
+    assert [one["kind"] for one in shown] == (["wr.confirmation"] if is_accepted else [])
+    answer = client.advance(first, output=with_artifacts(claim()))
+    assert answer["kind"] == ("ok" if is_accepted else "blocked")
+    assert answer["nextIntent"] == ("perform_pending_then_continue" if is_accepted else "await_user_confirmation")
+
+
+@pytest.mark.inv("GATE-6")
+@pytest.mark.parametrize(
+    "said",
+    [
+        claim("<who>", "<what they confirmed>"),
+        claim("Ada", "<what they confirmed>"),
+        claim("<who>", "All of it"),
+        claim("Ada", "  "),
+        claim("", "All of it"),
+        {"kind": "wr.confirmation", "statement": "All of it"},
+        {"kind": "wr.confirmation", "confirmedBy": ["Ada"], "statement": "All of it"},
+        {"kind": "wr.decision", "confirmedBy": "Ada", "statement": "All of it"},
+    ],
+)
+def test_what_does_not_say_who_confirmed_what_is_no_claim(said: Document) -> None:
+    harness, first = gated()
+    assert harness.advance(first, output=with_artifacts(said))["nextIntent"] == "await_user_confirmation"
+    assert len(harness.events(harness.session_of(first))) == 4
+
+
+@pytest.mark.inv("GATE-6")
+def test_a_claim_is_disclosed_as_a_warning_and_leaves_the_run_complete() -> None:
+    harness, first = gated()
+    second = harness.advance(first, output=with_artifacts(claim("Ada", "All of it")))
+    (gap,) = gaps_in(harness, first)
+    assert (gap.severity, gap.reason.detail) == ("warning", "needs_user_approval")
+    assert all(words in gap.summary for words in ("claims", "Ada", "All of it"))
+    assert "answered" not in second.structure
+    last = harness.advance(second)
+    assert "COMPLETE_WITH_GAPS" not in last.warnings
+    assert status_of(harness, first) == "complete"
+    child = next(node for node in session_of(harness, first).nodes.values() if node.gaps)
+    assert child.trace[0].summary == "The gate was opened by a claim."
+
+
+@pytest.mark.inv("GATE-6", "GATE-3")
+def test_a_claim_that_came_otherwise_is_still_the_same_request_on_replay() -> None:
+    harness, first = gated()
+    second = harness.advance(first, output=with_artifacts(claim()))
+    again = harness.advance(first, output=with_artifacts(claim("Bob", "Nothing")))
+    assert (again.text, again.structure) == (second.text, second.structure)
+
+
+@pytest.mark.inv("GATE-6", "GAP-2")
+def test_a_claim_is_settled_when_a_person_confirms_the_step_on_a_branch() -> None:
+    harness, first = gated()
+    harness.advance(first, output=with_artifacts(claim()))
+    fork = harness.look(first)["fork"]["ackToken"]
+    answering(harness).advance(fork)
+    assert [gap.resolution.kind for gap in gaps_in(harness, first)] == ["unresolved", "resolves"]
+    assert len(session_of(harness, first).open_gaps) == 0
+
+
+@pytest.mark.inv("GATE-6", "MODE-2")
+@pytest.mark.parametrize("is_claimed", [True, False])
+def test_a_run_that_never_stops_goes_through_a_gate_and_says_who_let_it(*, is_claimed: bool) -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    second = harness.advance(first, output=with_artifacts(*([claim()] if is_claimed else [])))
+    assert second["pending"]["stepId"] == "b"
+    assert details_of(gaps_in(harness, first)) == ["needs_user_approval"]
+    assert [gap.severity for gap in gaps_in(harness, first)] == ["warning" if is_claimed else "critical"]
+
+
+@pytest.mark.inv("MODE-2", "GATE-6")
+def test_a_run_that_never_stops_asks_nobody() -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    assert asking(harness).advance(first)["pending"]["stepId"] == "b"
+
+
+# Risk.
+
+TOLD = {"conservative": 2, "balanced": 1, "aggressive": 0}
+
+
+@pytest.mark.inv("MODE-4")
+@pytest.mark.parametrize("policy", TOLD)
+def test_the_risk_policy_decides_how_many_claimed_facts_are_warned_of_and_nothing_else(policy: str) -> None:
+    harness, plain = serving(GATED, step("b")), serving(GATED, step("b"))
+    sent = with_artifacts(
+        claim(), {"kind": "wr.capability_observation", "capability": "delegation", "status": "available"}
+    )
+    first = harness.start("test.flow", preferences={"riskPolicy": policy})
+    second = harness.advance(first, output=sent)
+    assert second.warnings == ["CLAIMED_FACT"] * TOLD[policy]
+    assert (harness.advance(first, output=sent).text) == second.text
+    usual = plain.start("test.flow")
+    plain.advance(usual, output=sent)
+    kinds = [
+        [event.kind for event in one.events(one.session_of(run))] for one, run in ((harness, first), (plain, usual))
+    ]
+    assert kinds[0] == kinds[1]
+    assert gaps_in(harness, first) == gaps_in(plain, usual)
+
+
+@pytest.mark.inv("MODE-4")
+@pytest.mark.parametrize("policy", TOLD)
+def test_no_risk_policy_opens_a_gate_or_takes_missing_evidence(policy: str) -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow", preferences={"riskPolicy": policy})
+    assert harness.advance(first)["nextIntent"] == "await_user_confirmation"
+    assert harness.advance(first, None)["blockers"][0]["code"] == "MISSING_REQUIRED_OUTPUT"
+
+
+@pytest.mark.inv("MODE-4")
+def test_a_policy_counts_from_the_node_that_its_change_makes() -> None:
+    harness, first = gated()
+    sent = with_artifacts(claim())
+    second = harness.advance(first, output=sent, preferences={"riskPolicy": "aggressive"})
+    assert second.warnings == []
+
+
+# What the author recommends.
+
+ADVISED: Document = {"recommendedAutonomy": "full_auto_stop_on_user_deps", "recommendedRiskPolicy": "balanced"}
+BEYOND: list[tuple[Document, int]] = [
+    ({}, 0),
+    ({"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "balanced"}, 0),
+    ({"autonomy": "full_auto_never_stop"}, 1),
+    ({"riskPolicy": "aggressive"}, 1),
+    ({"autonomy": "full_auto_never_stop", "riskPolicy": "aggressive"}, 2),
+]
+
+
+@pytest.mark.inv("MODE-5")
+@pytest.mark.parametrize(("preferences", "count"), BEYOND)
+def test_going_beyond_what_the_author_recommends_is_told_at_the_start_and_on_a_change(
+    preferences: Document, count: int
+) -> None:
+    harness = serving(step("a"), step("b"), step("c"), recommendedPreferences=ADVISED)
+    expected = ["BEYOND_RECOMMENDATION"] * count
+    assert harness.start("test.flow", preferences=preferences).warnings == expected
+    first = harness.start("test.flow")
+    second = harness.advance(first, preferences=preferences)
+    assert second.warnings == expected
+    assert harness.advance(first, preferences=preferences).warnings == expected
+    assert harness.advance(second).warnings == []
+
+
+@pytest.mark.inv("MODE-5")
+def test_where_nothing_is_recommended_nothing_is_beyond_it() -> None:
+    harness = serving(step("a"), recommendedPreferences={"recommendedAutonomy": "guided"})
+    assert harness.start("test.flow", preferences={"riskPolicy": "aggressive"}).warnings == []
+    wide = {"autonomy": "full_auto_never_stop", "riskPolicy": "aggressive"}
+    assert serving(step("a")).start("test.flow", preferences=wide).warnings == []

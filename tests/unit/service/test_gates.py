@@ -1,0 +1,260 @@
+"""A gate opens by a person's word alone: it is asked for last, kept with its client, and told again on replay."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from tests.support_flow import IS_FAST, Document, document, step
+from tests.support_modes import (
+    NEVER_STOPS,
+    STOPS,
+    answering,
+    asking,
+    codes,
+    events_of,
+    files_below,
+    gaps_in,
+    serving,
+    session_of,
+    status_of,
+)
+
+from interlock.engine.gates import UserReason
+from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.errors import ErrorCode
+from interlock.record.events import AdvanceRecordedEvent, PreferencesChangedEvent
+from interlock.record.payloads import ArtifactPayload
+from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.person import NeedsPerson
+from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.testing.harness import Called, Harness
+
+GATED = step("a", requireConfirmation=True)
+BLOCKING = [{}, STOPS]
+
+
+def question_of(harness: Harness, answer: Called) -> NeedsPerson:
+    """Return what a person would be asked by an ack of an answer."""
+    command = ContinueCommand(ack_token=answer.ack, request=Request(notes="Done."), asking=harness.asking)
+    found = continue_workflow(harness.ports, command)
+    assert isinstance(found, NeedsPerson)
+    return found
+
+
+@pytest.mark.inv("GATE-1")
+@pytest.mark.parametrize("preferences", BLOCKING)
+@pytest.mark.parametrize("can_ask", [True, False])
+def test_a_step_that_is_to_be_confirmed_waits_and_nothing_is_recorded(
+    tmp_path: Path, preferences: Document, *, can_ask: bool
+) -> None:
+    harness = Harness.on_disk(tmp_path, document(GATED, step("b")))
+    first = harness.start("test.flow", preferences=preferences)
+    before = files_below(tmp_path)
+    waiting = asking(harness, client_can=can_ask).advance(first)
+    assert (waiting["kind"], waiting["nextIntent"]) == ("blocked", "await_user_confirmation")
+    assert codes(waiting) == ["USER_ONLY_DEPENDENCY"]
+    assert (waiting.ack, waiting.state) == (first.ack, first.state)
+    assert "Nothing was recorded" in waiting.text
+    assert files_below(tmp_path) == before
+
+
+@pytest.mark.inv("GATE-1")
+def test_a_conditional_confirmation_is_asked_for_where_it_holds_or_cannot_be_known() -> None:
+    harness = asking(serving(step("a", confirmWhen=IS_FAST), step("b")))
+    asked = {mode: harness.advance(harness.start("test.flow", context=mode_of(mode)))["kind"] for mode in MODES}
+    assert asked == {"fast": "blocked", "slow": "ok", None: "blocked"}
+
+
+MODES = ("fast", "slow", None)
+
+
+def mode_of(mode: str | None) -> Document:
+    return {"mode": mode} if mode else {}
+
+
+@pytest.mark.produces(
+    "reason:needs_user_secret_or_token",
+    "reason:needs_user_account_access",
+    "reason:needs_user_artifact",
+    "reason:needs_user_choice",
+    "reason:needs_user_approval",
+    "reason:needs_user_environment_action",
+    "blocker:USER_ONLY_DEPENDENCY",
+)
+@pytest.mark.inv("GATE-1", "MODE-2")
+@pytest.mark.parametrize("reason", get_args(UserReason))
+def test_what_only_a_person_can_give_is_asked_for_in_the_words_of_the_author(reason: str) -> None:
+    more = {"choiceKind": "irreversible_action"} if reason == "needs_user_choice" else {}
+    harness = serving(step("a", needsUser=[{"reason": reason, "ask": "Which of {{mode}}?", **more}]), step("b"))
+    first = harness.start("test.flow", context={"mode": "these"})
+    (ask,) = question_of(asking(harness), first).question.asks
+    assert (ask.reason, ask.ask, ask.choice_kind) == (reason, "Which of these?", more.get("choiceKind"))
+    assert ask.wants_answer == (reason not in ("needs_user_secret_or_token", "needs_user_approval"))
+    blocked = asking(harness).advance(first)
+    assert codes(blocked) == ["USER_ONLY_DEPENDENCY"]
+    assert "Which of these?" in blocked["blockers"][0]["message"]
+    free = harness.start("test.flow", context={"mode": "these"}, preferences=NEVER_STOPS)
+    assert harness.advance(free)["pending"]["stepId"] == "b"
+    (gap,) = gaps_in(harness, free)
+    assert (gap.severity, gap.reason.category, gap.reason.detail) == ("critical", "user_only_dependency", reason)
+
+
+@pytest.mark.inv("GATE-2")
+@pytest.mark.parametrize("lacking", ["notes", "a context key"])
+def test_nobody_is_asked_before_the_evidence_holds(lacking: str) -> None:
+    harness = answering(serving(step("a", requireConfirmation=True, produces=["cause"]), step("b")))
+    first = harness.start("test.flow")
+    notes, context = (None, {"cause": "it"}) if lacking == "notes" else ("Done.", {})
+    for client in (harness, asking(harness)):
+        blocked = client.advance(first, notes, context=context)
+        assert codes(blocked) == ["MISSING_REQUIRED_OUTPUT"]
+        assert "answered" not in blocked.structure
+    assert len(events_of(harness, first, "advance_recorded")) == 1
+
+
+@pytest.mark.inv("GATE-2")
+def test_nobody_is_asked_before_the_way_on_is_known() -> None:
+    harness = asking(serving(GATED, step("b", when=IS_FAST), step("c")))
+    assert codes(harness.advance(harness.start("test.flow"))) == ["MISSING_REQUIRED_OUTPUT"]
+
+
+@pytest.mark.inv("GATE-3")
+def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay() -> None:
+    harness = serving(
+        step("a", needsUser=[{"reason": "needs_user_choice", "ask": "Which?", "choiceKind": "scope_boundary"}]),
+        step("b"),
+    )
+    first = harness.start("test.flow")
+    second = answering(harness, comment="Be quick", n1="The red one").advance(first)
+    asks = [{"reason": "needs_user_choice", "ask": "Which?", "answer": "The red one"}]
+    record = {"kind": "wr.confirmation", "client": "a client", "asks": asks, "comment": "Be quick"}
+    assert second["answered"] == record
+    for words in ("The user was asked and said yes", "The red one", "Be quick"):
+        assert words in second.text
+    session = session_of(harness, first)
+    (child,) = [node for node in session.nodes.values() if node.parent is not None]
+    files = [one.payload for one in child.outputs if isinstance(one.payload, ArtifactPayload)]
+    assert [file.content_type for file in files] == [REPLY_CONTENT_TYPE]
+    assert files[0].sha256 == digest_of_bytes(canonical_bytes(record))
+    assert child.trace[0].summary == "The gate was opened by a person through a client."
+    assert gaps_in(harness, first) == []
+
+
+@pytest.mark.inv("GATE-3")
+@pytest.mark.parametrize("later", ["asks nobody", "was declined"])
+def test_a_replay_asks_nobody_and_tells_the_same(later: str) -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow")
+    second = answering(harness).advance(first)
+    replayed = (asking(harness) if later == "asks nobody" else answering(harness, "decline")).advance(first)
+    assert (replayed.text, replayed.structure) == (second.text, second.structure)
+
+
+@pytest.mark.inv("GATE-4")
+def test_a_person_who_declines_refuses_the_attempt_in_their_words_and_is_asked_again() -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow")
+    blocked = answering(harness, "decline", comment="Not on a Friday").advance(first)
+    assert codes(blocked) == ["USER_ONLY_DEPENDENCY"]
+    assert "Not on a Friday" in blocked["blockers"][0]["message"]
+    assert "a client" in blocked["blockers"][0]["message"]
+    assert blocked.ack != first.ack
+    assert status_of(harness, first) == "blocked"
+    (event,) = events_of(harness, first, "advance_recorded")
+    assert isinstance(event, AdvanceRecordedEvent)
+    assert event.data.outcome.kind == "blocked"
+    assert gaps_in(harness, first) == []
+    assert asking(harness).advance(blocked, None)["nextIntent"] == "await_user_confirmation"
+    assert answering(harness).advance(blocked, None)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("GATE-1")
+def test_a_person_who_does_not_answer_leaves_everything_as_it_was() -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow")
+    cancelled = answering(harness, "cancel").advance(first)
+    assert cancelled["nextIntent"] == "await_user_confirmation"
+    assert events_of(harness, first, "advance_recorded") == []
+
+
+# Autonomy.
+
+
+@pytest.mark.inv("GATE-5")
+@pytest.mark.parametrize("can_ask", [True, False])
+def test_a_change_of_preferences_never_opens_the_gate_it_comes_with(*, can_ask: bool) -> None:
+    harness = asking(serving(GATED, GATED | {"id": "b"}, step("c")), client_can=can_ask)
+    first = harness.start("test.flow")
+    waiting = harness.advance(first, preferences=NEVER_STOPS)
+    assert waiting["nextIntent"] == "await_user_confirmation"
+    second = answering(harness).advance(first, preferences=NEVER_STOPS)
+    assert second["pending"]["stepId"] == "b"
+    assert harness.advance(second)["pending"]["stepId"] == "c"
+
+
+@pytest.mark.inv("GATE-5")
+def test_more_autonomy_is_asked_for_where_the_client_can_ask() -> None:
+    harness = serving(step("a"), step("b"))
+    first = harness.start("test.flow")
+    waiting = asking(harness).advance(first, preferences=STOPS)
+    assert "full_auto_stop_on_user_deps" in waiting["blockers"][0]["message"]
+    second = answering(harness).advance(first, preferences=STOPS)
+    assert second["preferences"]["autonomy"] == "full_auto_stop_on_user_deps"
+    assert second["answered"]["asks"][0]["reason"] == "needs_user_approval"
+    less = asking(harness).advance(second, preferences={"autonomy": "guided"})
+    assert less["isComplete"]
+    assert harness.advance(harness.start("test.flow"), preferences=STOPS)["kind"] == "ok"
+
+
+@pytest.mark.inv("GATE-5")
+@pytest.mark.parametrize("how", ["declined", "evidence is missing"])
+def test_a_refused_attempt_brings_no_autonomy_that_nobody_granted(how: str) -> None:
+    harness = serving(GATED, step("b"))
+    first = harness.start("test.flow")
+    client, notes = (answering(harness, "decline"), "Done.") if how == "declined" else (asking(harness), None)
+    wanted = NEVER_STOPS | {"riskPolicy": "balanced"}
+    blocked = client.advance(first, notes, preferences=wanted)
+    assert blocked["preferences"] == {"autonomy": "guided", "riskPolicy": "balanced"}
+    changed = [
+        one for one in events_of(harness, first, "preferences_changed") if isinstance(one, PreferencesChangedEvent)
+    ]
+    assert [change.key for change in changed[-1].data.delta] == ["riskPolicy"]
+    assert asking(harness).advance(blocked)["nextIntent"] == "await_user_confirmation"
+
+
+@pytest.mark.inv("GATE-5", "GATE-2")
+def test_a_start_with_more_autonomy_is_asked_for_and_records_nothing_before(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path / "data", document(step("a", when=IS_FAST), step("b")))
+    mode: Document = {"mode": "slow"}
+    for client in (asking(harness), answering(harness, "cancel"), answering(harness, "decline", comment="No")):
+        refused = client.start("test.flow", preferences=STOPS, context=mode)
+        assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "preferences.autonomy")
+        assert not (tmp_path / "data").exists()
+    undecided = asking(harness).start("test.flow", preferences=STOPS)
+    assert undecided["details"]["path"] == "context.mode", "a run that cannot begin is asked about by nobody"
+    begun = answering(harness).start("test.flow", preferences=STOPS, context=mode)
+    assert begun["preferences"]["autonomy"] == "full_auto_stop_on_user_deps"
+    assert not asking(harness).start("test.flow", context=mode).is_error
+
+
+@pytest.mark.inv("GATE-5")
+def test_a_word_for_one_start_is_none_for_another() -> None:
+    other = document(step("a")) | {"id": "test.other"}
+    harness = asking(Harness.in_memory(document(step("a")), other))
+    request = Request(preferences=PreferenceDelta(autonomy="full_auto_never_stop"))
+    subjects: set[str] = set()
+    for name in ("test.flow", "test.other"):
+        command = StartCommand(workflow_id=name, workspace=None, request=request, asking=harness.asking)
+        found = start_workflow(harness.ports, command)
+        assert isinstance(found, NeedsPerson)
+        subjects.add(found.subject)
+    assert len(subjects) == 2
+
+
+@pytest.mark.inv("GATE-1")
+def test_more_asks_than_a_report_holds_are_told_within_it() -> None:
+    needs = [{"reason": "needs_user_approval", "ask": f"Number {number}?"} for number in range(10)]
+    harness = asking(serving(step("a", needsUser=needs, requireConfirmation=True), step("b")))
+    waiting = harness.advance(harness.start("test.flow"), preferences=STOPS)
+    assert len(waiting["blockers"]) == 10
