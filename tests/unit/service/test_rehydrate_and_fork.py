@@ -95,7 +95,7 @@ def test_a_fork_makes_a_sibling_and_leaves_the_other_branch_alone(harness: Harne
 
 @pytest.mark.inv("ADV-10")
 def test_the_answer_to_a_fork_says_in_both_channels_that_a_branch_was_made(harness: Harness) -> None:
-    """Behaviour 47: an agent that takes a branch for the run itself reports the wrong thing to its user."""
+    """An agent that takes a branch for the run itself reports the wrong thing to its user."""
     first = harness.start("test.abc")
     harness.advance(first)
     forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Otherwise.")
