@@ -56,3 +56,5 @@ class Reply:
     client: str
     answers: Mapping[str, str]
     comment: str | None = None
+    fault: str | None = None
+    """Why a `cancel` is one although the person did not cancel, in words; it stands in no other reply."""
