@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Protocol, cast
 from pydantic import Field
 
 from interlock.decide.condition import Condition, Term
+from interlock.decide.condition import in_words as condition_in_words
 from interlock.decide.evaluate import Given, evaluate
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_MEMORY_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -105,7 +106,13 @@ def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
 
 
 def in_words(criteria: Criteria) -> str:
-    """Return what criteria ask for, as one line for an agent."""
+    """Return what criteria ask for, as one line for an agent; a rule that asks only now and then says when."""
+    is_rule = isinstance(criteria, Contains | Matches | Length)
+    where = f" (where {condition_in_words(criteria.when)})" if is_rule and criteria.when is not None else ""
+    return _wanted(criteria) + where
+
+
+def _wanted(criteria: Criteria) -> str:
     match criteria:
         case Contains():
             return f"contain {criteria.value!r}"

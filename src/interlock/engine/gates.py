@@ -59,6 +59,8 @@ class Reply:
     client: str
     answers: Mapping[str, str]
     comment: str | None = None
+    fault: str | None = None
+    """Why a `cancel` is one although the person did not cancel, in words; it stands in no other reply."""
 
     def record(self, asks: tuple[Ask, ...]) -> dict[str, Json]:
         """Return the reply as it is kept: what was asked, what was answered, through which client."""

@@ -170,6 +170,18 @@ DIAGNOSTICS_MAX = 50
 SOURCE_FILES_MAX = 2_000
 """Files one source directory may hold: a mounted home directory is a mistake."""
 
+# People (D24).
+QUESTION_BYTES_MAX = 4_000
+"""What a person is asked in one go: clients show it in a dialog."""
+REPLY_BYTES_MAX = 4 * KIB
+"""One text that a person answers: it is recorded as notes are."""
+QUESTION_VALID_MS = 24 * 3600 * 1000
+"""How long a question may be answered: until tomorrow, and not by whoever finds it next week."""
+CLIENT_NAME_BYTES_MAX = 128
+"""A client's name, by its own account, as it is recorded with a reply."""
+CLOCK_SKEW_MS_MAX = 60_000
+"""How far the clock may have been set back since a question was asked."""
+
 # The wire.
 LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""

@@ -6,7 +6,6 @@ first served; a call that is cancelled while it waits has not begun, one that is
 
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
@@ -18,13 +17,14 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer import Answer
+from interlock.engine.attempt import Asking
 from interlock.kernel.budgets import WORKER_THREADS_MAX
-from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.record.tokens import session_hint
 from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.elicitation import Elicitation, can_ask
 from interlock.server.tools import Tool, tool_named
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
@@ -43,13 +43,14 @@ class Calls:
     def __init__(self, ports: Ports, caller: Caller) -> None:
         self._ports = ports
         self._caller = caller
+        self._elicitation = Elicitation(ports.read.key_ring, ports.shell)
         self._threads: anyio.CapacityLimiter | None = None
         self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
 
     async def call(
         self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        """Answer `tools/call`.
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Answer `tools/call`; in the era without a way back, a question to a person is the answer.
 
         Raises:
             MCPError: There is no such tool.
@@ -58,20 +59,36 @@ class Calls:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         try:
-            outcome = await self._outcome(tool, params.arguments or {}, _actor(context))
+            outcome = await self._outcome(tool, context, params)
         except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
-        return _result(outcome.answer if isinstance(outcome, NeedsPerson) else outcome)
+        return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
 
     async def _outcome(
-        self, tool: Tool, sent: Mapping[str, Json], actor: Actor | None
-    ) -> Answer | Refusal | NeedsPerson:
-        caller = replace(self._caller, actor=actor)
+        self, tool: Tool, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> Answer | Refusal | types.InputRequiredResult:
+        caller = replace(self._caller, actor=_actor(context))
         with self._ports.read.trace.span("parse"):
-            command = parse_arguments(tool, sent, caller)
+            command = parse_arguments(tool, params.arguments or {}, caller)
         if isinstance(command, Refusal):
             return command
+        asking = Asking(client_can=can_ask(context), claims=self._ports.gates_claims)
+        outcome = await self._ran(_asked_so(command, asking))
+        if not isinstance(outcome, NeedsPerson) or not asking.client_can:
+            return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
+        # Nothing is held while a person thinks: no place in a queue, no thread, no lock (D12).
+        reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
+        if isinstance(reply, types.InputRequiredResult):
+            return reply
+        if reply.action == "cancel":
+            return outcome.answer
+        # Everything is judged again, for the world may have moved on; who has to be asked once more is not.
+        again = await self._ran(_asked_so(command, replace(asking, reply=reply)))
+        return again.answer if isinstance(again, NeedsPerson) else again
+
+    async def _ran(self, command: Command) -> Answer | Refusal | NeedsPerson:
+        """Run a command in a thread, in its turn; what can be expected to fail is a refusal."""
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
         run = partial(_run, self._ports, command)
@@ -80,6 +97,11 @@ class Calls:
             return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
         async with _Turn(self._queues, session):
             return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+
+
+def _asked_so(command: Command, asking: Asking) -> Command:
+    """Return a command with how people can be asked about it, where it may need one."""
+    return replace(command, asking=asking) if isinstance(command, StartCommand | ContinueCommand) else command
 
 
 class _Turn:

@@ -48,6 +48,8 @@ class Reject:
     code: int
     message: str
     id: RequestId | None = None
+    response_to: RequestId | None = None
+    """The request of ours that the line was to answer: whoever waits for it waits in vain."""
 
     def answer_line(self) -> bytes:
         """Return the JSON-RPC error as one line of ASCII, ended by a newline."""
@@ -106,10 +108,11 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     parsed = _parse(text)
     if isinstance(parsed, Reject):
         return parsed
-    fault = _form_fault(raw, parsed.value) or _message_fault(parsed.value)
+    value = parsed.value
+    fault = _form_fault(raw, value) or _message_fault(value)
     if fault is not None:
-        return Reject(code=INVALID_REQUEST, message=fault, id=_readable_id(parsed.value))
-    return Message(jsonrpc_message_adapter.validate_python(parsed.value, by_name=False))
+        return Reject(code=INVALID_REQUEST, message=fault, id=_readable_id(value), response_to=_answered_id(value))
+    return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,15 @@ def _readable_id(value: object) -> RequestId | None:
     if _is_response(message) or not _is_id(found) or _holds_lone_surrogate(found):
         return None
     return cast("RequestId", found)
+
+
+def _answered_id(value: object) -> RequestId | None:
+    """Return the id of the server's own request that a malformed response names."""
+    if not isinstance(value, dict):
+        return None
+    message = cast("dict[str, object]", value)
+    found = message.get("id")
+    return cast("RequestId", found) if _is_response(message) and _is_id(found) else None
 
 
 def _id_among(pairs: object) -> RequestId | None:

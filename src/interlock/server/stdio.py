@@ -23,11 +23,16 @@ from typing import Any, Self
 
 import anyio
 from mcp.server.lowlevel import Server
+from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types import (
+    CONNECTION_CLOSED,
     INTERNAL_ERROR,
+    INVALID_REQUEST,
+    ErrorData,
     JSONRPCError,
     JSONRPCMessage,
+    JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
     RequestId,
@@ -38,6 +43,7 @@ from interlock.server.lines import LineSplitter, Message, Reject, Skip, judge_li
 
 _CHUNK_BYTES = 64 * 1024
 _ENDLESS_METHOD = "subscriptions/listen"
+_ENDING = "the server is ending"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger(__name__)
 
@@ -50,7 +56,8 @@ async def serve_stdio(
     """Serve one client over stdin and stdout until it leaves or a signal says so; return the exit code.
 
     The end of stdin, SIGTERM and SIGINT each close the intake: no further line is taken, `on_closing` is
-    called once on the event loop, and what was taken is answered. When no answer has come for
+    called once on the event loop, and what was taken is answered. What the client was asked and has not answered
+    ends as an error, for its answer could not come any more. When no answer has come for
     `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned,
     however long it takes. A second signal ends the process at once.
 
@@ -143,6 +150,7 @@ class _Connection:
         self._on_closing = on_closing
         self._feed, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
         self._unanswered: set[RequestId] = set()
+        self._asked: set[RequestId] = set()
         self._is_closing = False
         self._patience: asyncio.TimerHandle | None = None
         self._is_reader_waiting = False
@@ -175,9 +183,21 @@ class _Connection:
         No await inside: an answer that a cancelled task brings from its worker thread still goes out.
         """
         message = item.message
+        if isinstance(message, JSONRPCRequest) and self._is_closing:
+            self._fail(message.id, CONNECTION_CLOSED, _ENDING)
+            return
         self._output.put(_line_of(message))
-        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
-            self._settle(message.id)
+        match message:
+            case JSONRPCRequest():
+                # Calls that wait for the client must not keep its response from being read.
+                self._asked.add(message.id)
+                self._let_reader_on()
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": given_up}):
+                self._asked.discard(given_up)
+            case JSONRPCResponse() | JSONRPCError() if message.id is not None:
+                self._settle(message.id)
+            case _:
+                pass
 
     async def aclose(self) -> None:
         """Do nothing: what is queued is written by `_Output.finish`."""
@@ -205,6 +225,7 @@ class _Connection:
         for outcome in outcomes:
             if isinstance(outcome, Reject):
                 self._output.put(outcome.answer_line())
+                self._give_up_on(outcome)
             else:
                 self._pass_on(outcome.content)
         self._is_reader_waiting = True
@@ -212,11 +233,27 @@ class _Connection:
 
     def _pass_on(self, message: JSONRPCMessage) -> None:
         metadata = None
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._asked.discard(coerce_request_id(message.id))
         # A subscription is answered when it ends, so waiting for its answer would delay every exit.
         if isinstance(message, JSONRPCRequest) and message.method != _ENDLESS_METHOD:
             self._unanswered.add(message.id)
             metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle_unanswered, message.id))
         self._feed.send_nowait(SessionMessage(message, metadata))
+
+    def _give_up_on(self, reject: Reject) -> None:
+        """End the request of ours that an unreadable line was to answer: no other response will come."""
+        request = coerce_request_id(reject.response_to) if reject.response_to is not None else None
+        if request in self._asked:
+            self._asked.discard(request)
+            self._fail(request, INVALID_REQUEST, reject.message)
+
+    def _fail(self, request: RequestId, code: int, message: str) -> None:
+        """End a request of ours in the client's place."""
+        error = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
+        # Once the SDK reads no more, it has ended its requests itself.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._feed.send_nowait(SessionMessage(error))
 
     async def _settle_unanswered(self, request: RequestId) -> None:
         self._settle(request)
@@ -237,7 +274,7 @@ class _Connection:
             self._feed.close()
 
     def _let_reader_on(self) -> None:
-        if self._is_reader_waiting and len(self._unanswered) < UNANSWERED_MAX:
+        if self._is_reader_waiting and len(self._unanswered) - len(self._asked) < UNANSWERED_MAX:
             self._is_reader_waiting = False
             self._readers_turn.release()
 
@@ -245,6 +282,9 @@ class _Connection:
         if self._is_closing:
             return
         self._is_closing = True
+        for request in self._asked:
+            self._fail(request, CONNECTION_CLOSED, _ENDING)
+        self._asked.clear()
         self._drain()
         if self._on_closing is not None:
             self._on_closing()

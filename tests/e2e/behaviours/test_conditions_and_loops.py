@@ -161,7 +161,6 @@ def test_a_loop_over_more_items_than_it_has_passes_ends_at_its_bound_and_says_so
     assert (step_of(answer), answer.warnings) == ("z", ["LOOP_LIMIT_REACHED"])
 
 
-@pytest.mark.xfail(strict=True, reason="warnings are read from a trace that keeps only its last entries")
 def test_a_loop_that_ends_at_its_bound_says_so_however_much_is_decided_after_it(make: Maker) -> None:
     used_up = loop("l", step("b"), maxIterations=1, **{"while": {"var": "level", "gt": 0}})
     passed_over = [step(f"s{at}", when=IS_FAST) for at in range(TRACE_ENTRIES_MAX)]

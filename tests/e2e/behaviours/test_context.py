@@ -177,7 +177,6 @@ def test_a_loop_without_a_pass_leaves_why_it_had_none(
     assert entries == ["evaluated_condition", "exited_loop", "selected_next_step"]
 
 
-@pytest.mark.xfail(strict=True, reason="a loop over items or a count records that it has no pass, but not why")
 @WITHOUT_PASS
 @pytest.mark.parametrize("kind", NO_ITEMS)
 def test_a_loop_without_items_or_count_leaves_why_it_had_no_pass(

@@ -18,7 +18,6 @@ def test_a_step_that_a_person_confirms_says_so_in_both_channels(make: Maker, gat
     assert served.look(first)["pending"] == first["pending"]
 
 
-@pytest.mark.xfail(strict=True, reason="gates are told and not yet held")
 @pytest.mark.parametrize("gate", GATES)
 def test_without_a_recorded_confirmation_the_step_is_not_passed_and_the_same_tokens_stand(
     make: Maker, gate: str

@@ -194,11 +194,16 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
     first = harness.start("test.abc")
     session = harness.session_of(first)
     calls = Calls(harness.ports, Caller(workspace=None))
-    context = cast("ServerRequestContext[Any, Any]", SimpleNamespace(session=SimpleNamespace(client_params=None)))
+    context = cast(
+        "ServerRequestContext[Any, Any]",
+        SimpleNamespace(session=SimpleNamespace(client_params=None, client_capabilities=None)),
+    )
 
     async def call(tool: str, scope: anyio.CancelScope, **arguments: object) -> types.CallToolResult | None:
         with scope:
-            return await calls.call(context, types.CallToolRequestParams(name=tool, arguments=arguments))
+            result = await calls.call(context, types.CallToolRequestParams(name=tool, arguments=arguments))
+            assert isinstance(result, types.CallToolResult)
+            return result
         return None
 
     store.arrived.clear()
