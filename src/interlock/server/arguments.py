@@ -1,6 +1,5 @@
 """From what a client sent to a command: lenient in what is harmless, exact in what is not (D16 to D18)."""
 
-import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -9,15 +8,14 @@ from pathlib import Path
 from typing import cast
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from interlock.define.diagnostics import did_you_mean
 from interlock.define.faults import document_path, value_at
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_DEPTH_MAX,
     ARTIFACTS_MAX,
-    CORRECTED_ARGUMENTS_MAX,
     ECHO_BYTES_MAX,
     NOTES_INPUT_BYTES_MAX,
     PATH_BYTES_MAX,
@@ -28,6 +26,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record.events import Actor
+from interlock.server.corrected import corrected_call, meant_place, renamed_call
 from interlock.server.tools import (
     Arguments,
     ContinueArguments,
@@ -50,12 +49,17 @@ INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
-_EXAMPLES: dict[str, dict[str, Json]] = {
-    "list_workflows": {"query": "review"},
-    "inspect_workflow": {"workflowId": "wr.code_review"},
-    "start_workflow": {"workflowId": "wr.code_review", "goal": "Review the login change"},
-    "continue_workflow": {"ackToken": "<ackToken of the last answer>", "output": {"notesMarkdown": "<your notes>"}},
+_KINDS = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
 }
+"""What an argument of another kind should have been, in the words of JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,29 +150,42 @@ def _read_any(text: str) -> Json:
 
 def _invalid(tool: Tool, sent: Mapping[str, Json], error: ValidationError) -> Refusal:
     """Tell the first fault in words, and show the call as it should have been."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    faults = error.errors(include_url=False, include_input=False)
     fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
-    path = document_path(_own_part(fault["loc"]))
-    key = one_line(str(fault["loc"][-1]), ECHO_BYTES_MAX)
-    example: dict[str, Json] = {"tool": tool.name, "arguments": _EXAMPLES[tool.name]}
+    loc = _own_part(fault["loc"])
+    path = document_path(loc)
     match fault["type"]:
         case "extra_forbidden":
-            guess = did_you_mean(str(fault["loc"][-1]), _known(tool, fault["loc"]))
-            meant = str(fault["loc"][-1])
-            kept = {(guess or "") if name == meant else name: value for name, value in sent.items()}
-            known = argument_names(tool)
-            corrected: dict[str, Json] = {name: value for name, value in kept.items() if name in known}
-            fix = f"Did you mean `{guess}`? Send it under that name." if guess else f"Leave `{key}` out."
-            if len(fault["loc"]) == 1:
-                example["arguments"] = _shortened(corrected)
-            return refused(tool, path, "This argument is not known.", fix, didYouMean=guess, correctedCall=example)
+            return _unknown(tool, sent, fault["loc"])
         case "missing":
+            call = corrected_call(tool, sent, loc)
             message = "This argument is required and was not sent."
-            return refused(tool, path, message, f"Send it, for example: {json.dumps(example)}", correctedCall=example)
+            return refused(tool, path, message, f"Send it, for example: {json.dumps(call)}", correctedCall=call)
         case _:
-            found = _found(sent, _own_part(fault["loc"]))
-            wanted = f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
-            return refused(tool, path, f"Found {found}.", f"Correct it: {wanted}.", correctedCall=example)
+            message, call = f"Found {_found(sent, loc)}.", corrected_call(tool, sent, loc)
+            return refused(tool, path, message, f"Send {_wanted(fault)} there.", correctedCall=call)
+
+
+def _unknown(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> Refusal:
+    """Refuse an argument that there is not, and name the one that was meant; else it is to be left out."""
+    path, meant = document_path(loc), meant_place(tool, loc)
+    key = one_line(str(loc[-1]), ECHO_BYTES_MAX)
+    name = None if meant is None else meant.rpartition(".")[2]
+    if meant is None:
+        call, fix = corrected_call(tool, sent, loc), f"Leave `{key}` out."
+    else:
+        call = renamed_call(tool, sent, loc, meant)
+        is_moved = len(loc) == 1 and meant != name
+        fix = f"Send it as `{meant}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
+    return refused(tool, path, "This argument is not known.", fix, didYouMean=meant and name, correctedCall=call)
+
+
+def _wanted(fault: ErrorDetails) -> str:
+    """Return what should stand where a value is at fault."""
+    if fault["type"] in _KINDS:
+        return _KINDS[fault["type"]]
+    expected = fault.get("ctx", {}).get("expected")
+    return f"one of {expected}" if isinstance(expected, str) else "a JSON value"
 
 
 def _own_part(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
@@ -176,30 +193,17 @@ def _own_part(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
     What lies very deep is told by the value it lies in.
     """
-    own = tuple(part for part in loc if part not in _ARMS)
+    own = loc[:1] + tuple(part for part in loc[1:] if part not in _ARMS)
     return own if len(own) <= ARTIFACT_DEPTH_MAX else own[: 3 if own[0] == "output" else 2]
-
-
-def _known(tool: Tool, loc: tuple[int | str, ...]) -> list[str]:
-    nested: dict[str, type[Arguments]] = {"output": OutputArgument, "preferences": PreferencesArgument}
-    model = nested.get(str(loc[0]), tool.arguments) if len(loc) > 1 else tool.arguments
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Return arguments fit for an error: long values are named, not repeated."""
-    shown: dict[str, Json] = {}
-    for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
-        is_short = isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= ECHO_BYTES_MAX)
-        shown[key] = value if is_short else f"<your {key}>"
-    return shown
 
 
 def _found(sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
     value = value_at(sent, loc)
     if isinstance(value, str):
         return repr(one_line(value, ECHO_BYTES_MAX))
-    kinds = ((bool, "a boolean"), (int | float, "a number"), (type(None), "null"), (list, "a list"))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    kinds = ((int | float, "a number"), (type(None), "null"), (list, "a list"))
     return next((words for kind, words in kinds if isinstance(value, kind)), "an object")
 
 
@@ -207,7 +211,7 @@ def _command(tool: Tool, arguments: Arguments, caller: Caller) -> Command | Refu
     if isinstance(arguments, ContinueArguments):
         return _continue(tool, arguments, caller)
     assert isinstance(arguments, ListArguments | InspectArguments | StartArguments), "a tool has one of four models"
-    workspace = _workspace(tool, arguments.workspace_path, caller)
+    workspace = _workspace(tool, arguments, caller)
     if isinstance(workspace, Refusal):
         return workspace
     match arguments:
@@ -221,19 +225,25 @@ def _command(tool: Tool, arguments: Arguments, caller: Caller) -> Command | Refu
             return _start(tool, arguments, workspace, caller)
 
 
-def _workspace(tool: Tool, path: str | None, caller: Caller) -> Path | Refusal | None:
+def _workspace(
+    tool: Tool, arguments: ListArguments | InspectArguments | StartArguments, caller: Caller
+) -> Path | Refusal | None:
+    path = arguments.workspace_path
     if path is None:
         return caller.workspace
     if not Path(path).is_absolute() or "\0" in path:
-        arguments = {**_EXAMPLES[tool.name], "workspacePath": "/path/to/project"}
         return refused(
             tool,
             "workspacePath",
             f"Found {one_line(path, ECHO_BYTES_MAX)!r}, which is not an absolute path.",
             "Send the project's absolute path, or leave it out to use the server's workspace.",
-            correctedCall={"tool": tool.name, "arguments": arguments},
+            correctedCall=corrected_call(tool, _sent(arguments), ("workspacePath",)),
         )
     return Path(path)
+
+
+def _sent(arguments: Arguments) -> dict[str, Json]:
+    return arguments.model_dump(by_alias=True, exclude_unset=True)
 
 
 def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller: Caller) -> StartCommand | Refusal:
@@ -287,12 +297,13 @@ def _continue(tool: Tool, arguments: ContinueArguments, caller: Caller) -> Conti
 def _look_refusal(tool: Tool, arguments: ContinueArguments) -> Refusal | None:
     """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""
     if arguments.state_token is None:
+        missing = [("output",)] if arguments.output is None else []
         return refused(
             tool,
             "ackToken",
             "Neither `ackToken` nor `stateToken` was sent.",
             "Send the `nextCall` of the last answer: its `ackToken` with your notes.",
-            correctedCall={"tool": tool.name, "arguments": _EXAMPLES[tool.name]},
+            correctedCall=corrected_call(tool, _sent(arguments), ("ackToken",), *missing),
         )
     beside = {"output": arguments.output, "context": arguments.context, "preferences": arguments.preferences}
     extra = [name for name, value in beside.items() if value is not None]
@@ -303,7 +314,7 @@ def _look_refusal(tool: Tool, arguments: ContinueArguments) -> Refusal | None:
         extra[0],
         f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
         "To report the step as done, send the `ackToken` of the same answer with it; to look, leave it out.",
-        correctedCall={"tool": tool.name, "arguments": _EXAMPLES[tool.name]},
+        correctedCall=corrected_call(tool, _sent(arguments), ("ackToken",)),
     )
 
 

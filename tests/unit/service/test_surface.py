@@ -144,6 +144,91 @@ def test_an_unknown_argument_that_resembles_nothing_is_to_be_left_out(memory: Ha
     assert "zzz" not in refused["details"]["correctedCall"]["arguments"]
 
 
+@pytest.mark.inv("ANS-12")
+@pytest.mark.parametrize("sent", [{"list": 1}, {"output": {"list": 1}}, {"dict": 1}])
+def test_an_unknown_argument_is_named_even_where_it_is_called_like_a_kind(
+    memory: Harness, sent: dict[str, object]
+) -> None:
+    refused = memory.call(CONTINUE, {"ackToken": "a", **sent})
+    assert refused["details"]["path"].rpartition(".")[2] in {"list", "dict"}
+
+
+NOTES = {"notesMarkdown": "N"}
+ACK, STATE = "<your ackToken>", "<your stateToken>"
+CORRECTED: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
+    (START, {"workflowId": "team.t", "goal": 5}, "a text", {"workflowId": "team.t", "goal": "<what the user wants>"}),
+    (START, {"workflowId": "team.t", "goal": "G", "context": [1]}, "an object", {"workflowId": "team.t", "goal": "G"}),
+    (START, {"goal": "G"}, "Send it", {"goal": "G", "workflowId": "<id from list_workflows>"}),
+    (
+        START,
+        {"workflowId": "team.t", "preferences": {"autonomy": "full", "riskPolicy": "balanced"}},
+        "one of 'guided'",
+        {"workflowId": "team.t", "preferences": {"riskPolicy": "balanced"}},
+    ),
+    (
+        START,
+        {"workflowId": "team.t", "context": {"x": 1}, "zzz": 1},
+        "out",
+        {"workflowId": "team.t", "context": "<your context>"},
+    ),
+    ("inspect_workflow", {"workflowId": "team.t", "detail": True}, "one of 'summary'", {"workflowId": "team.t"}),
+    ("list_workflows", {"query": "a", "tag": ["b"]}, "a text", {"query": "a"}),
+    (CONTINUE, {"ackToken": ACK, "notesMarkdown": "N"}, "`output.notesMarkdown`", {"ackToken": ACK, "output": NOTES}),
+    (CONTINUE, {"ackToken": ACK, "notes": "N"}, "`output.notesMarkdown`", {"ackToken": ACK, "output": NOTES}),
+    (CONTINUE, {"ackToken": ACK, "output": {"notes": "N"}}, "`notesMarkdown`", {"ackToken": ACK, "output": NOTES}),
+    (
+        CONTINUE,
+        {"ackToken": ACK, "output": NOTES, "artifacts": [{"kind": "k"}]},
+        "`output.artifacts`",
+        {"ackToken": ACK, "output": {"artifacts": [{"kind": "k"}], **NOTES}},
+    ),
+    (
+        CONTINUE,
+        {"ackToken": ACK, "output": {**NOTES, "artifacts": {"kind": "k"}}},
+        "a list",
+        {"ackToken": ACK, "output": {**NOTES, "artifacts": [{"kind": "<kind>"}]}},
+    ),
+    (
+        CONTINUE,
+        {"stateToken": STATE, "output": NOTES},
+        "`ackToken`",
+        {"stateToken": STATE, "output": NOTES, "ackToken": "<ackToken of the last answer>"},
+    ),
+]
+
+
+@pytest.mark.inv("ANS-12")
+@pytest.mark.parametrize(("tool", "sent", "words", "arguments"), CORRECTED)
+def test_the_corrected_call_is_the_callers_own_but_for_what_was_wrong(
+    memory: Harness, tool: str, sent: dict[str, object], words: str, arguments: dict[str, object]
+) -> None:
+    refused = memory.call(tool, sent)
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert words in refused["suggestion"]
+    assert refused["details"]["correctedCall"] == {"tool": tool, "arguments": arguments}
+
+
+@pytest.mark.inv("ANS-12")
+@pytest.mark.parametrize(
+    ("tool", "sent"),
+    [
+        *((START, {"workflowId": wrong}) for wrong in (5, 1.5, True, [1], {"a": 1})),
+        *((START, {"workflowId": "a", "context": wrong}) for wrong in (5, True, [1])),
+        *((START, {"workflowId": "a", "preferences": wrong}) for wrong in (5, True, [1], {"autonomy": True})),
+        *((CONTINUE, {"ackToken": "a", "output": wrong}) for wrong in (5, True, [1], {"artifacts": "x"})),
+        *((CONTINUE, {"ackToken": "a", "output": {"artifacts": [wrong]}}) for wrong in (5, True, [1])),
+        ("inspect_workflow", {"workflowId": "a", "detail": False}),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_in_words_of_json(
+    memory: Harness, tool: str, sent: dict[str, object]
+) -> None:
+    refused = memory.call(tool, sent)
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    for word in ("dict", "valid ", "instance", "True", "False", "Input", "input should", "boolean", "string"):
+        assert word not in refused["message"] + refused["suggestion"]
+
+
 @pytest.mark.inv("ANS-13")
 @pytest.mark.parametrize(
     "beside", [{"output": {"notesMarkdown": "n"}}, {"context": {"x": 1}}, {"preferences": {"autonomy": "guided"}}]
