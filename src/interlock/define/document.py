@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
+from interlock.define.diagnostics import Diagnostics
 from interlock.define.parts import (
     Assessment,
     CapabilityName,
@@ -254,7 +255,7 @@ class WorkflowDocument:
     """A whole workflow.
 
     `is_checked_for_keys` says whether conditions may read only keys that the document declares; files of a dialect
-    that has no declarations are not held to that.
+    that has no declarations are not held to that. `oddities` is what reading its form has warned of.
     """
 
     id: str
@@ -274,3 +275,4 @@ class WorkflowDocument:
     extension_points: tuple[ExtensionPoint, ...] = ()
     recommended: RecommendedPreferences | None = None
     is_checked_for_keys: bool = True
+    oddities: Diagnostics = ()

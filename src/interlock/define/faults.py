@@ -67,7 +67,10 @@ def faults_of(error: ValidationError, value: Mapping[str, Json], model: type[Bas
         if _seems_empty(one, value_at(value, place.loc)):
             continue
         diagnostic = _diagnostic(one, place, value)
-        # Alternatives that are told apart by trying each report one fault several times.
+        # Alternatives that are told apart by trying each report one fault several times. Where a number may be
+        # whole or not, the wider words are the true ones.
+        if one["type"] == "float_type":
+            told[place.loc, diagnostic.code] = diagnostic
         told.setdefault((place.loc, diagnostic.code), diagnostic)
         if len(told) >= DIAGNOSTICS_FOUND_MAX:
             break
@@ -122,10 +125,25 @@ def _diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, Json]) 
     found = f"the key {key!r}" if place.is_key else _found(value_at(document, place.loc))
     if code == "wrong_type":
         return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
+    if code == "empty" and (held := _held(value_at(document, place.loc))):
+        least = cast("int", one.get("ctx", {}).get("min_length", 1))
+        return fault(path, "wrong_value", f"Found {found} with {held}, and at least {least} are needed.", "Add more.")
     if code in {"empty", "too_many"}:
         return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
     said = one["msg"]
     return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
+
+
+def _held(value: object) -> str | None:
+    """Return how much a text or a list holds, or None where it holds nothing."""
+    match value:
+        case str() if value:
+            return f"{len(value)} character{'s' * (len(value) > 1)}"
+        case list() if value:
+            entries = len(cast("list[object]", value))
+            return f"{entries} entr{'ies' if entries > 1 else 'y'}"
+        case _:
+            return None
 
 
 def _code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:

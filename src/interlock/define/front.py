@@ -1,14 +1,12 @@
 """Which form a document is written in, and its parsing: untrusted to typed, every fault reported."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
-from interlock.define.diagnostics import Diagnostics, fault
+from interlock.define.diagnostics import Diagnostics, fault, has_errors
+from interlock.define.dialects import Dialect, with_dialect_said
 from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import STEPS_MAX
 from interlock.kernel.canonical import Json
-
-Dialect = Literal["native", "workrail"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +30,8 @@ def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
         message = f"Found {len(steps)} steps, at most {STEPS_MAX}."
         return Faulty(diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), rest=None)
     # Each form's models take a tenth of a second to build; a server builds those of the forms it meets.
-    if dialect_of(value) == "workrail":
+    dialect = dialect_of(value)
+    if dialect == "workrail":
         from interlock.define.workrail.document import parse_workrail  # noqa: PLC0415 — see above
 
         document, diagnostics = parse_workrail(value)
@@ -40,9 +39,9 @@ def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
         from interlock.define.native.lowering import parse_native  # noqa: PLC0415 — see above
 
         document, diagnostics = parse_native(value)
-    if document is not None and not diagnostics:
-        return document
-    return Faulty(diagnostics=diagnostics, rest=document)
+    if document is not None and not has_errors(diagnostics):
+        return replace(document, oddities=diagnostics) if diagnostics else document
+    return Faulty(diagnostics=with_dialect_said(diagnostics, dialect), rest=document)
 
 
 def parse_workflow(value: dict[str, Json]) -> WorkflowDocument | Diagnostics:

@@ -156,7 +156,7 @@ class RecommendedPreferences(Part):
 class ExtensionPoint(Part):
     """A slot that a project may bind to something of its own."""
 
-    slot_id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", min_length=2, max_length=64)]
+    slot_id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]+$", max_length=64)]
     purpose: Annotated[str, Field(min_length=1, max_length=256)]
     default: Annotated[str, Field(min_length=1, max_length=128)]
     accepted_kinds: Annotated[tuple[Literal["routine", "workflow"], ...], Field(strict=False)] = ()

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import isfinite
 from typing import Literal, NoReturn, TypeAlias, cast
 
@@ -16,6 +17,17 @@ FORM_BYTES_MAX: dict[Form, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTE
 _Container: TypeAlias = dict[str, object] | list[object]
 _CONTAINERS = (dict, list)
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = "text with a lone surrogate"
+"""What `canonical_bytes` says of a text that no UTF-8 can hold."""
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_BRACKET = r"[\[\]{}]"
+_CONSTANT = "NaN|-?Infinity"
+_LONG_NUMBER = r"-?[0-9]{4000,}"
+"""Beyond what Python reads as a number; it reads a little more."""
+
+
+class _ConstantError(Exception):
+    """A JSON text holds a word that only programs know, such as NaN."""
 
 
 class _FormError(ValueError):
@@ -33,16 +45,20 @@ def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
     except _FormError as error:
         return error.diagnostic
     except RecursionError:
-        return _too_deep()
+        return _too_deep(data.decode("utf-8-sig", "replace") if form == "json" else "")
     except (ValueError, OverflowError):
-        # A number of thousands of digits, a character beyond Unicode: the reader stumbles, the document is at fault.
-        return fault("", "not_json" if form == "json" else "not_yaml", "A value cannot be read.", "Write it as text.")
+        # A number of thousands of digits: the reader stumbles, the document is at fault.
+        code = "not_json" if form == "json" else "not_yaml"
+        found = fault("", code, "A number has too many digits to be read.", "Write it as text.")
+        text = data.decode("utf-8-sig", "replace")
+        return _placed(found, text, _outside_texts(text, _LONG_NUMBER)) if form == "json" else found
 
 
 def _value(data: bytes, form: Form) -> dict[str, Json]:
     if len(data) > FORM_BYTES_MAX[form]:
         fix = f"Keep it within {FORM_BYTES_MAX[form]}; point at long texts."
-        raise _FormError(fault("", "too_large", f"The file has {len(data)} bytes.", fix))
+        # Readers take no more than one byte beyond the limit of any form, so how many there are is not known.
+        raise _FormError(fault("", "too_large", f"The file has more than {FORM_BYTES_MAX[form]} bytes.", fix))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -56,12 +72,35 @@ def _value(data: bytes, form: Form) -> dict[str, Json]:
     inexact = _inexact(cast("dict[str, object]", value))
     if inexact is not None:
         found, inside_out = inexact
+        if found == _LONE_SURROGATE:
+            fix = "Write the whole character: of an escape such as `\\ud83d\\ude00`, both halves."
+            raise _FormError(fault(_path(inside_out), "not_utf8", f"Found {found}: half of a character.", fix))
         raise _FormError(fault(_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text."))
     return cast("dict[str, Json]", value)
 
 
-def _too_deep() -> Diagnostic:
-    return fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
+def _too_deep(text: str) -> Diagnostic:
+    found = fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
+    depth = 0
+    for bracket in _outside_texts(text, _BRACKET):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DOCUMENT_DEPTH_MAX:
+            return _placed(found, text, iter((bracket,)))
+    return found
+
+
+def _outside_texts(text: str, pattern: str) -> Iterator[re.Match[str]]:
+    """Yield what matches in a JSON text outside its strings."""
+    return (found for found in re.finditer(f"{_STRING}|{pattern}", text) if not found[0].startswith('"'))
+
+
+def _placed(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> Diagnostic:
+    """Return a diagnostic with the line and column of the first match."""
+    first = next(matches, None)
+    if first is None:
+        return found
+    at = first.start()
+    return replace(found, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 
 def _is_too_deep(value: object) -> bool:
@@ -92,16 +131,19 @@ def _json(text: str) -> object:
 
     try:
         value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_constant))
+    except _ConstantError as error:
+        found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a text.")
+        raise _FormError(_placed(found, text, _outside_texts(text, _CONSTANT))) from None
     except json.JSONDecodeError as error:
-        raise _FormError(
-            fault("", "not_json", f"Line {error.lineno}, column {error.colno}: {error.msg}.", "Correct the JSON.")
-        ) from None
+        message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
+        found = fault("", "not_json", message, "Correct the JSON.")
+        raise _FormError(replace(found, line=error.lineno, column=error.colno)) from None
     repeated = _repeated(value) if repeats else None
     if repeated is not None:
         message = f"The key {repeated[0]!r} stands twice."
         raise _FormError(fault(_path(repeated), "duplicate_key", message, "Keep one of them."))
     if _is_too_deep(value):
-        raise _FormError(_too_deep())
+        raise _FormError(_too_deep(text))
     return value
 
 
@@ -179,7 +221,7 @@ def _path(inside_out: Iterable[str | int]) -> str:
 
 
 def _constant(name: str) -> NoReturn:
-    raise _FormError(fault("", "not_json", f"{name} is not JSON.", "Write a number or a text."))
+    raise _ConstantError(name)
 
 
 def _yaml(text: str) -> object:
@@ -187,5 +229,6 @@ def _yaml(text: str) -> object:
 
     found = load_yaml(text)
     if isinstance(found, YamlFault):
-        raise _FormError(fault(_path(found.inside_out), found.code, found.message, found.fix))
+        told = fault(_path(found.inside_out), found.code, found.message, found.fix)
+        raise _FormError(replace(told, line=found.line, column=found.column))
     return found.value

@@ -12,6 +12,8 @@ from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
 _DIRECTIVES_MAX = 64
 """`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
+_HOLE_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
+_QUOTE = "Put a text that begins with `{{` in quotes: without them, `{` begins an object."
 _NUMBER_BEGINS = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -41,12 +43,17 @@ FaultCode = Literal["not_yaml", "duplicate_key", "too_deep"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFault:
-    """Why a text is not YAML of this kind; `inside_out` is the path of a key at fault, its last part first."""
+    """Why a text is not YAML of this kind; `inside_out` is the path of a key at fault, its last part first.
+
+    `line` and `column`, counted from 1, are known where no path leads to the place.
+    """
 
     code: FaultCode
     message: str
     fix: str
     inside_out: tuple[str | int, ...] = ()
+    line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +74,12 @@ class YamlToken(NamedTuple):
 class UnreadableYamlError(ValueError):
     """A text is not YAML of this kind."""
 
-    def __init__(self, code: FaultCode, message: str, fix: str) -> None:
+    def __init__(self, code: FaultCode, message: str, fix: str, mark: yaml.Mark | None = None) -> None:
         super().__init__(message)
         self.code: FaultCode = code
         self.message = message
         self.fix = fix
+        self.mark = mark
 
 
 class _MisplacedKeyError(Exception):
@@ -80,11 +88,12 @@ class _MisplacedKeyError(Exception):
     Nothing else keeps a path: one that was built on the way in would cost its length for every value.
     """
 
-    def __init__(self, code: FaultCode, message: str, fix: str) -> None:
+    def __init__(self, code: FaultCode, message: str, fix: str, mark: yaml.Mark | None = None) -> None:
         super().__init__(message)
         self.code: FaultCode = code
         self.message = message
         self.fix = fix
+        self.mark = mark
         self.inside_out: list[str | int] = []
 
 
@@ -98,10 +107,16 @@ def load_yaml(text: str, parser_of: ParserOf = FASTEST) -> YamlValue | YamlFault
             # What makes the whole text unreadable goes before what is wrong with one key of it.
             for _ in events:
                 pass
-            parts = tuple(error.inside_out)
-            return YamlFault(code=error.code, message=error.message, fix=error.fix, inside_out=parts)
+            return _told(error, tuple(error.inside_out))
     except UnreadableYamlError as error:
-        return YamlFault(code=error.code, message=error.message, fix=error.fix)
+        return _told(error)
+
+
+def _told(error: "UnreadableYamlError | _MisplacedKeyError", inside_out: tuple[str | int, ...] = ()) -> YamlFault:
+    line, column = (error.mark.line + 1, error.mark.column + 1) if error.mark is not None else (None, None)
+    return YamlFault(
+        code=error.code, message=error.message, fix=error.fix, inside_out=inside_out, line=line, column=column
+    )
 
 
 def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]:
@@ -142,30 +157,43 @@ def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
                 raise _too_much(event)
             yield event
     except yaml.YAMLError as error:
-        raise _not_yaml(_words(error), "Correct the YAML.") from None
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        fix = _QUOTE if _begins_with_hole(text, error) else "Correct the YAML."
+        raise UnreadableYamlError("not_yaml", _words(error), fix, mark) from None
+
+
+def _begins_with_hole(text: str, error: yaml.YAMLError) -> bool:
+    """Say whether an unreadable line holds a text that begins with `{{` and no quotes."""
+    marks = (error.context_mark, error.problem_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
+    lines = text.splitlines()
+    return any(_HOLE_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines))
 
 
 def _refuse_decorated(event: yaml.NodeEvent) -> None:
     """Refuse a node with an anchor or a tag, and an alias: an alias is a node that is nothing but an anchor."""
     if event.anchor:
-        raise _not_yaml(f"Line {_line(event)} uses an anchor or alias.", "Write the value out.")
+        raise _not_yaml(f"Line {_line(event)} uses an anchor or alias.", "Write the value out.", event)
     if getattr(event, "tag", None):
-        raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.")
+        raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.", event)
 
 
 def _too_much(event: yaml.Event) -> UnreadableYamlError:
     if isinstance(event, yaml.DocumentStartEvent):
-        return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.")
+        return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.", event)
     message = f"Line {_line(event)} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
-    return UnreadableYamlError("too_deep", message, "Flatten the document.")
+    return UnreadableYamlError("too_deep", message, "Flatten the document.", _mark(event))
 
 
-def _not_yaml(message: str, fix: str) -> UnreadableYamlError:
-    return UnreadableYamlError("not_yaml", message, fix)
+def _not_yaml(message: str, fix: str, event: yaml.Event | None = None) -> UnreadableYamlError:
+    return UnreadableYamlError("not_yaml", message, fix, _mark(event) if event is not None else None)
+
+
+def _mark(event: yaml.Event) -> yaml.Mark:
+    return cast("yaml.Mark", event.start_mark)
 
 
 def _line(event: yaml.Event) -> int:
-    return cast("yaml.Mark", event.start_mark).line + 1
+    return _mark(event).line + 1
 
 
 def _words(error: yaml.YAMLError) -> str:
@@ -187,7 +215,11 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
     if isinstance(event, yaml.ScalarEvent):
         text: str = event.value
         is_plain: bool = event.implicit[0]
-        return _plain(text) if is_plain else text
+        try:
+            return _plain(text) if is_plain else text
+        except ValueError:
+            message = "A number has too many digits to be read."
+            raise _MisplacedKeyError("not_yaml", message, "Write it as text, in quotes.", _mark(event)) from None
     if isinstance(event, yaml.MappingStartEvent):
         return _mapping(events)
     return _sequence(events)
@@ -218,7 +250,9 @@ def _mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
 
 def _key(event: yaml.Event, members: dict[str, object]) -> str:
     if not isinstance(event, yaml.ScalarEvent):
-        raise _MisplacedKeyError("not_yaml", "A key is not a plain text.", "Use a text as key.")
+        is_hole = isinstance(event, yaml.MappingStartEvent) and bool(event.flow_style)
+        fix = _QUOTE if is_hole else "Use a text as key."
+        raise _MisplacedKeyError("not_yaml", "A key is not a plain text.", fix, _mark(event))
     key: str = event.value
     if key in members:
         error = _MisplacedKeyError("duplicate_key", f"The key {key!r} stands twice.", "Keep one of them.")

@@ -2,32 +2,45 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from interlock.decide.condition import LoopControl, comparisons
-from interlock.decide.criteria import Contains, Criteria, EveryOf, rule_conditions
+from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
 from interlock.define.parts import Assessment
+from interlock.plan.blanks import check_blanks
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
+from interlock.plan.declarations import check_declarations
+from interlock.plan.kinds import unanswerable_reads
+from interlock.plan.reads import guards, read_paths
 from interlock.plan.records import LOOP_CONTROL_CONTRACT
 from interlock.plan.set_checks import check_sets
+from interlock.plan.sources import check_sources
 
 _FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\s*)?", re.IGNORECASE)
 """A word, or a word that is said to be true: nobody has to have done anything to write it."""
+
+_RULES_COMPARED_MAX = 100
+"""Criteria of one step that are compared with each other: more of them could only cost."""
 
 
 def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield what is wrong or odd with a document as a whole."""
     steps = list(doc.all_steps(document.steps))
+    yield from check_declarations(document)
     yield from _features(document)
     yield from _functions(document, steps)
     yield from _evidence(document, steps)
     yield from _loop_decisions(steps)
     yield from _capabilities(document, steps)
+    yield from check_blanks(document)
     if document.is_checked_for_keys:
         yield from _keys(document, steps)
         yield from check_sets(document)
+        yield from check_sources(document)
+        yield from unanswerable_reads(document)
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -106,6 +119,7 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
             message = "One text proves nothing: it can be written without doing the work."
             fix = "Use `outputContract`, or several criteria that only the work can meet."
             yield warning(f"{step.at}.validationCriteria", "gameable_validation", message, fix)
+        yield from _contradiction(step)
     for number, assessment in enumerate(document.assessments):
         if assessment.id not in asked:
             message = f"No step asks for the assessment {assessment.id!r}."
@@ -154,6 +168,29 @@ def _is_gameable(criteria: Criteria) -> bool:
     return isinstance(criteria, Contains) and bool(_FLAG.fullmatch(criteria.value))
 
 
+def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
+    """Tell a text that notes must hold and, by a shorter one, must not hold."""
+    joined = _joined(step.evidence.criteria) if step.evidence.criteria is not None else ()
+    rules = list(islice(joined, _RULES_COMPARED_MAX))
+    wanted = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
+    for rule in rules:
+        barred = rule.of if isinstance(rule, NoneOf) else None
+        if not isinstance(barred, Contains) or barred.when is not None:
+            continue
+        for text in wanted:
+            if barred.value in text:
+                message = f"Notes must contain {text!r} and must not contain {barred.value!r}."
+                yield fault(f"{step.at}.validationCriteria", "wrong_value", message, "Drop one of the two.")
+
+
+def _joined(criteria: Criteria) -> Iterator[Criteria]:
+    if isinstance(criteria, EveryOf):
+        for part in criteria.of:
+            yield from _joined(part)
+    else:
+        yield criteria
+
+
 def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
     """A native loop that turns on loop control needs the step that makes the decision, last in its body."""
     for step in steps:
@@ -187,46 +224,31 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
             firm |= {name for name in (step.iteration_var, step.index_var, step.item_var) if name is not None}
     known = firm | produced
     for step in steps:
-        for guard in _guards(step):
+        for guard in guards(step):
             yield from _undeclared(guard, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
         if isinstance(step, doc.LoopStep) and step.condition is not None:
-            fix = "A loop reads loop control or declared `inputs`, which steps may `set`."
-            yield from _undeclared(step.condition, firm, fix)
-        for at, key in _read_keys(step):
-            if key not in known:
+            yield from _unfirm(step.condition, firm, produced)
+        for at, path in read_paths(step):
+            key = path.partition(".")[0]
+            # A path that begins with nothing is told as such.
+            if key.strip() and key not in known:
                 fix = _meant(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
                 yield fault(at, "undeclared_key", f"Nobody declares the key {key!r}.", fix)
 
 
-def _read_keys(step: doc.Step) -> Iterator[tuple[str, str]]:
-    """Yield the context keys that a step reads outside conditions, each with its place."""
-    if isinstance(step, doc.LoopStep):
-        for name, path in (("forEach.items", step.items), ("for.countFrom", step.count)):
-            if isinstance(path, str):
-                yield f"{step.at}.{name}", path.partition(".")[0]
-    if isinstance(step, doc.AgentStep):
-        yield from ((f"{step.at}.needs[{number}]", key.partition(".")[0]) for number, key in enumerate(step.needs))
-
-
-def _guards(step: doc.Step) -> Iterator[doc.Guard]:
-    if step.when is not None:
-        yield step.when
-    match step:
-        case doc.AgentStep():
-            yield from (fragment.when for fragment in step.fragments if fragment.when is not None)
-            if step.confirmation is not None:
-                yield step.confirmation
-            if step.evidence.criteria is not None:
-                at = f"{step.at}.validationCriteria"
-                yield from (doc.Guard(condition=when, at=at) for when in rule_conditions(step.evidence.criteria))
-        case doc.ChoiceStep():
-            yield from (branch.guard for branch in step.branches)
-        case _:
-            return
-
-
-def _undeclared(guard: doc.Guard, known: set[str], otherwise: str) -> Iterator[Diagnostic]:
+def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
+    """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
     for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
-        if key not in known:
+        if key in produced - firm:
+            message = f"A loop does not turn on {key!r}, which steps only produce."
+            fix = "Let a step `set` it from an artifact or a rating, or declare it in `inputs`."
+            yield fault(guard.at, "undeclared_key", message, fix)
+    fix = "A loop reads loop control, declared `inputs` or keys that steps `set`."
+    yield from _undeclared(guard, firm, fix, passed=produced)
+
+
+def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
+    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+        if key.strip() and key not in known and key not in passed:
             fix = _meant(key, known, otherwise)
             yield fault(guard.at, "undeclared_key", f"Nobody declares the key {key!r} that it reads.", fix)

@@ -1,12 +1,12 @@
 """The compiler: a document becomes the typed plan that runs exactly as inspected. Pure, deterministic, total."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, warning
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, has_errors, warning
 from interlock.define.parts import plainly
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
@@ -43,7 +43,7 @@ def compile_workflow(document: doc.WorkflowDocument, library: Library | None = N
     Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
     """
     library = library or Library(routines=builtin_routines())
-    found = list(islice(check_document(document), DIAGNOSTICS_FOUND_MAX))
+    found = list(islice(chain(check_document(document), document.oddities), DIAGNOSTICS_FOUND_MAX))
     features = _features(document)
     prompts = Prompts(
         slots={slot.slot_id: slot for slot in document.extension_points}, bindings=library.bindings, features=features
@@ -66,22 +66,22 @@ def compile_workflow(document: doc.WorkflowDocument, library: Library | None = N
     return Compiled(workflow=_workflow(document, builder, plan, found), warnings=tuple(found))
 
 
-_UNSURE_OF_A_REST = frozenset(
-    {
-        "undeclared_key",
-        "unknown_function",
-        "unknown_assessment",
-        "unknown_level",
-        "unassessed_outcome",
-        "unknown_slot",
-        "unknown_condition",
-        "unknown_template",
-        "loop_decision_missing",
-        "automatic_cycle",
-        "duplicate_node_id",
-    }
-)
-"""What may only seem at fault because another fault was taken out."""
+_ANYWHERE = ("",)
+_RESTS_ON: Mapping[DiagnosticCode, tuple[str, ...]] = {
+    "undeclared_key": ("inputs", "steps"),
+    "unknown_function": ("functionDefinitions", "steps"),
+    "unknown_assessment": ("assessments", "steps"),
+    "unknown_level": ("assessments", "steps"),
+    "unassessed_outcome": ("assessments", "steps"),
+    "unknown_slot": ("extensionPoints",),
+    "unknown_condition": ("conditions",),
+    # A source may define more routines than are known here.
+    "unknown_template": _ANYWHERE,
+    "loop_decision_missing": ("steps",),
+    "automatic_cycle": ("steps",),
+    "duplicate_node_id": ("steps",),
+}
+"""Codes that may only seem at fault because another fault was taken out, with the members of a document that say so."""
 
 
 def faults_beside(told: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
@@ -89,7 +89,12 @@ def faults_beside(told: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
     found = compile_workflow(rest)
     diagnostics = found.warnings if isinstance(found, Compiled) else found
     known = {(one.path, one.code) for one in told}
-    return tuple(one for one in diagnostics if one.code not in _UNSURE_OF_A_REST and (one.path, one.code) not in known)
+    return tuple(one for one in diagnostics if not _is_unsure(one, told) and (one.path, one.code) not in known)
+
+
+def _is_unsure(found: Diagnostic, told: Diagnostics) -> bool:
+    rests_on = _RESTS_ON.get(found.code, ())
+    return any(one.path.startswith(rests_on) for one in told) if rests_on else False
 
 
 def placement_diagnostics(

@@ -8,6 +8,9 @@ from interlock.kernel.canonical import Json
 
 Context: TypeAlias = Mapping[str, Json]
 
+RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
+"""Keys that no context holds, at any depth: in many languages an object has members of these names already."""
+
 
 def merged_context(base: Context, delta: Context) -> Context:
     """Return base with delta on top."""

@@ -78,7 +78,10 @@ class Calls:
         if not isinstance(outcome, NeedsPerson) or not asking.client_can:
             return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
         # Nothing is held while a person thinks: no place in a queue, no thread, no lock (D12).
-        reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
+        try:
+            reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
+        except EXPECTED_ERRORS as error:
+            return refusal_of(error)
         if isinstance(reply, types.InputRequiredResult):
             return reply
         if reply.action == "cancel":

@@ -16,7 +16,10 @@ class Told(NamedTuple):
 
 _FORM: Mapping[DiagnosticCode, Told] = {
     "too_large": Told("The file has more bytes than a workflow file may have.", "Point at long texts instead."),
-    "not_utf8": Told("The file is not UTF-8, or cannot be read.", "Save it as UTF-8; check its permissions."),
+    "not_utf8": Told(
+        "The file is not UTF-8, cannot be read, or a text holds half of a character.",
+        "Save it as UTF-8; check its permissions.",
+    ),
     "not_json": Told("The text is not JSON.", "Correct it at the line and column."),
     "not_yaml": Told(
         "The text is not YAML, or uses an anchor, an alias, a tag or a second document.", "Write the value out."
@@ -35,13 +38,22 @@ _FORM: Mapping[DiagnosticCode, Told] = {
     "wrong_value": Told(
         "A value is not one of those allowed, or keys contradict each other.", "Write what the fix names."
     ),
-    "empty": Told("A text or a list that needs content is empty.", "Write something, or remove the key."),
+    "empty": Told(
+        "A text or a list that needs content is empty. In the WorkRail dialect, a text of nothing but space warns.",
+        "Write something, or remove the key.",
+        "either",
+    ),
     "too_long": Told(
         "A text is too long, or what is inlined makes a prompt too long.", "Shorten it; use `references`."
     ),
     "too_many": Told("Too many entries, steps, terms or levels.", "Use fewer; split the workflow."),
     "bad_id": Told("An id is not formed as ids are.", "Use a-z, 0-9, `_` and `-`; a workflow's has one dot."),
-    "duplicate_id": Told("Two steps, or two features, have one id.", "Rename one of them."),
+    "duplicate_id": Told(
+        "Two steps, features, inputs, assessments, dimensions, levels, functions or other parts have one name. In the"
+        " WorkRail dialect some of them only warn.",
+        "Rename one of them.",
+        "either",
+    ),
     "reserved_namespace": Told("The id lies in `wr.*` and the file does not ship with Interlock.", "Rename it."),
     "id_taken": Told("Another file that goes first has the id.", "Give one of the two another id."),
     "prompt_missing": Told("A step says nothing.", "Add `prompt` or `promptBlocks`."),

@@ -38,7 +38,9 @@ class Source:
             return ()
         at = positions_of(self.data, self.form, [one.path for one in diagnostics])
         return tuple(
-            replace(one, line=at[one.path].line, column=at[one.path].column) if one.path in at else one
+            replace(one, line=at[one.path].line, column=at[one.path].column)
+            if one.line is None and one.path in at
+            else one
             for one in diagnostics
         )
 

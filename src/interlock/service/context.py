@@ -22,9 +22,8 @@ from interlock.kernel.canonical import (
 )
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.record.context import merged_context
+from interlock.record.context import RESERVED_KEYS, merged_context
 
-RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 _WRITTEN_WITH_EXPONENT_FROM = 1e21
 """RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
 _METHOD = "UTF-8 bytes of the canonical JSON (RFC 8785) of the merged context"

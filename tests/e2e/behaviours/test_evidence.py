@@ -9,6 +9,7 @@ from tests.support_flow import IS_FAST, deciding, document, loop, step
 from tests.support_server import Called, blockers_of, step_of
 
 from interlock.plan.builtins.packs import PACKS
+from interlock.testing.harness import filled_out
 
 CONTRACTS = sorted(ref for ref, pack in PACKS.items() if pack.kind is not None)
 CONTROL = "wr.contracts.loop_control"
@@ -58,7 +59,7 @@ def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(mak
     [
         ((), "MISSING_REQUIRED_OUTPUT", "no artifact came"),
         (({"kind": "wr.decision", "decision": "stop"},), "MISSING_REQUIRED_OUTPUT", "'wr.decision'"),
-        (({"kind": "wr.loop_control", "decision": "maybe"},), "INVALID_REQUIRED_OUTPUT", "'maybe'"),
+        (({"kind": "wr.loop_control", "decision": "maybe"},), "INVALID_REQUIRED_OUTPUT", '"maybe"'),
         (({"kind": "wr.loop_control"},), "INVALID_REQUIRED_OUTPUT", "decision"),
         (({"kind": "wr.loop_control", "decision": "stop", "loopId": "m"},), "INVALID_REQUIRED_OUTPUT", "'m'"),
     ],
@@ -96,7 +97,7 @@ def test_the_artifact_that_an_answer_shows_meets_its_contract_and_none_does_not(
     fresh = served.start("test.flow")
     (shown,) = fresh["nextCall"]["arguments"]["output"]["artifacts"]
     assert shown["kind"] == PACKS[ref].kind
-    assert step_of(served.report(fresh, shown)) == "b"
+    assert step_of(served.report(fresh, filled_out(shown))) == "b"
 
 
 def test_an_artifact_with_all_that_its_contract_leaves_open_is_taken(make: Maker) -> None:

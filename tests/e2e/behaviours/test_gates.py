@@ -5,6 +5,8 @@ from tests.e2e.behaviours.conftest import Maker
 from tests.support_flow import IS_FAST, Document, document, step
 from tests.support_server import blockers_of, step_of
 
+from interlock.testing.harness import filled_out
+
 GATES: dict[str, Document] = {"always": {"requireConfirmation": True}, "where it holds": {"confirmWhen": IS_FAST}}
 
 
@@ -31,7 +33,8 @@ def test_without_a_recorded_confirmation_the_step_is_not_passed_and_the_same_tok
     assert (refused["nextIntent"], step_of(refused)) == ("await_user_confirmation", "a")
     assert (refused.ack, refused.state) == (first.ack, first.state)
     assert len(served.events(first)) == recorded
-    claim = refused["nextCall"]["arguments"]["output"]["artifacts"][0]
+    claim = filled_out(refused["nextCall"]["arguments"]["output"]["artifacts"][0])
+    assert isinstance(claim, dict)
     assert claim["kind"] == "wr.confirmation"
     assert step_of(served.report(refused, claim, notes="Done.")) == "b"
 

@@ -181,3 +181,37 @@ def test_a_location_reads_as_authors_write_it() -> None:
 
 def test_any_text_has_a_safe_id_near_it() -> None:
     assert [safe_id(text) for text in ("My Step", "é", "a_b-1", "x" * 200)] == ["my-step", "step", "a_b-1", "x" * 100]
+
+
+class Counted(Closed):
+    branches: Annotated[tuple[int, ...], Field(min_length=2, strict=False)] = (1, 2)
+    whole: int = 1
+    any: int | float = 1
+    slot: Annotated[str, Field(min_length=3)] = "abc"
+
+
+def _counted(document: dict[str, Any]) -> Diagnostic:
+    with pytest.raises(ValidationError) as refusal:
+        Counted.model_validate(document)
+    (found,) = faults_of(refusal.value, document, Counted)
+    return found
+
+
+def test_too_few_is_not_nothing() -> None:
+    found = _counted({"branches": [1]})
+    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry, and at least 2 are needed.")
+    found = _counted({"slot": "s"})
+    assert found.message == "Found 's' with 1 character, and at least 3 are needed."
+    assert _counted({"branches": []}).code == "empty"
+
+
+@pytest.mark.parametrize(
+    ("document", "fix"),
+    [
+        ({"whole": 1.5}, "Write a whole number."),
+        ({"whole": 1.0}, "Write a whole number."),
+        ({"any": "x"}, "Write a number."),
+    ],
+)
+def test_a_whole_number_is_asked_for_where_only_that_will_do(document: dict[str, Any], fix: str) -> None:
+    assert _counted(document).fix == fix

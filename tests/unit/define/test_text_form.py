@@ -297,7 +297,7 @@ FIRST: list[tuple[str, str, Form, str, str]] = [
     ("a list as key behind a key that stands twice", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
     ("a key that stands twice behind a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
     ("a number in a list in yaml", "a: [{b: [1, 1e999]}]", "yaml", "number_not_exact", "a[0].b[1]"),
-    ("half a key before a number too large", '{"a": {"\\ud800": 1e999}}', "json", "number_not_exact", "a"),
+    ("half a key before a number too large", '{"a": {"\\ud800": 1e999}}', "json", "not_utf8", "a"),
 ]
 
 
@@ -344,6 +344,54 @@ def test_a_document_is_refused_exactly_if_it_has_no_canonical_bytes(value: objec
     found = parse_text(json.dumps({"a": value}).encode(), "json")
     assert isinstance(found, Diagnostic) == (not _canonical({"a": value}))
     if isinstance(found, Diagnostic):
-        assert found.code == "number_not_exact"
+        assert found.code == ("not_utf8" if "surrogate" in found.message else "number_not_exact")
     else:
         assert canonical_bytes(found) == canonical_bytes({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "line", "column"),
+    [
+        ('{"a": "NaN",\n "b": NaN}', "json", 2, 7),
+        ('{"a": 1,\n "b": -Infinity}', "json", 2, 7),
+        ('{"a": 1,\n b}', "json", 2, 2),
+        ('{"a": "[[[",\n "b": ' + "9" * 5000 + "}", "json", 2, 7),
+        ('{"a": "[",\n' + '"b":' + "[" * 70 + "]" * 70 + "}", "json", 2, 4 + DOCUMENT_DEPTH_MAX),
+        ('{"a": "[",\n' + '"b":' + "[" * 90_000 + "]" * 90_000 + "}", "json", 2, 4 + DOCUMENT_DEPTH_MAX),
+        ("a: 1\nb: " + "9" * 5000, "yaml", 2, 4),
+        ("a: 1\n? [b]\n: 2", "yaml", 2, 3),
+        ("a: 1\nb: &x 2", "yaml", 2, 4),
+        ("a: 1\nb: ]", "yaml", 2, 4),
+    ],
+)
+def test_what_no_path_leads_to_is_told_with_its_line_and_column(text: str, form: Form, line: int, column: int) -> None:
+    found = refused(text, form)
+    assert (found.line, found.column) == (line, column)
+    assert found.to_json()["line"] == line
+
+
+@pytest.mark.parametrize("text", ["id: a\nprompt: {{goal}} is it\n", "id: a\nprompt: {{goal}}\n", "- {{goal}} x\n"])
+def test_an_unquoted_hole_is_told_to_be_quoted(text: str) -> None:
+    found = refused(text, "yaml")
+    assert found.code == "not_yaml"
+    assert "in quotes" in found.fix
+    before, _, rest = text.partition("{{goal}}")
+    prompt = "{{goal}}" + rest.strip()
+    assert not isinstance(parse_text(f'{before}"{prompt}"\n'.replace("- ", "k: ").encode(), "yaml"), Diagnostic)
+
+
+def test_a_fault_of_brackets_says_nothing_of_holes() -> None:
+    assert "quotes" not in refused("a: [1, {b: 2]", "yaml").fix
+
+
+@pytest.mark.parametrize(("text", "path"), [(r'{"a": {"b": "x\ud83d"}}', "a.b"), (r'{"\ud83d": 1}', "")])
+def test_half_of_a_character_is_no_number(text: str, path: str) -> None:
+    found = refused(text, "json")
+    assert (found.code, found.path) == ("not_utf8", path)
+    assert "both halves" in found.fix
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_file_over_the_limit_says_no_size_that_nobody_measured(form: Form) -> None:
+    found = refused(b"#" * (FORM_BYTES_MAX[form] + 1), form)
+    assert found.message == f"The file has more than {FORM_BYTES_MAX[form]} bytes."

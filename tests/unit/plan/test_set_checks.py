@@ -90,7 +90,6 @@ def test_the_fault_of_a_choice_says_what_was_found_and_what_is_wanted() -> None:
         ({"value": {}}, "object"),
         ({"value": None}, "string"),
         ({"from": "level"}, "number"),
-        ({"from": "artifact.verdict"}, "string"),
     ],
 )
 def test_a_key_that_is_not_declared_is_a_fault_with_the_entry_to_add(source: Document, kind: str) -> None:
@@ -145,11 +144,9 @@ steps:
         ("mode", "goal"),
         ("mode", "box.name"),
         ("speed", "box.name"),
-        ("speed", "freely_sent"),
         ("level", "artifact.confidence"),
         ("box", "artifact"),
         ("mode", "assessments.quality.clear"),
-        ("mode", "assessments.other.clear"),
     ],
 )
 def test_a_path_that_fits_or_of_which_nothing_is_known_is_no_fault(key: str, source: str) -> None:

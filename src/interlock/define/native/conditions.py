@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not
+from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
 from interlock.define.document import Guard
+from interlock.define.lengths import length_faults
 from interlock.define.native.forms import ConditionForm, CriteriaForm
 from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX
 from interlock.kernel.canonical import Json
@@ -36,6 +37,7 @@ class Conditions:
     named: Mapping[str, ConditionForm]
     faults: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _terms: int = 0
+    _negations: int = 0
 
     def guard(self, form: ConditionForm, at: str, loop_id: str | None = None) -> Guard:
         """Return a condition where it stands; `loop_id` is the loop whose loop control it may read."""
@@ -94,7 +96,11 @@ class Conditions:
             return self._fault(f"{at}.conditionId", f"There is no condition {name!r}.", meant, unknown=True)
         if name in above or len(above) >= CHOICE_DEPTH_MAX:
             return self._fault(at, f"The condition {name!r} refers to itself.", "Write it out.")
-        return self.condition(self.named[name], at, loop_id, (*above, name))
+        # What a definition says stands where it is defined; whether loop control may be read here is judged here.
+        said = self.condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
+        if loop_id is None and reads_loop_control(said):
+            return self._fault(at, f"{name!r} reads loop control: only `while` of a loop does.", "Compare a `var`.")
+        return said
 
     def _too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:
@@ -122,7 +128,10 @@ class Conditions:
         if not joined:
             return self._rule(form, at)
         if form.not_ is not None:
-            return NoneOf(kind="not", of=self._criterion(form.not_, f"{at}.not"))
+            self._negations += 1
+            barred = self._criterion(form.not_, f"{at}.not")
+            self._negations -= 1
+            return NoneOf(kind="not", of=barred)
         word = joined[0].rstrip("_")
         parts = cast("tuple[CriteriaForm, ...]", getattr(form, joined[0]))
         of = tuple(self._criterion(part, f"{at}.{word}[{number}]") for number, part in enumerate(parts))
@@ -139,6 +148,8 @@ class Conditions:
             message = f"A rule of type {form.type!r} says nothing."
             self.faults.append(fault(at, "missing_key", message, f"Add `{wanted}`."))
             return Length(kind="length")
+        if isinstance(rule, Length):
+            self.faults += length_faults(rule, at, is_negated=self._negations % 2 == 1)
         if isinstance(rule, Matches) and (found := pattern_fault(rule.pattern, rule.flags)) is not None:
             fix = "Use RE2 syntax: no look-around, no back-references."
             self.faults.append(fault(f"{at}.pattern", "bad_pattern", f"The pattern cannot be used: {found}.", fix))

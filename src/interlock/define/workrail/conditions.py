@@ -4,13 +4,14 @@ The dialect compares leniently: its operators become the explicit `lenient_` one
 one counts, by a fixed order; they are not joined.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import assert_never, cast
 
 from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
-from interlock.define.diagnostics import Diagnostic, fault
+from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.document import Guard
+from interlock.define.lengths import length_faults
 from interlock.define.workrail.forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
 from interlock.kernel.canonical import Json
 
@@ -30,6 +31,13 @@ _COMPARISONS: Mapping[str, str] = {
 _COMPARED_WITH_NULL = ("equals", "not_equals")
 _FLAGS_KEPT, _FLAGS_DROPPED = "ims", "gu"
 """`g` and `u` mean nothing where a pattern is looked for once, in Unicode text."""
+_READ_BY: Mapping[str, frozenset[str]] = {
+    "contains": frozenset({"value"}),
+    "regex": frozenset({"pattern", "flags"}),
+    "length": frozenset({"min", "max"}),
+    "schema": frozenset({"schema_"}),
+}
+_OF_SOME_TYPE = frozenset({"value", "pattern", "flags", "min", "max"})
 _MET = Length(kind="length")
 """A rule that any notes meet: stands where a rule was at fault, or where nothing is asked for."""
 
@@ -39,6 +47,7 @@ class Conditions:
 
     def __init__(self, faults: list[Diagnostic]) -> None:
         self._faults = faults
+        self._negations = 0
 
     def guard(self, form: ConditionForm | None, at: str) -> Guard | None:
         """Return a condition where it stands, or None where it always holds."""
@@ -97,7 +106,10 @@ class Conditions:
             self._faults.append(fault(at, "wrong_value", f"Found {found} here.", fix))
             return _MET
         if form.not_ is not None:
-            return NoneOf(kind="not", of=self._criterion(form.not_, f"{at}.not"))
+            self._negations += 1
+            barred = self._criterion(form.not_, f"{at}.not")
+            self._negations -= 1
+            return NoneOf(kind="not", of=barred)
         parts = self._criterions(form.and_ or form.or_ or (), f"{at}.{said[0]}")
         if not parts:
             return _MET if said == ["and"] else NoneOf(kind="not", of=_MET)
@@ -105,6 +117,7 @@ class Conditions:
 
     def _rule(self, form: RuleForm, at: str) -> Criteria:
         common: dict[str, object] = {"message": form.message}
+        self._faults += _unread(form, at)
         if (when := self.guard(form.condition, f"{at}.condition")) is not None:
             common["when"] = when.condition
         match form.type:
@@ -116,7 +129,9 @@ class Conditions:
             case "length":
                 bounds = {"min": form.min, "max": form.max}
                 said = {name: bound for name, bound in bounds.items() if bound is not None}
-                return Length.model_validate({"kind": "length", **said, **common})
+                length = Length.model_validate({"kind": "length", **said, **common})
+                self._faults += length_faults(length, at, is_negated=self._negations % 2 == 1)
+                return length
             case "schema":
                 message = "A `schema` rule judges an object, and notes are text."
                 fix = "Declare an `outputContract`, or use `contains`, `regex` or `length`."
@@ -145,6 +160,15 @@ class Conditions:
             self._faults.append(fault(f"{at}.pattern", "bad_pattern", f"The pattern cannot be used: {found}.", fix))
         said = {"flags": kept} if kept else {}
         return Matches.model_validate({"kind": "regex", "pattern": pattern, **said, **common})
+
+
+def _unread(form: RuleForm, at: str) -> Iterator[Diagnostic]:
+    """Warn of keys that a rule of this type does not read."""
+    read = _READ_BY[form.type]
+    for name in sorted(_OF_SOME_TYPE & form.model_fields_set - read):
+        message = f"A rule of type {form.type!r} does not read {name!r}."
+        known = " and ".join(f"`{one}`" for one in sorted(read))
+        yield warning(f"{at}.{name}", "unknown_key", message, f"Remove it; the rule reads {known}.")
 
 
 def _is_said(form: ConditionForm, operator: str) -> bool:

@@ -15,6 +15,7 @@ from interlock.define.workrail import forms
 from interlock.define.workrail.conditions import ALWAYS, Conditions
 from interlock.define.workrail.delegation import delegations
 from interlock.define.workrail.prompts import Prompts
+from interlock.record.context import RESERVED_KEYS
 
 LOOP_CONTROL = "wr.contracts.loop_control"
 _VERIFICATION_REPORT = "wr.contracts.verification_report"
@@ -304,11 +305,13 @@ class Steps:
             case "for":
                 if spec.count is None:
                     self._fault(f"{here}.count", "missing_key", "A `for` loop counts its passes.", "Add `count`.")
+                self._judge_path(spec.count, f"{here}.count")
                 return "for", None
             case "forEach":
                 if spec.items is None:
                     message = "A `forEach` loop takes one item a pass."
                     self._fault(f"{here}.items", "missing_key", message, "Add `items`, the context key of the list.")
+                self._judge_path(spec.items, f"{here}.items")
                 return "for_each", None
             case "while" | "until":
                 guard = self._loop_guard(spec, body, here)
@@ -316,6 +319,16 @@ class Steps:
                 return "while" if isinstance(guard.condition, LoopControl) else spec.type, guard
             case _:
                 assert_never(spec.type)
+
+    def _judge_path(self, path: int | str | None, at: str) -> None:
+        """Tell a path at which nothing can ever stand: the loop would wait for it for ever."""
+        parts = path.split(".") if isinstance(path, str) else ()
+        if not all(part.strip() for part in parts):
+            fix = "Write a context key; single dots lead into what it holds."
+            self._fault(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
+        elif not RESERVED_KEYS.isdisjoint(parts):
+            message = f"The path {path!r} holds a reserved key: it can never be sent."
+            self._fault(at, "wrong_value", message, "Use a context key of another name.")
 
     def _loop_guard(self, spec: forms.LoopSpecForm, body: _Placed, at: str) -> doc.Guard:
         source = spec.condition_source

@@ -1,0 +1,39 @@
+"""What the steps of a document read of the context: in conditions, and by paths outside of them."""
+
+from collections.abc import Iterator
+
+from interlock.decide.criteria import rule_conditions
+from interlock.define import document as doc
+
+
+def guards(step: doc.Step) -> Iterator[doc.Guard]:
+    """Yield the conditions of a step, except the one that a loop turns on."""
+    if step.when is not None:
+        yield step.when
+    match step:
+        case doc.AgentStep():
+            yield from (fragment.when for fragment in step.fragments if fragment.when is not None)
+            if step.confirmation is not None:
+                yield step.confirmation
+            if step.evidence.criteria is not None:
+                at = f"{step.at}.validationCriteria"
+                yield from (doc.Guard(condition=when, at=at) for when in rule_conditions(step.evidence.criteria))
+        case doc.ChoiceStep():
+            yield from (branch.guard for branch in step.branches)
+        case _:
+            return
+
+
+def read_paths(step: doc.Step) -> Iterator[tuple[str, str]]:
+    """Yield the context paths that a step reads outside conditions, each with its place before it."""
+    if isinstance(step, doc.LoopStep):
+        for name, path in (("forEach.items", step.items), ("for.countFrom", step.count)):
+            if isinstance(path, str):
+                yield f"{step.at}.{name}", path
+    if isinstance(step, doc.AgentStep):
+        yield from ((f"{step.at}.needs[{number}]", path) for number, path in enumerate(step.needs))
+
+
+def has_blank_part(path: str) -> bool:
+    """Say whether some part of a dotted path is blank: nothing can stand there."""
+    return not all(part.strip() for part in path.split("."))
