@@ -75,23 +75,23 @@ def run_demo(*, keep: bool) -> int:
     screen = _Screen(_console())
     root = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
     stage = _Stage(root=root, data_dir=root / "data", screen=screen)
-    exit_code = 0
+    exit_code, faults = 0, list[BaseException]()
     try:
         # As Ctrl-C does, so that the server and the directory go too.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         anyio.run(_play, stage)
     except* _EXPECTED as group:
-        exit_code = 1
-        for fault in _single(group):
-            screen.failed(fault)
+        faults = _single(group)
     except* SystemExit:
         exit_code = 1  # rich leaves when nobody reads on
     finally:
-        if keep:
-            screen.note(f"The data directory is kept: {stage.data_dir}")
-        else:
+        if not keep:
             shutil.rmtree(root, ignore_errors=True)
-    return exit_code
+    for fault in faults:
+        screen.failed(fault)
+    if keep:
+        screen.note(f"The data directory is kept: {stage.data_dir}")
+    return 1 if faults else exit_code
 
 
 def _console() -> Console:

@@ -1,7 +1,6 @@
-"""One command of a group, run as a person's command: imported when chosen, quiet about pipes, plain about faults."""
+"""One command of a group, run as a person's command: imported when chosen, plain about faults."""
 
 import gc
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -22,20 +21,14 @@ def run_in_group(group: str, chosen: Callable[[], Command]) -> int:
         command = chosen()
         gc.freeze()
         gc.enable()
-        exit_code = command()
-        sys.stdout.flush()
+        return command()
     except StopError as stop:
         complain(stop, group)
         return stop.exit_code
-    except BrokenPipeError:
-        # Whoever read has seen enough; the interpreter must not stumble over the same pipe when it leaves.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         return 130
     finally:
         gc.enable()
-    return exit_code
 
 
 def _make_bearable(stream: object) -> None:

@@ -4,8 +4,10 @@ import argparse
 import gc
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from interlock.cli.config.command import add_config_commands, run_config
+from interlock.cli.output import printing
 from interlock.cli.session.command import add_session_commands, run_session
 from interlock.cli.workflow.command import add_workflow_commands, run_workflow
 from interlock.version import VERSION
@@ -17,9 +19,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
+    if chosen.command == "serve" or (chosen.command is None and not _is_in_terminal()):
+        return _serve(chosen)
+    return printing(partial(_run, parser, chosen))
+
+
+def _is_in_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison] — it may be closed
+
+
+def _run(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
     match chosen.command:
-        case "serve":
-            return _serve(chosen)
         case "version":
             print(f"interlock {VERSION}")
             return 0
@@ -34,10 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return run_demo(keep=chosen.keep)
         case _:
-            if sys.stdin.isatty():
-                parser.print_help()
-                return 0
-            return _serve(chosen)
+            parser.print_help()
+            return 0
 
 
 def _parser() -> argparse.ArgumentParser:

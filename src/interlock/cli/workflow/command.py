@@ -16,6 +16,7 @@ AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
 _DESCRIPTION = """Work with workflow files. ID is the id of a workflow that some source holds, FILE a path.
+With --json stdout holds one JSON value; where a command cannot go on, it is {"error": {"message", "fix"}}.
 Exit codes: 0 fine, 1 faults were found or something was refused, 2 the command line is wrong."""
 
 
