@@ -9,7 +9,7 @@ Command: TypeAlias = Callable[[], int]
 """A command with its arguments; it returns its exit code."""
 
 
-def run_in_group(group: str, chosen: Callable[[], Command]) -> int:
+def run_in_group(group: str, chosen: Callable[[], Command], *, as_json: bool = False) -> int:
     """Import a command by `chosen`, run it, and return its exit code."""
     # What is imported stands for good; looking for garbage in it takes a tenth of the time.
     gc.disable()
@@ -23,7 +23,7 @@ def run_in_group(group: str, chosen: Callable[[], Command]) -> int:
         gc.enable()
         return command()
     except StopError as stop:
-        complain(stop, group)
+        complain(stop, group, as_json=as_json)
         return stop.exit_code
     except KeyboardInterrupt:
         return 130

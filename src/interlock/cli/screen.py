@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -15,11 +16,26 @@ _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 
 
 class StopError(InterlockError):
-    """A command cannot go on: what is wrong, what to do, and how it exits (1 refused, 2 wrong command line)."""
+    """A command cannot go on: what is wrong, what to do, and how it exits (1 refused, 2 wrong command line).
 
-    def __init__(self, message: str, fix: str, *, exit_code: int) -> None:
-        super().__init__(f"{message} {fix}")
+    Where a file's faults are why, they are told between the two.
+    """
+
+    def __init__(self, message: str, fix: str, *, exit_code: int, file: str = "", faults: Diagnostics = ()) -> None:
         self.message, self.fix, self.exit_code = message, fix, exit_code
+        self.file, self.faults = file, faults
+        super().__init__(self.in_lines())
+
+    def in_lines(self) -> str:
+        """Return it in words: what is wrong, each fault on a line of its own, what to do."""
+        return "\n".join([self.message, *fault_lines(self.file, self.faults), self.fix])
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        told: dict[str, Json] = {"message": self.message, "fix": self.fix}
+        if self.faults:
+            told |= {"file": self.file, "diagnostics": [one.to_json() for one in self.faults]}
+        return {"error": told}
 
 
 def say(text: str) -> None:
@@ -32,9 +48,11 @@ def say_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
-def complain(stop: StopError, group: str) -> None:
-    """Print why a command cannot go on, and what to do, on stderr."""
-    print(printable(f"interlock {group}: {stop.message}\n{stop.fix}"), file=sys.stderr)
+def complain(stop: StopError, group: str, *, as_json: bool = False) -> None:
+    """Print why a command cannot go on, and what to do, on stderr; for a program that reads JSON, on stdout too."""
+    print(printable(f"interlock {group}: {stop.in_lines()}"), file=sys.stderr)
+    if as_json:
+        say_json(stop.to_json())
 
 
 def printable(text: str) -> str:

@@ -10,25 +10,37 @@ import anyio
 from interlock.server.app import build_server, local_ports
 from interlock.server.applied_config import applied_config_hash
 from interlock.server.config import FaultyConfig
-from interlock.server.settings import PlaceArguments, read_settings
+from interlock.server.settings import (
+    PlaceArguments,
+    Settings,
+    SettingsError,
+    check_data_dir,
+    data_dir_of,
+    read_settings,
+)
 from interlock.server.stdio import serve_stdio
 
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _log = logging.getLogger(__name__)
-EXIT_FAULTY_CONFIG = 2
 
 
 def run_server(arguments: PlaceArguments) -> int:
-    """Serve until the client leaves or a signal says so; return the exit code. Logs go to stderr.
+    """Serve until the client leaves or a signal says so; return the exit code: 2 if it cannot begin as told.
 
-    A configuration with a fault starts nothing: to go on with other values than were written would be silent.
+    Logs go to stderr. A configuration with a fault starts nothing: to go on with other values than were written would
+    be silent.
     """
-    logging.basicConfig(stream=sys.stderr, level=os.environ.get("INTERLOCK_LOG_LEVEL", "WARNING").upper())
+    try:
+        _check_streams()
+        logging.basicConfig(stream=sys.stderr, level=_log_level())
+        settings = _checked_settings(arguments)
+    except SettingsError as error:
+        from interlock.cli.screen import printable  # noqa: PLC0415 — only a refusal pays for it
+
+        print(printable(f"interlock serve: {error.message}\n{error.fix}"), file=sys.stderr)
+        return 2
     if os.name == "nt":
         _log.warning("Windows is untested")
-    settings = read_settings(os.environ, arguments)
-    if isinstance(settings, FaultyConfig):
-        _refuse(settings)
-        return EXIT_FAULTY_CONFIG
     _log.info("appliedConfigHash %s", applied_config_hash(settings))
     server = build_server(local_ports(settings), settings.workspace)
     # What stands now stands for good; collections need not look at it again.
@@ -37,8 +49,22 @@ def run_server(arguments: PlaceArguments) -> int:
     return anyio.run(serve_stdio, server)
 
 
-def _refuse(config: FaultyConfig) -> None:
-    from interlock.cli.screen import printable  # noqa: PLC0415 — only a refusal pays for it
+def _check_streams() -> None:
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is if closed
+        raise SettingsError("Standard input or output is closed.", "Let a client start it, with a pipe on both.")
 
-    lines = "\n".join(config.lines())
-    print(printable(f"interlock does not start: its configuration cannot be used.\n{lines}"), file=sys.stderr)
+
+def _log_level() -> str:
+    level = os.environ.get("INTERLOCK_LOG_LEVEL") or "WARNING"
+    if level.upper() not in _LOG_LEVELS:
+        fix = f"Set it to one of {', '.join(_LOG_LEVELS).lower()}, or unset it."
+        raise SettingsError(f"INTERLOCK_LOG_LEVEL: {level!r} is no log level.", fix)
+    return level.upper()
+
+
+def _checked_settings(arguments: PlaceArguments) -> Settings:
+    check_data_dir(data_dir_of(os.environ, arguments))
+    settings = read_settings(os.environ, arguments)
+    if isinstance(settings, FaultyConfig):
+        raise SettingsError("It does not start: its configuration cannot be used.", "\n".join(settings.lines()))
+    return settings

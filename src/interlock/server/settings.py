@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from interlock.kernel.errors import InterlockError
 from interlock.server.config import Config, FaultyConfig
 from interlock.server.config_file import CONFIG_FILE, read_config
 from interlock.store.workflow_files import LocalWorkflowFiles
@@ -31,6 +32,14 @@ class PlaceArguments:
     core_source: str | None = None
 
 
+class SettingsError(InterlockError):
+    """What a server or a command was told cannot be followed: what is wrong, and what to do."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(f"{message} {fix}")
+        self.message, self.fix = message, fix
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a server works with. All paths are absolute."""
@@ -51,20 +60,26 @@ def read_settings(environment: Mapping[str, str], arguments: PlaceArguments) -> 
 
 
 def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> Settings:
-    """Return the settings that arguments, the environment, a configuration and the platform give."""
+    """Return the settings that arguments, the environment, a configuration and the platform give.
+
+    A directory that an argument names must be there; one that the environment names may yet come.
+
+    Raises:
+        SettingsError: An argument names a directory that is none, or the current directory is needed and gone.
+    """
+    for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
+        if given and not Path(given).is_dir():
+            raise SettingsError(f"{option}: there is no directory {given}.", "Name one that exists.")
     space = (
-        arguments.workspace
-        or environment.get("INTERLOCK_WORKSPACE")
-        or environment.get("CLAUDE_PROJECT_DIR")
-        or os.getcwd()  # noqa: PTH109 — a text like its siblings
+        arguments.workspace or environment.get("INTERLOCK_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR") or "."
     )
     user, origin = _user_workflows(environment, arguments, config)
     return Settings(
         data_dir=data_dir_of(environment, arguments),
-        workspace=Path(space).absolute(),
+        workspace=_absolute(space),
         user_workflows=user,
         user_workflows_origin=origin,
-        core_source=Path(arguments.core_source).absolute() if arguments.core_source else None,
+        core_source=_absolute(arguments.core_source) if arguments.core_source else None,
         is_traced=environment.get("INTERLOCK_TRACE") == "1",
         config=config,
     )
@@ -73,18 +88,39 @@ def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, con
 def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Path:
     """Return the data directory that arguments, the environment or the platform name, in this order."""
     data = arguments.data_dir or environment.get("INTERLOCK_DATA_DIR")
-    return Path(data).absolute() if data else _platform_data_dir()
+    return _absolute(data) if data else _platform_data_dir()
 
 
 def _user_workflows(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> tuple[Path, Origin]:
     if arguments.workflows_dir:
-        return Path(arguments.workflows_dir).absolute(), "argument"
+        return _absolute(arguments.workflows_dir), "argument"
     user = environment.get("INTERLOCK_WORKFLOWS_DIR")
     if user:
-        return Path(user).absolute(), "environment"
+        return _absolute(user), "environment"
     if config.user_dir is not None:
         return config.user_dir, "config file"
     return _platform_config_dir() / "workflows", "default"
+
+
+def check_data_dir(data_dir: Path) -> None:
+    """See that a data directory is one, or can become one.
+
+    Raises:
+        SettingsError: It is something else, or lies below something else.
+    """
+    nearest = next((path for path in (data_dir, *data_dir.parents) if os.path.lexists(path)), data_dir)
+    if os.path.lexists(nearest) and not nearest.is_dir():
+        said = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
+        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is made if it is missing."
+        raise SettingsError(f"{said}{nearest} is not a directory.", fix)
+
+
+def _absolute(path: str) -> Path:
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        message = "The current directory does not exist any more."
+        raise SettingsError(message, "Change to one that exists, or name every directory absolutely.") from None
 
 
 def _platform_data_dir() -> Path:

@@ -30,6 +30,11 @@ _STORE_WORDS = {
         "The disk that holds the data directory is full; nothing was recorded.",
         "Ask the user to free space, then send the same call again: it is safe to repeat.",
     ),
+    FailureKind.NO_DIRECTORY: (
+        ErrorCode.STORE_FAILED,
+        "The data directory is not a directory, or lies below a file; nothing was recorded.",
+        "Ask the user to name a directory (`--data-dir`) or to move the file away, then repeat the call.",
+    ),
     FailureKind.FAILED: (
         ErrorCode.STORE_FAILED,
         "The disk did not take the write; nothing was recorded.",

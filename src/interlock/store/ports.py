@@ -54,6 +54,7 @@ class FailureKind(StrEnum):
 
     READ_ONLY = "read_only"
     FULL = "full"
+    NO_DIRECTORY = "no_directory"
     FAILED = "failed"
 
 

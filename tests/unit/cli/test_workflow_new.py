@@ -107,7 +107,7 @@ def test_a_directory_that_cannot_be_made_is_told(places: Places) -> None:
     Path("file").write_text("")
     stopped = refusal(places, "team.abc", None, "file/below")
     assert stopped.exit_code == 1
-    assert "cannot be written" in stopped.message
+    assert "file/below is not a directory, or lies below a file" in stopped.message
 
 
 def test_a_file_outside_of_every_source_is_said_to_be_read_by_no_server(

@@ -138,7 +138,7 @@ def test_a_refused_file_is_told_by_its_id_with_every_error(places: Places, tmp_p
     path.write_text(json.dumps({"id": "team.abc", "name": "", "steps": [{"id": "a"}]}))
     with pytest.raises(StopError) as stopped:
         workflow_of(places, "team.abc")
-    assert stopped.value.fix.count("abc.json (project):1:") >= 2
+    assert str(stopped.value).count("abc.json (project):1:") >= 2
 
 
 def test_a_file_without_permission_is_a_fault_of_the_file(places: Places, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 EXCEPTIONS: list[tuple[InterlockError, ErrorCode]] = [
     (StoreFailureError(FailureKind.READ_ONLY, "EROFS"), ErrorCode.STORE_READ_ONLY),
     (StoreFailureError(FailureKind.FULL, "ENOSPC"), ErrorCode.STORE_FULL),
+    (StoreFailureError(FailureKind.NO_DIRECTORY, "a file"), ErrorCode.STORE_FAILED),
     (StoreFailureError(FailureKind.FAILED, "EIO"), ErrorCode.STORE_FAILED),
     (SessionBusyError(session=SESSION, waited_ms=2000), ErrorCode.TOKEN_SESSION_LOCKED),
     *(
@@ -145,6 +146,21 @@ def test_a_read_that_fails_is_told_too_and_is_no_damage(tmp_path: Path) -> None:
     assert harness.look(first).code is ErrorCode.STORE_FAILED
     files.failing.clear()
     assert harness.look(first)["pending"]["stepId"] == "a"
+
+
+@pytest.mark.inv("APP-7", "ANS-10")
+@pytest.mark.parametrize("below", [".", "below"])
+def test_a_data_directory_that_is_a_file_is_told_as_that(tmp_path: Path, below: str) -> None:
+    file = tmp_path / "data"
+    file.write_text("")
+    harness = Harness.over(LocalStore(file / below), DOCUMENT)
+    refused = harness.start("test.abc")
+    assert refused.code is ErrorCode.STORE_FAILED
+    assert "The data directory is not a directory" in refused["message"]
+    assert "--data-dir" in refused["suggestion"]
+    assert str(tmp_path) not in refused.text
+    file.unlink()
+    assert harness.start("test.abc")["pending"]["stepId"] == "a"
 
 
 def test_an_unknown_cause_is_a_failure_without_a_path() -> None:

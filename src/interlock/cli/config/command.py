@@ -36,7 +36,7 @@ def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParse
 
 def run_config(chosen: argparse.Namespace) -> int:
     """Run one command of the group and return its exit code."""
-    return run_in_group("config", lambda: _command(chosen))
+    return run_in_group("config", lambda: _command(chosen), as_json=getattr(chosen, "as_json", False))
 
 
 def _command(chosen: argparse.Namespace) -> Command:

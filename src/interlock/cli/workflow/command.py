@@ -69,7 +69,7 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 def run_workflow(chosen: argparse.Namespace) -> int:
     """Run one command of the group and return its exit code."""
-    return run_in_group("workflow", lambda: _command(chosen))
+    return run_in_group("workflow", lambda: _command(chosen), as_json=getattr(chosen, "as_json", False))
 
 
 def _command(chosen: argparse.Namespace) -> Command:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import yaml
 
-from interlock.cli.screen import StopError, fault_lines, say, say_json
+from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.workflow.places import Places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
 from interlock.define.native.forms import WorkflowForm
 from interlock.define.text_form import Form, parse_text
-from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.define.workflow_ids import ID_CHARS_MAX, id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json
 from interlock.service.catalog import Entry, RefusedFile, Source
 from interlock.store.workflow_files import PROJECT_DIR
@@ -127,6 +127,9 @@ def _check_id(workflow_id: str) -> None:
     """Refuse an id that a project's file cannot have."""
     if is_reserved(workflow_id):
         message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+    elif len(workflow_id) > ID_CHARS_MAX:
+        message = f"The id has {len(workflow_id)} characters, at most {ID_CHARS_MAX}."
+        raise StopError(message, "Shorten it.", exit_code=2)
     elif id_status(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
     else:
@@ -167,19 +170,29 @@ def _check_valid(places: Places, source: Source) -> None:
     compiled = found.compiled if isinstance(found, Entry) else found
     diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
     if has_errors(diagnostics):
-        faults = "\n".join(fault_lines(source.ref, diagnostics))
-        raise StopError("Nothing was written: a project's file would have faults.", faults, exit_code=1)
+        message, fix = "A project's file would have faults.", "Nothing was written. Copy another workflow."
+        raise StopError(message, fix, exit_code=1, file=source.ref, faults=diagnostics)
 
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file that does not exist yet."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        message = f"{shown(path.parent)} is not a directory, or lies below a file."
+        raise StopError(message, "Nothing was written. Choose another --dir.", exit_code=1) from None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
         with path.open("xb") as stream:
             stream.write(data)
     except FileExistsError:
         fix = "Nothing was overwritten. Choose another id or another --dir."
         raise StopError(f"{shown(path)} exists already.", fix, exit_code=1) from None
     except OSError as error:
-        fix = "Choose another --dir, or make room and correct its permissions."
-        raise StopError(f"{shown(path)} cannot be written: {error.strerror}.", fix, exit_code=1) from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> StopError:
+    fix = "Choose another --dir, or make room and correct its permissions."
+    return StopError(f"{shown(path)} cannot be written: {error.strerror}.", fix, exit_code=1)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from interlock.cli.screen import StopError, fault_lines, printable_line
+from interlock.cli.screen import StopError, printable_line
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
 from interlock.server.config import FaultyConfig
-from interlock.server.settings import BUNDLED, PlaceArguments, read_settings
+from interlock.server.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
 from interlock.service.catalog import (
     Catalog,
     Entry,
@@ -118,12 +118,12 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Plac
     """Return the places that a server with the same arguments and environment would read.
 
     Raises:
-        StopError: An argument names a directory that is none, or no server starts with the configuration.
+        StopError: See `settings_from`, or no server starts with the configuration.
     """
-    for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
-        if given is not None and not Path(given).is_dir():
-            raise StopError(f"{option}: there is no directory {given}.", "Name one that exists.", exit_code=2)
-    settings = read_settings(environment, arguments)
+    try:
+        settings = read_settings(environment, arguments)
+    except SettingsError as error:
+        raise StopError(error.message, error.fix, exit_code=2) from None
     if isinstance(settings, FaultyConfig):
         raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
@@ -133,8 +133,22 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Plac
 def shown(path: Path) -> str:
     """Return a path as it is printed: relative where it lies below the current directory, else as it was given."""
     normal = Path(os.path.normpath(path))
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return printable_line(str(normal))
     return printable_line(str(normal.relative_to(here) if normal.is_relative_to(here) else normal))
+
+
+def given_path(text: str) -> Path:
+    """Return the path that an argument names.
+
+    Raises:
+        StopError: The argument is empty, as an unset variable makes it; a path that is empty means the directory here.
+    """
+    if not text.strip():
+        raise StopError("An argument is empty.", "Name a workflow file or a directory.", exit_code=2)
+    return Path(text)
 
 
 def checked_file(path: Path) -> Path:
@@ -158,11 +172,13 @@ def chosen_workflow(places: Places, workflow: str) -> tuple[Entry, Pinnable]:
     Raises:
         StopError: There is none, or it has faults, all of which are named.
     """
-    path = Path(workflow)
+    path = given_path(workflow)
     if path.is_file():
         found = places.entry_of(checked_file(path))
         return _compiled(found, found.source.ref)
-    if path.is_dir() or "/" in workflow or path.suffix in FORMS:
+    if path.is_dir():
+        raise StopError(f"{shown(path)} is a directory.", "Name a file in it, or an id without `/`.", exit_code=2)
+    if "/" in workflow or path.suffix in FORMS:
         raise StopError(f"There is no file {shown(path)}.", "Name a workflow file, or an id without `/`.", exit_code=2)
     return workflow_of(places, workflow)
 
@@ -187,9 +203,7 @@ def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     compiled = found.compiled if isinstance(found, Entry) else found
     if isinstance(compiled, RefusedFile):
         faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
-        lines = "\n".join(fault_lines(file, faults))
-        raise StopError(
-            f"{file} holds no workflow that can run.", f"{lines}\nCorrect what each line says.", exit_code=1
-        )
+        message = f"{file} holds no workflow that can run."
+        raise StopError(message, "Correct each fault as it says.", exit_code=1, file=file, faults=faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interlock.cli.screen import StopError, fault_lines, say, say_json
-from interlock.cli.workflow.places import Places, checked_file, shown
+from interlock.cli.workflow.places import Places, checked_file, given_path, shown
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.kernel.budgets import SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
@@ -123,7 +123,7 @@ def run_validate(places: Places, paths: Sequence[str], *, as_json: bool) -> int:
 def _files(places: Places, paths: Sequence[str]) -> list[Path]:
     """Return the files that are meant, each once, in the order they were given."""
     found: dict[Path, Path] = {}
-    for root in map(Path, paths) if paths else [_own_directory(places)]:
+    for root in map(given_path, paths) if paths else [_own_directory(places)]:
         if root.is_dir():
             for path in _below(root):
                 found.setdefault(path.resolve(), path)

@@ -14,7 +14,7 @@ from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
-from interlock.store.ports import ContentDamagedError, KeyRing, Witness
+from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, StoreFailureError, Witness
 from interlock.views.session import Session
 
 
@@ -88,6 +88,8 @@ class LocalStore:
             return
         try:
             self._files.make_root()
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreFailureError(FailureKind.NO_DIRECTORY, "a file where a directory should be") from error
         except OSError as error:
             raise store_failure(error) from error
         self._has_root = True
