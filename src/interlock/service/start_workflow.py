@@ -68,7 +68,6 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     waits = _autonomy_asked(ports, command, pinned.workflow.name)
     if waits is not None:
         return waits
-    ring = ports.read.key_ring.ensured()
     start = Start(
         session=command.session or mint_session(ports.shell),
         is_new_session=command.session is None,
@@ -84,6 +83,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     plan = plan_start(start)
     if isinstance(plan, Finding):
         return _cannot_begin(plan)
+    ring = ports.read.key_ring.ensured()
     stamps = Stamps(
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )

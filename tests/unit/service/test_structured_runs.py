@@ -108,6 +108,7 @@ def test_a_step_whose_successor_cannot_be_decided_is_not_done_and_says_which_key
 def test_a_run_whose_first_step_cannot_be_decided_does_not_begin(make: Maker) -> None:
     harness = make(step("a", when=IS_FAST), step("b"))
     refused = harness.start("test.flow")
+    assert harness.data_dir is None or not harness.data_dir.exists()
     assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "context.mode")
     assert harness.start("test.flow", context={"mode": "fast"})["pending"]["stepId"] == "a"
     assert harness.start("test.flow", context={"mode": "slow"})["pending"]["stepId"] == "b"
