@@ -114,6 +114,18 @@ def test_a_run_whose_first_step_cannot_be_decided_does_not_begin(make: Maker) ->
     assert harness.start("test.flow", context={"mode": "slow"})["pending"]["stepId"] == "b"
 
 
+@pytest.mark.inv("ADV-5")
+def test_what_an_end_left_open_is_told_the_same_on_replay_though_a_branch_made_up_for_it(make: Maker) -> None:
+    harness = make(step("a"))
+    first = harness.start("test.flow", preferences={"autonomy": "full_auto_never_stop"})
+    ended = harness.advance(first, None)
+    assert ended.warnings == ["GAP_RECORDED", "COMPLETE_WITH_GAPS"]
+    redone = harness.advance(harness.look(first)["fork"]["ackToken"], "Did a.")
+    assert redone.warnings == ["BRANCH_CREATED"]
+    replayed = harness.advance(first, None)
+    assert (replayed.structure, replayed.text) == (ended.structure, ended.text)
+
+
 WANTED = [
     {"key": "mode", "description": "How fast.", "type": "string", "required": True, "choices": ["fast", "slow"]},
     {"key": "level", "description": "How deep.", "type": "number"},
