@@ -70,6 +70,24 @@ def test_what_is_sent_again_stands_for_what_was_sent_before(make: Maker) -> None
     assert "First." not in recap
 
 
+@pytest.mark.inv("EVID-2")
+@pytest.mark.parametrize("first", [{"assessmentId": "quality"}, {}], ids=["named", "unnamed"])
+@pytest.mark.parametrize("second", [{"assessmentId": "quality"}, {}], ids=["named", "unnamed"])
+def test_a_rating_stands_for_the_earlier_one_whether_either_names_the_only_assessment(
+    make: Maker, first: Document, second: Document
+) -> None:
+    low = {"when": {"anyEqualsLevel": "low"}, "effect": {"kind": "require_followup", "guidance": "Look again."}}
+    rated = step("a", assessmentRefs=["quality"], assessmentConsequences=[low])
+    dimensions = [{"id": "clear", "purpose": "How clear.", "levels": ["low", "high"]}]
+    assessment = {"id": "quality", "purpose": "How good.", "dimensions": dimensions}
+    harness = make(rated, step("b"), assessments=[assessment])
+    rating = {"kind": "wr.assessment", "dimensions": {"clear": "low"}, **first}
+    refused = harness.advance(harness.start("test.flow"), output={"notesMarkdown": "Rated.", "artifacts": [rating]})
+    assert refused["kind"] == "blocked"
+    better = {"kind": "wr.assessment", "dimensions": {"clear": "high"}, **second}
+    assert harness.advance(refused, output={"artifacts": [better]})["pending"]["stepId"] == "b"
+
+
 def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(make: Maker) -> None:
     harness = make(WANTING, step("b"))
     first = harness.start("test.flow")
