@@ -48,6 +48,7 @@ class _Author:
     names: int = 0
     loops: int = 0
     has_template: bool = False
+    """Whether a routine was unfolded, or none may be: one is enough, and some readers of documents know none."""
     ratings: list[str] = field(default_factory=list[str])
     functions: list[str] = field(default_factory=list[str])
 
@@ -164,13 +165,15 @@ class _Author:
         return step
 
     def context_keys(self) -> Document:
-        match self.one_of("needs", "produces", "set", "copy"):
+        match self.one_of("needs", "produces", "set", "copy", "both"):
             case "needs":
                 return {"needs": [self.one_of(*INPUTS)]}
             case "produces":
                 return {"produces": list(dict.fromkeys([self.one_of(*PRODUCED), self.one_of(*PRODUCED)]))}
             case "set":
                 return {"set": [{"key": SET, "value": self.one_of(*KNOWN[SET])}]}
+            case "both":
+                return {"set": [{"key": SET, "value": self.one_of(*KNOWN[SET])}, {"key": "echo", "from": SET}]}
             case _:
                 return {"set": [{"key": SET, "from": self.one_of("mode", "level", "index")}]}
 
@@ -250,9 +253,9 @@ class _Author:
 
 
 @st.composite
-def workflows(draw: Draw) -> Document:
+def workflows(draw: Draw, *, templates: bool = True) -> Document:
     """Return a valid document of up to about 25 steps, and some beyond where blocks are finished."""
-    author = _Author(draw)
+    author = _Author(draw, has_template=not templates)
     steps = author.body(0, 6)
     document: Document = {"id": "test.random", "name": "Random", "steps": steps}
     document["conditions"] = {"in-a-hurry": {"var": "is_urgent", "equals": True}}
