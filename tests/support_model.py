@@ -324,12 +324,22 @@ class _Attempt:
         effects: dict[str, Any] = {}
         unset: set[Owed] = set()
         for action in step.get("set", ()):
-            found = at(dict(seen), action["from"]) if "from" in action else action["value"]
+            path = action.get("from", "")
+            is_of_evidence = path.partition(".")[0] in ("artifact", "assessments")
+            source = self.evidence_values() if is_of_evidence else dict(seen)
+            found = at(source, path) if path else action["value"]
+            if found is ABSENT and is_of_evidence:
+                continue
             if found is ABSENT:
                 unset.add(missing(action["from"]))
             else:
                 effects[action["key"]] = found
         return effects, unset
+
+    def evidence_values(self) -> Document:
+        """Return what a sound rating says, as far as it may be copied."""
+        rating = self.artifacts.get("wr.assessment", {})
+        return {} if _rated({}, rating or None) else {"assessments": {"quality": levels_of(rating)}}
 
     def gate(self, step: Document, seen: Context) -> tuple[set[Owed], set[Owed]]:
         """Return what a person still has to say, and what an agent only claims that one said."""

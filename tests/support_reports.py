@@ -43,7 +43,7 @@ class Reports:
         }[self.one_of(*kinds)]()
         if self.maybe(1):
             report = replace(report, autonomy=self.one_of(*AUTONOMIES), risk=self.one_of(*RISKS, None))
-        return replace(report, answer=self.one_of(None, None, None, None, "accept", "decline", "cancel", "nobody"))
+        return replace(report, answer=self.one_of(None, None, "accept", "decline", "cancel", "nobody"))
 
     def earnest(self) -> Report:
         """Return what brings the step to its end: all that it asks for, and a person's yes or the claim of one."""

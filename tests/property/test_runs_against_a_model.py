@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.support_flow import INPUTS, choose, deciding, loop, parallel, step
 from tests.support_model import (
     AUTONOMIES,
     Model,
@@ -46,6 +47,50 @@ from interlock.views.status import run_status
 
 NODES_MAX = 60
 RUNS_MAX = 3
+LEVELS = ["low", "middle", "high"]
+DIMENSIONS = [
+    {"id": "clear", "purpose": "How clear.", "levels": LEVELS},
+    {"id": "sound", "purpose": "How sound.", "levels": LEVELS, "required": False},
+]
+LOW = {"when": {"anyEqualsLevel": "low"}, "effect": {"kind": "require_followup", "guidance": "Look again."}}
+RATED: Document = {
+    "assessmentRefs": ["quality"],
+    "assessmentConsequences": [LOW],
+    "set": [{"key": "found", "from": "assessments.quality.clear"}],
+}
+CONTROLLED: Document = {"while": {"kind": "loop_control"}, "maxIterations": 2}
+IN_A_HURRY: Document = {"var": "is_urgent", "equals": True}
+UNTIL_FAST: Document = {"and": [{"var": "seen", "exists": True}, {"var": "seen", "equals": "fast"}]}
+DENSE: Document = {
+    "id": "test.random",
+    "name": "Dense",
+    "inputs": INPUTS,
+    "conditions": {"in-a-hurry": IN_A_HURRY},
+    "assessments": [{"id": "quality", "purpose": "How good.", "dimensions": DIMENSIONS}],
+    "steps": [
+        step("rate", **RATED),
+        step("gate", requireConfirmation=True, needsUser=[{"reason": "needs_user_choice", "ask": "Which one?"}]),
+        loop(
+            "turn",
+            step("work", set=[{"key": "seen", "from": "mode"}, {"key": "echo", "from": "seen"}]),
+            until=UNTIL_FAST,
+        ),
+        parallel(
+            "both",
+            [
+                step("left", when={"kind": "condition_ref", "conditionId": "in-a-hurry"}),
+                step("more", produces=["verdict"]),
+            ],
+            [choose("way", ({"var": "verdict", "equals": "ok"}, [step("fine")]), otherwise=[step("otherwise")])],
+        ),
+        loop("outer", loop("inner", deciding("again"), **CONTROLLED), deciding("once-more"), **CONTROLLED),
+        loop(
+            "each", step("read", prompt="Read {{item}}, {{iteration}}."), forEach={"items": "things"}, maxIterations=2
+        ),
+        step("end", notes="optional", needs=["box.size"]),
+    ],
+}
+"""A bit of everything, close together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +141,16 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         self.has_insisted = False
 
     def teardown(self) -> None:
+        """Hold what was said earlier against what is said now that all is done."""
         for node in self.pendings:
             self.look_at(node)
+        for earlier in self.recorded:
+            assert written(self.sent(earlier.arguments, earlier.asking)) == written(earlier.answer)
         self.directory.cleanup()
 
     # -- what is done -------------------------------------------------------------------------------------------
 
-    @initialize(document=workflows(templates=False), data=st.data())
+    @initialize(document=st.one_of(st.just(DENSE), workflows(templates=False)), data=st.data())
     def write(self, document: Document, data: st.DataObject) -> None:
         self.document = document
         self.model = Model(document)
@@ -129,7 +177,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
     def begin(self, draw: Draw) -> None:
         keys = [key for key in KNOWN if draw(st.integers(0, 9)) < 8]
         context = {key: draw(st.sampled_from(KNOWN[key])) for key in keys}
-        autonomy = draw(st.sampled_from(["guided", "guided", *AUTONOMIES]))
+        autonomy = draw(st.sampled_from(AUTONOMIES))
         risk = draw(st.sampled_from(RISKS))
         sent: Document = {"context": context, "preferences": {"autonomy": autonomy, "riskPolicy": risk}}
         sent |= draw(st.sampled_from([{}, {"goal": "See it through"}]))
@@ -173,8 +221,9 @@ class RunsAgainstAModel(RuleBasedStateMachine):
     @rule(data=st.data())
     def redo(self, data: st.DataObject) -> None:
         node = data.draw(st.sampled_from(self.forkable()))
-        looked = self.look_at(node)
-        self.send(node.head, Reports(data.draw, node.head).report(), fork=looked["fork"]["ackToken"])
+        reports = Reports(data.draw, node.head)
+        report = reports.earnest() if data.draw(st.booleans()) else reports.report()
+        self.send(node.head, report, fork=self.look_at(node)["fork"]["ackToken"])
 
     @precondition(lambda self: bool(self.nodes))
     @rule(data=st.data())
