@@ -53,6 +53,7 @@ class _Author:
     names: int = 0
     loops: int = 0
     has_template: bool = False
+    """Whether a routine was unfolded, or none may be: one is enough, and some readers of documents know none."""
     ratings: list[str] = field(default_factory=list[str])
     functions: list[str] = field(default_factory=list[str])
 
@@ -169,7 +170,7 @@ class _Author:
         return step
 
     def context_keys(self) -> Document:
-        match self.one_of("needs", "produces", "set", "copy"):
+        match self.one_of("needs", "produces", "set", "copy", "both"):
             case "needs":
                 return {"needs": [self.one_of(*INPUTS)]}
             case "produces":
@@ -177,6 +178,8 @@ class _Author:
             case "set":
                 key = self.one_of(*SET)
                 return {"set": [{"key": key, "value": self.one_of(*KNOWN[key], None)}]}
+            case "both":
+                return {"set": [{"key": "seen", "value": self.one_of(*KNOWN["seen"])}, {"key": "echo", "from": "seen"}]}
             case _:
                 key = self.one_of(*SET)
                 return {"set": [{"key": key, "from": self.one_of(*SET[key][1])}]}
@@ -257,9 +260,9 @@ class _Author:
 
 
 @st.composite
-def workflows(draw: Draw) -> Document:
+def workflows(draw: Draw, *, templates: bool = True) -> Document:
     """Return a valid document of up to about 25 steps, and some beyond where blocks are finished."""
-    author = _Author(draw)
+    author = _Author(draw, has_template=not templates)
     steps = author.body(0, 6)
     document: Document = {"id": "test.random", "name": "Random", "steps": steps}
     document["conditions"] = {"in-a-hurry": {"var": "is_urgent", "equals": True}}
@@ -269,7 +272,8 @@ def workflows(draw: Draw) -> Document:
     ]
     if author.maybe():
         inputs[0]["choices"] = ["fast", "slow"]
-    inputs += [{"key": key, "description": f"The {key}.", "type": kind} for key, (kind, _) in SET.items()]
+    kinds = {key: kind for key, (kind, _) in SET.items()} | {"echo": "string"}
+    inputs += [{"key": key, "description": f"The {key}.", "type": kind} for key, kind in kinds.items()]
     # Declared even where no step of this document brings them: conditions may read them anywhere.
     last: Document = {"id": "last", "title": "Last", "prompt": "Sum up.", "produces": [*PRODUCED]}
     after: Document = {"id": "after", "title": "After", "prompt": "Part as friends.", "notes": "optional"}

@@ -12,7 +12,7 @@ from interlock.record.base import Preferences
 from interlock.record.context import Context
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
-from interlock.record.snapshot import ExecutionSnapshot
+from interlock.record.snapshot import ExecutionSnapshot, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,18 @@ class Attempt:
     @property
     def evidence(self) -> Request:
         """What there is to judge: what came now, with what came before."""
-        request = self.request if self.earlier is None else self.request.over(self.earlier)
-        return request.in_stored_order()
+        if self.earlier is None:
+            return self.request.in_stored_order()
+        return self.request.over(self.earlier, unnamed=self._sole_assessment()).in_stored_order()
+
+    def _sole_assessment(self) -> str | None:
+        """Return the assessment that a rating need not name: the only one that the step asks for."""
+        state = self.snapshot.state
+        assert isinstance(state, Running), "a complete node has no attempts"
+        task = self.workflow.steps[state.pending.step.step_id].task
+        assert task is not None, "a pending step is a task"
+        assessments = task.evidence.assessments
+        return assessments[0] if len(assessments) == 1 else None
 
     @property
     def never_stops(self) -> bool:

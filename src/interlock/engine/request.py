@@ -64,14 +64,14 @@ class Request:
         preferences: dict[str, Json] = dict(self.preferences.changes())
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
-    def over(self, earlier: "Request") -> "Request":
+    def over(self, earlier: "Request", *, unnamed: str | None = None) -> "Request":
         """Return what an attempt brings with what a refused one before it brought: only what was missing need be sent.
 
         Notes that came now stand for the earlier ones; an artifact stands for the earlier ones of its kind and,
-        where it is a rating, of its assessment.
+        where it is a rating, of its assessment. `unnamed` is the assessment that a rating is of which names none.
         """
-        sent = {_subject(artifact) for artifact in self.artifacts}
-        kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact) not in sent)
+        sent = {_subject(artifact, unnamed) for artifact in self.artifacts}
+        kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact, unnamed) not in sent)
         notes = self.notes if self.has_notes() else earlier.notes
         return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
 
@@ -130,5 +130,6 @@ def placeholder_left(value: Json, shown: Json) -> str | None:
     return "" if is_placeholder(shown) and value == shown else None
 
 
-def _subject(artifact: Mapping[str, Json]) -> tuple[str, str]:
-    return str(artifact.get("kind")), str(artifact.get("assessmentId"))
+def _subject(artifact: Mapping[str, Json], unnamed: str | None) -> tuple[str, str]:
+    named = artifact.get("assessmentId")
+    return str(artifact.get("kind")), str(unnamed if named is None else named)

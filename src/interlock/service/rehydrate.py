@@ -101,9 +101,11 @@ def _used_up(here: _Here, facts: Facts) -> Facts:
         warnings=(warned,),
         fork=_fork(here, "To try the step again on a fresh branch, ack with this"),
     )
-    if not first.forks:
+    tip = tip_below(scene.session, first)
+    # Where the tip is this chain's own end, looking there would lead back here: only another fork goes on.
+    if tip == here.standing.last.node:
         return facts
-    return replace(facts, redirect=here.mint.state(tip_below(scene.session, first)))
+    return replace(facts, redirect=here.mint.state(tip))
 
 
 def _fork(here: _Here, words: str) -> ForkOffer:

@@ -49,16 +49,20 @@ def disclosed(node: Node) -> Iterator[Warned]:
 
 
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
-    """Tell what a complete run leaves open."""
-    if session.runs[node.run].critical == 0:
-        return
-    nodes = sorted((session.nodes[at] for at in set(session.open_gaps.values())), key=lambda one: one.index)
+    """Tell what a run left open when it came to its end at a node.
+
+    What happened later, on whatever branch, changes nothing of it: a replay says what the first answer said (D37).
+    """
+    then = [one for one in session.nodes.values() if one.run == node.run and one.index <= node.index]
+    told = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
+    resolved = {gap.resolution.resolves_gap_id for gap in told if gap.resolution.kind == "resolves"}
     still = [
         gap
-        for one in nodes
-        for gap in one.gaps
-        if one.run == node.run and gap.severity == "critical" and gap.gap_id in session.open_gaps
+        for gap in told
+        if gap.severity == "critical" and gap.resolution.kind == "unresolved" and gap.gap_id not in resolved
     ]
+    if not still:
+        return
     listed = " ".join(f"({number}) {words}" for number, words in enumerate(_counted(still), start=1))
     message = f"The run is complete with {len(still)} open gaps; tell the user of each: {listed}"
     yield Warned(code="COMPLETE_WITH_GAPS", message=message)

@@ -172,6 +172,18 @@ def test_the_fork_of_a_chain_that_is_used_up_has_ten_attempts_of_its_own(harness
     assert harness.advance(refused["details"]["fork"]["ackToken"], "Did a.")["pending"]["stepId"] == "b"
 
 
+@pytest.mark.inv("BLK-5", "ANS-3")
+def test_a_fork_that_is_used_up_too_shows_another_fork_and_not_itself(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    harness.advance(first, "Did a.")
+    fork = harness.look(first)["fork"]["ackToken"]
+    last = refused_times(harness, harness.advance(fork, None), ATTEMPTS_PER_STEP_MAX - 2)
+    shown = harness.look(last)
+    assert shown.warnings == ["ATTEMPT_LIMIT_REACHED"]
+    assert shown["nextCall"]["arguments"]["ackToken"] == shown["fork"]["ackToken"] != fork
+    assert harness.follow(shown, "Did a otherwise.")["pending"]["stepId"] == "b"
+
+
 @pytest.mark.inv("READ-4")
 def test_a_run_is_blocked_while_its_tip_is_a_refused_attempt_and_may_stop(harness: Harness) -> None:
     def status(answer: Called) -> str:

@@ -70,6 +70,24 @@ def test_what_is_sent_again_stands_for_what_was_sent_before(make: Maker) -> None
     assert "First." not in recap
 
 
+@pytest.mark.inv("EVID-2")
+@pytest.mark.parametrize("first", [{"assessmentId": "quality"}, {}], ids=["named", "unnamed"])
+@pytest.mark.parametrize("second", [{"assessmentId": "quality"}, {}], ids=["named", "unnamed"])
+def test_a_rating_stands_for_the_earlier_one_whether_either_names_the_only_assessment(
+    make: Maker, first: Document, second: Document
+) -> None:
+    low = {"when": {"anyEqualsLevel": "low"}, "effect": {"kind": "require_followup", "guidance": "Look again."}}
+    rated = step("a", assessmentRefs=["quality"], assessmentConsequences=[low])
+    dimensions = [{"id": "clear", "purpose": "How clear.", "levels": ["low", "high"]}]
+    assessment = {"id": "quality", "purpose": "How good.", "dimensions": dimensions}
+    harness = make(rated, step("b"), assessments=[assessment])
+    rating = {"kind": "wr.assessment", "dimensions": {"clear": "low"}, **first}
+    refused = harness.advance(harness.start("test.flow"), output={"notesMarkdown": "Rated.", "artifacts": [rating]})
+    assert refused["kind"] == "blocked"
+    better = {"kind": "wr.assessment", "dimensions": {"clear": "high"}, **second}
+    assert harness.advance(refused, output={"artifacts": [better]})["pending"]["stepId"] == "b"
+
+
 def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(make: Maker) -> None:
     harness = make(WANTING, step("b"))
     first = harness.start("test.flow")
@@ -108,9 +126,22 @@ def test_a_step_whose_successor_cannot_be_decided_is_not_done_and_says_which_key
 def test_a_run_whose_first_step_cannot_be_decided_does_not_begin(make: Maker) -> None:
     harness = make(step("a", when=IS_FAST), step("b"))
     refused = harness.start("test.flow")
+    assert harness.data_dir is None or not harness.data_dir.exists()
     assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "context.mode")
     assert harness.start("test.flow", context={"mode": "fast"})["pending"]["stepId"] == "a"
     assert harness.start("test.flow", context={"mode": "slow"})["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("ADV-5")
+def test_what_an_end_left_open_is_told_the_same_on_replay_though_a_branch_made_up_for_it(make: Maker) -> None:
+    harness = make(step("a"))
+    first = harness.start("test.flow", preferences={"autonomy": "full_auto_never_stop"})
+    ended = harness.advance(first, None)
+    assert ended.warnings == ["GAP_RECORDED", "COMPLETE_WITH_GAPS"]
+    redone = harness.advance(harness.look(first)["fork"]["ackToken"], "Did a.")
+    assert redone.warnings == ["BRANCH_CREATED"]
+    replayed = harness.advance(first, None)
+    assert (replayed.structure, replayed.text) == (ended.structure, ended.text)
 
 
 WANTED = [
