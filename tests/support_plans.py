@@ -177,7 +177,7 @@ class _Author:
                 return {"produces": list(dict.fromkeys([self.one_of(*PRODUCED), self.one_of(*PRODUCED)]))}
             case "set":
                 key = self.one_of(*SET)
-                return {"set": [{"key": key, "value": self.one_of(*KNOWN[key], None)}]}
+                return {"set": [{"key": key, "value": self.one_of(*KNOWN[key])}]}
             case "both":
                 return {"set": [{"key": "seen", "value": self.one_of(*KNOWN["seen"])}, {"key": "echo", "from": "seen"}]}
             case _:

@@ -57,6 +57,7 @@ class History:
     known: list[Known] = field(default_factory=list[Known])
     parents: dict[str, str | None] = field(default_factory=dict[str, str | None])
     sent: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    items: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     count: int = 0
 
     def begin(self) -> None:
@@ -96,7 +97,11 @@ class History:
         text = f"x={shown['x']} y={shown['y']} deep={deep} of {shown['goal']}"
         if "loop" in pending:
             at = pending["loop"]["pass"] - 1
-            text += f" item={found['things'][at]['name']} pass={at + 1} at={at}"
+            # Within a pass the item stays what it was when the pass began.
+            begun = self.items.get(self.parents[node] or "")
+            item = begun[1] if begun is not None and begun[0] == at else found["things"][at]["name"]
+            self.items[node] = (at, item)
+            text += f" item={item} pass={at + 1} at={at}"
         is_one = pending["stepId"] == "c" and found.get("x") == 1
         return text + (f"\n\nOne: {shown['y']}." if is_one else "")
 

@@ -66,5 +66,5 @@ def _checked_settings(arguments: PlaceArguments) -> Settings:
     check_data_dir(data_dir_of(os.environ, arguments))
     settings = read_settings(os.environ, arguments)
     if isinstance(settings, FaultyConfig):
-        raise SettingsError("It does not start: its configuration cannot be used.", "\n".join(settings.lines()))
+        raise SettingsError("its configuration cannot be used.", "\n".join(settings.lines()))
     return settings

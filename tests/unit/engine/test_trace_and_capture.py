@@ -138,11 +138,11 @@ def test_what_decisions_read_is_kept_by_digest_with_the_first_event_of_the_trace
 
 @pytest.mark.inv("TRACE-3")
 def test_only_what_decisions_read_is_kept_and_what_the_step_set() -> None:
-    harness = serving(step("a", set=[{"key": "made", "value": [1]}]), step("b", when=IS_FAST), step("c"))
+    harness = serving(step("a", set=[{"key": "things", "value": [1]}]), step("b", when=IS_FAST), step("c"))
     first = harness.start("test.flow", context={"mode": "fast", "level": 7})
     harness.advance(first)
     kept = capture_of(harness, traces(harness, first)[0])
-    assert kept["effects"] == [{"key": "made", "value": [1]}]
+    assert kept["effects"] == [{"key": "things", "value": [1]}]
     assert [one["read"] for one in kept["decisions"]] == [[{"path": "mode", "value": "fast"}]]
     assert '"level"' not in json.dumps(kept)
 

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[list[Document], Document, Document, list[str]]] = {
     "short notes": ([step("a", validationCriteria={"type": "length", "min": 99})], {}, with_artifacts(), [INVALID]),
     "no context key": ([step("a", produces=["cause"])], {}, with_artifacts(), [MISSING]),
     "nothing to copy": (
-        [step("a", set=[{"key": "copied", "from": "mode"}])],
+        [step("a", set=[{"key": "mode", "from": "box.size"}])],
         {},
         with_artifacts(),
         [MISSING],

@@ -19,6 +19,8 @@ CONTRACT = {"contractRef": "wr.contracts.review_verdict"}
 
 
 def harness_of(target: Document, source: str, **more: object) -> Harness:
+    # What a step produces is declared without a type, so only the report can show what came.
+    more = {"produces": [source]} | more if source == "sent" else more
     one = step("a", set=[{"key": target["key"], "from": source}], **more)
     return Harness.in_memory(document(one, step("b", prompt="{{copy}}"), inputs=[target, declared("mode")]))
 
@@ -86,7 +88,7 @@ def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the
 
 def test_nothing_is_set_to_null_where_the_key_is_required_and_elsewhere_it_is_removed() -> None:
     for is_required in (True, False):
-        harness = harness_of(declared("copy", required=is_required), "box.size")
+        harness = harness_of(declared("copy", required=is_required), "box.size", produces=["box"])
         first = harness.start("test.flow", context={"copy": "before", "box": {"size": None}})
         answer = harness.advance(first)
         if is_required:
