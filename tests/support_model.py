@@ -347,8 +347,7 @@ class _Attempt:
         when = step.get("confirmWhen")
         if step.get("requireConfirmation") or (when and truth(when, seen, self.model.named) is not False):
             asked.insert(0, "needs_user_approval")
-        is_raised = AUTONOMIES.index(self.autonomy) > AUTONOMIES.index(self.node.autonomy)
-        if self.report.answer is not None and is_raised:
+        if self.asks_for_autonomy:
             asked.append("needs_user_approval")
         if not asked or self.report.answer == "accept":
             return set(), set()
@@ -359,9 +358,16 @@ class _Attempt:
             return {Owed("needs_user_approval", step["id"])}, set()
         return {Owed(reason, step["id"], (number,)) for number, reason in enumerate(asked, start=1)}, set()
 
+    @property
+    def asks_for_autonomy(self) -> bool:
+        """Say whether somebody who can be asked has to grant what the report wants."""
+        is_raised = AUTONOMIES.index(self.autonomy) > AUTONOMIES.index(self.node.autonomy)
+        return is_raised and self.report.answer is not None
+
     def refused(self, owed: set[Owed]) -> Outcome:
         if self.node.refusals == REFUSALS_MAX:
             return Outcome(kind="limit", owed=frozenset(owed))
+        self.autonomy = self.node.autonomy if self.asks_for_autonomy else self.autonomy
         made = self._made("blocked_attempt", self.node.step, self.node.place, self.context)
         made.refusals, made.owed = self.node.refusals + 1, frozenset(owed)
         return Outcome(kind="blocked", owed=frozenset(owed), node=made)
