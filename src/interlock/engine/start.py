@@ -20,7 +20,10 @@ from interlock.record.snapshot import snapshot_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A run that is to begin. `is_new_session` says whether its session begins with it (D27)."""
+    """A run that is to begin. `is_new_session` says whether its session begins with it (D27).
+
+    `observed` is where its workspace stands: facts of a new session, of the run alone where it joins one (D5).
+    """
 
     session: SessionId
     is_new_session: bool
@@ -32,6 +35,7 @@ class Start:
     source_ref: str
     request: Request
     baseline: Preferences
+    observed: tuple[data.ObservationRecorded, ...] = ()
 
 
 def root_node(run: RunId) -> NodeId:
@@ -56,6 +60,7 @@ def plan_start(start: Start) -> AppendPlan | Finding:
     trace, captures = trace_drafts(moved.trace, start.run, root, start.run, Captured(decided=moved.decided))
     drafts = [
         *([Draft(data=data.SessionCreated())] if start.is_new_session else []),
+        *([Draft(data=one) for one in start.observed] if start.is_new_session else []),
         *_begun(
             start,
             root,
@@ -63,6 +68,7 @@ def plan_start(start: Start) -> AppendPlan | Finding:
                 node_kind="step", parent_node_id=None, workflow_hash=start.workflow_hash, snapshot_ref=ref
             ),
         ),
+        *([] if start.is_new_session else [Draft(data=one, run=start.run) for one in start.observed]),
         *on_node(start.run, root, [_baseline(start, effective)]),
         *context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
         *on_node(start.run, root, gaps_of(map(finding_of, moved.disclosed), start.run)),

@@ -182,6 +182,24 @@ CLIENT_NAME_BYTES_MAX = 128
 CLOCK_SKEW_MS_MAX = 60_000
 """How far the clock may have been set back since a question was asked."""
 
+# Workspaces and finding sessions again (locks 1, 2.3, D19, D34).
+GIT_SECONDS_MAX = 0.3
+"""How long git may take to say where a workspace stands: a start does not wait for a slow disk."""
+SHORT_STRING_CHARS_MAX = 80
+"""A short string of an observation (locks 1)."""
+PATH_CHARS_MAX = 512
+"""A path of an observation (locks 1)."""
+CANDIDATES_MAX = 5
+"""Candidates of one `resume_session` (locks 2.3)."""
+CANDIDATE_SNIPPET_BYTES_MAX = 600
+"""What one candidate shows of its notes (D19; the lock allows 2048)."""
+QUERY_BYTES_MAX = 1 * KIB
+"""A query of `resume_session`: a few words."""
+SUMMARY_RUNS_MAX = 32
+"""Runs of a session whose summary is cached beside it: the cache is written with each append."""
+CHECKPOINTS_PER_NODE_MAX = 255
+"""Checkpoints of one node: the short token counts them in one byte (D3)."""
+
 # The wire.
 LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.record.base import (
@@ -335,16 +336,25 @@ class DecisionTraceAppended(Record):
     capture_ref: DigestField | None = None
 
 
+ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root"]
+
+
 class ObservationValue(Record):
     """A tagged scalar with the length its type allows."""
 
     type: Literal["short_string", "git_sha1", "sha256", "path"]
-    value: Annotated[str, Field(max_length=512)]
+    value: Annotated[str, Field(max_length=PATH_CHARS_MAX)]
+
+    @model_validator(mode="after")
+    def _is_as_long_as_its_type(self) -> "ObservationValue":
+        if self.type == "short_string" and len(self.value) > SHORT_STRING_CHARS_MAX:
+            raise ValueError(f"a short string of more than {SHORT_STRING_CHARS_MAX} characters")
+        return self
 
 
 class ObservationRecorded(Record):
     """An anchor of the workspace: what a session can be found by."""
 
-    key: Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_root"]
+    key: ObservationKey
     value: ObservationValue
     confidence: Literal["low", "med", "high"]

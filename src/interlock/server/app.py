@@ -18,6 +18,7 @@ from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import NoTrace, StderrTrace
+from interlock.store.git import git_anchors
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
 
@@ -36,6 +37,8 @@ def local_ports(settings: Settings) -> Ports:
         baseline=settings.config.baseline,
         gates_claims=settings.config.gates_claims,
         artifact_bytes_max=settings.config.artifact_bytes_max,
+        anchors=git_anchors,
+        keeps_repo_root=settings.config.keeps_repo_root,
     )
 
 

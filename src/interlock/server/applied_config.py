@@ -29,6 +29,7 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "preferences.risk_policy": config.baseline.risk_policy,
         "gates.claims": config.gates_claims,
         "evidence.artifact_bytes_max": config.artifact_bytes_max,
+        "observations.repo_root": config.keeps_repo_root,
         "workflows.user_dir": _text(settings),
     }
     return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())

@@ -18,6 +18,7 @@ class Config:
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
+    keeps_repo_root: bool = False
     user_dir: Path | None = None
     said: frozenset[str] = frozenset()
 

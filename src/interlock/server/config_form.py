@@ -88,17 +88,32 @@ class WorkflowsForm(_Form):
     )
 
 
+class ObservationsForm(_Form):
+    """What is recorded of a workspace when a run starts in it."""
+
+    repo_root: Annotated[bool, _SAFE] = Field(
+        default=False, description="whether the path of the repository is recorded too; its digest always is"
+    )
+
+
 class ConfigForm(_Form):
     """A whole `config.toml`. Every table and every key may be left out."""
 
     preferences: PreferencesForm = Field(default_factory=PreferencesForm)
     gates: GatesForm = Field(default_factory=GatesForm)
     evidence: EvidenceForm = Field(default_factory=EvidenceForm)
+    observations: ObservationsForm = Field(default_factory=ObservationsForm)
     workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
 
 
 _TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
-    {"preferences": PreferencesForm, "gates": GatesForm, "evidence": EvidenceForm, "workflows": WorkflowsForm}
+    {
+        "preferences": PreferencesForm,
+        "gates": GatesForm,
+        "evidence": EvidenceForm,
+        "observations": ObservationsForm,
+        "workflows": WorkflowsForm,
+    }
 )
 
 
@@ -139,6 +154,7 @@ def _config(form: ConfigForm) -> Config:
         baseline=Preferences(autonomy=autonomy, risk_policy=preferences.risk_policy or PRESETS[preferences.preset]),
         gates_claims=form.gates.claims,
         artifact_bytes_max=form.evidence.artifact_bytes_max,
+        keeps_repo_root=form.observations.repo_root,
         user_dir=None if form.workflows.user_dir is None else Path(form.workflows.user_dir),
         said=frozenset(
             f"{table}.{key}" for table in _TABLES for key in cast("BaseModel", getattr(form, table)).model_fields_set

@@ -26,6 +26,7 @@ from interlock.service.context import context_refusal
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, recorded_at
+from interlock.service.summaries import appended
 from interlock.service.target import Target
 from interlock.service.tokens import Mint, lost_history
 from interlock.service.words import Scene
@@ -79,11 +80,11 @@ def advance(
             outcome = _decided(ports, call, session)
             if isinstance(outcome, Refusal | NeedsPerson):
                 return outcome
-            with ports.read.trace.span("append"):
-                session = ports.writer.append(witness, outcome.plan, _stamps(ports, actor))
             if isinstance(outcome, Advanced):
-                child = session.nodes[node_of_attempt(call.attempt)]
-                ports.read.plans.keep(child.snapshot, outcome.snapshot)
+                [(reference, _)] = outcome.plan.snapshots
+                ports.read.plans.keep(reference, outcome.snapshot)
+            with ports.read.trace.span("append"):
+                session = appended(ports, witness, outcome.plan, _stamps(ports, actor))
             recorded = session.advance(target.node.node, call.attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _told(ports, call, session, recorded)

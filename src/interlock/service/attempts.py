@@ -11,7 +11,7 @@ from interlock.kernel.ids import AttemptId, ack_attempt
 from interlock.record.payloads import ArtifactPayload, GapRecorded
 from interlock.service.words import Scene
 from interlock.store.ports import SessionReader
-from interlock.views.recap import current_notes
+from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head
 
@@ -56,7 +56,7 @@ def brought_by(reader: SessionReader, node: Node) -> Request:
     Raises:
         ContentDamagedError: An artifact is missing or damaged.
     """
-    notes, artifacts = current_notes(node), list[Mapping[str, Json]]()
+    notes, artifacts = notes_of_attempt(node), list[Mapping[str, Json]]()
     for content_type, stored in _files(reader, node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
         if content_type == WHOLE_NOTES_CONTENT_TYPE:
             notes = stored.decode("utf-8")
@@ -78,6 +78,8 @@ def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:
 
 def _files(reader: SessionReader, node: Node, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
     for output in node.outputs:
+        if output.is_of_checkpoint:
+            continue
         if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
             yield output.payload.content_type, reader.artifact(output.payload.sha256)
 

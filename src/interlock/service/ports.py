@@ -1,6 +1,8 @@
 """What the use cases work with: one value that a surface puts together once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
@@ -8,6 +10,7 @@ from interlock.record.base import Preferences
 from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
+from interlock.store.git import NOWHERE, GitAnchors
 from interlock.store.ports import KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
 
@@ -22,9 +25,14 @@ class ReadPorts:
     trace: Trace = field(default_factory=NoTrace)
 
 
+def nowhere(_workspace: Path | None) -> GitAnchors:
+    """Return that a workspace stands nowhere in git: what holds where nobody asks."""
+    return NOWHERE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act, and what the configuration says of it."""
+    """Enough to act, and what the configuration says of it. `anchors` tells where a workspace stands in git."""
 
     read: ReadPorts
     writer: SessionWriter
@@ -33,3 +41,5 @@ class Ports:
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
+    anchors: Callable[[Path | None], GitAnchors] = nowhere
+    keeps_repo_root: bool = False

@@ -28,9 +28,11 @@ from interlock.record.outcome import ContextKeyPointer
 from interlock.service import warnings
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
+from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
+from interlock.service.summaries import appended
 from interlock.service.tokens import Mint
 from interlock.service.words import scene_of
 from interlock.views.session import Session
@@ -78,6 +80,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         source_ref=entry.source.ref,
         request=command.request,
         baseline=baseline,
+        observed=observed_of(ports.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
     )
     plan = plan_start(start)
     if isinstance(plan, Finding):
@@ -90,7 +93,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
     with ports.writer.hold(start.session) as witness, ports.read.trace.span("append"):
-        session = ports.writer.append(witness, plan, stamps)
+        session = appended(ports, witness, plan, stamps)
     return _told(ports, session, start)
 
 

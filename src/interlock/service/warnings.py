@@ -10,7 +10,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
 from interlock.service.words import Scene
-from interlock.views.recap import current_notes
+from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
 _GAP_BYTES_MAX = 200
@@ -19,7 +19,7 @@ _RISK_ORDER = ("conservative", "balanced", "aggressive")
 
 def notes_cut(node: Node) -> Iterator[Warned]:
     """Warn of notes that were over their budget."""
-    notes = current_notes(node)
+    notes = notes_of_attempt(node)
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = (
             f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"

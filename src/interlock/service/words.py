@@ -15,6 +15,14 @@ from interlock.views.session import Node, Run, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A step as lists name it: its title and its number, counted from 1."""
+
+    title: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """A run of a session with the workflow it pins: what every answer about it is told from."""
 
@@ -79,12 +87,18 @@ class Scene:
 
     def title(self, node: Node) -> str:
         """Return the title of the step that is pending at a node, rendered with the node's context."""
+        place = self.place(node)
+        return place.title if place is not None else "Complete"
+
+    def place(self, node: Node) -> Place | None:
+        """Return the step that is pending at a node as lists name it; None if it is complete."""
         state = self.snapshot(node).state
         if not isinstance(state, Running):
-            return "Complete"
+            return None
         pending = state.pending.step
+        step = self.workflow.steps[pending.step_id]
         seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
-        return rendered(self.workflow.steps[pending.step_id].title, seen)
+        return Place(title=rendered(step.title, seen), number=self.workflow.numbers[step.node_id])
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:

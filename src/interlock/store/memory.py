@@ -2,7 +2,7 @@
 
 import secrets
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from interlock.kernel.canonical import digest_of_bytes
@@ -11,7 +11,7 @@ from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.events import Event, is_key_event, parse_event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import ContentDamagedError, KeyRing, Witness, WitnessReleasedError
+from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Witness, WitnessReleasedError
 from interlock.views.session import Session, evolve, new_session
 
 
@@ -45,6 +45,7 @@ class MemoryStore:
         self._locks: dict[SessionId, threading.Lock] = {}
         self._mutex = threading.Lock()
         self._ring: KeyRing | None = None
+        self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
     def load(self, session: SessionId) -> Session | None:
         """See `SessionReader.load`."""
@@ -69,6 +70,15 @@ class MemoryStore:
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         return tuple(tuple(map(parse_event, segment.splitlines())) for segment in self.segments(session))
+
+    def marks(self) -> Mapping[SessionId, LogMark]:
+        """See `SessionReader.marks`."""
+        return {session: LogMark((len(segments), 0, 0.0)) for session, segments in self._segments.items()}
+
+    def cached_summary(self, session: SessionId) -> bytes | None:
+        """See `SessionReader.cached_summary`."""
+        count, summary = self._summaries.get(session, (0, b""))
+        return summary if count and count == len(self.segments(session)) else None
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
@@ -112,6 +122,12 @@ class MemoryStore:
         self._folds[plan.session] = fold
         witness.advance(fold)
         return fold
+
+    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+        """See `SessionWriter.cache_summary`."""
+        if not isinstance(witness, MemoryWitness) or witness.is_released:
+            raise WitnessReleasedError("not a witness of this store")
+        self._summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
         """See `KeyRingPort.keys`."""

@@ -4,10 +4,11 @@ Reading and appending are two ports: who holds only a `SessionReader` cannot wri
 that only `SessionWriter.hold` mints, and that is worth nothing once its `with` block has ended.
 """
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NewType, Protocol
 
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -97,6 +98,10 @@ class KeyRing:
         return (self.current,) if self.previous is None else (self.current, self.previous)
 
 
+LogMark = NewType("LogMark", tuple[int, int, float])
+"""What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
+
+
 class Witness(Protocol):
     """Proof that its bearer holds the lock of a healthy session, right now."""
 
@@ -135,6 +140,22 @@ class SessionReader(Protocol):
 
         Raises:
             SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def marks(self) -> Mapping[SessionId, LogMark]:
+        """Return the sessions that are there with the mark of each one's log. One look at each, no reading.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def cached_summary(self, session: SessionId) -> bytes | None:
+        """Return what was cached of a session with the last thing that was appended to it; None where nothing was.
+
+        Raises:
             StoreFailureError: The disk failed.
         """
         ...
@@ -186,6 +207,15 @@ class SessionWriter(Protocol):
             WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The plan does not fit the history; nothing was touched.
             StoreFailureError: The disk failed; nothing of the plan is truth.
+        """
+        ...
+
+    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+        """Keep what is told of a session beside its log as it is now. Not durable, and never needed (locks 10).
+
+        Raises:
+            WitnessReleasedError: The witness is not valid.
+            StoreFailureError: The disk failed; what was cached before is not used either.
         """
         ...
 

@@ -13,10 +13,29 @@ _ROOM_MIN = 200
 """A cut of less than this says nothing."""
 
 
+def notes_of_attempt(node: Node) -> str | None:
+    """Return the notes of the attempt that made a node."""
+    return next((_text(output) for output in node.outputs if _is_notes(output) and not output.is_of_checkpoint), None)
+
+
+def notes_of_checkpoint(node: Node) -> str | None:
+    """Return the notes of the last checkpoint of a node that brought any."""
+    output = current_output(node, "recap")
+    return _text(output) if output is not None and output.is_of_checkpoint else None
+
+
 def current_notes(node: Node) -> str | None:
     """Return a node's current notes: the latest that no later output supersedes (locks 2.1)."""
     output = current_output(node, "recap")
-    return output.payload.notes_markdown if output and isinstance(output.payload, NotesPayload) else None
+    return _text(output) if output is not None else None
+
+
+def _is_notes(output: Output) -> bool:
+    return isinstance(output.payload, NotesPayload)
+
+
+def _text(output: Output) -> str | None:
+    return output.payload.notes_markdown if isinstance(output.payload, NotesPayload) else None
 
 
 def current_output(node: Node, channel: str) -> Output | None:
@@ -41,7 +60,7 @@ def recap(session: Session, node: Node, title_of: Callable[[Node], str]) -> str 
         if here.parent is None:
             return "\n\n".join(parts) or None
         parent = session.nodes[here.parent]
-        notes = current_notes(here) if here.kind == "step" else None
+        notes = notes_of_attempt(here) if here.kind == "step" else None
         if notes is not None:
             part = f"**{title_of(parent)}**\n{notes}"
             if utf8_bytes(part) + 2 > room:

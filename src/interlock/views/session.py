@@ -48,13 +48,17 @@ class BrokenHistoryError(InterlockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """One output of a node: its notes, or the digest of an artifact."""
+    """One output of a node: its notes, or the digest of an artifact.
+
+    What a checkpoint brings hangs on the node it is of, beside what the attempt brought that made the node.
+    """
 
     output_id: OutputId
     channel: str
     payload: data.NotesPayload | data.ArtifactPayload
     index: int
     supersedes: OutputId | None
+    is_of_checkpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps."""
+    """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps.
+
+    `last_index`, `last_at` and `client` (who called, by its own account) are those of its last event.
+    """
 
     run: RunId
     index: int
@@ -100,6 +107,10 @@ class Run:
     tip: NodeId | None = None
     recorded_at: str | None = None
     critical: int = 0
+    last_index: int = 0
+    last_at: str | None = None
+    client: str | None = None
+    nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +142,7 @@ class Session:
     contexts: "HashTrieMap[NodeId, Context]"
     suffixes: "HashTrieMap[str, RunId]"
     open_gaps: "HashTrieMap[GapId, NodeId]"
+    observations: "HashTrieMap[str, str]"
     dedupe_keys: "HashTrieMap[str, int]"
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
@@ -155,6 +167,10 @@ class Session:
         for delta in reversed(deltas):
             merged = merged_context(merged, delta)
         return merged
+
+    def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
+        """Return what was last seen of the workspace that a run began in; None where nothing was (locks 1)."""
+        return self.observations.get(f"{run}:{key}", self.observations.get(f":{key}"))
 
     @property
     def baseline(self) -> Preferences | None:
@@ -186,6 +202,7 @@ def new_session(session: SessionId) -> Session:
         contexts=HashTrieMap(),
         suffixes=HashTrieMap(),
         open_gaps=HashTrieMap(),
+        observations=HashTrieMap(),
         dedupe_keys=HashTrieMap(),
     )
 
@@ -207,10 +224,20 @@ def evolve(session: Session, event: ev.Event) -> Session:
     except KeyError as missing:
         raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
     return replace(
-        after,
+        _touched(after, event),
         next_index=event.event_index + 1,
         dedupe_keys=session.dedupe_keys.insert(event.dedupe_key, event.event_index),
     )
+
+
+def _touched(session: Session, event: ev.Event) -> Session:
+    """Note an event as the last of its run."""
+    scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
+    if scope is None:
+        return session
+    client = event.actor.identifier if event.actor is not None else None
+    run = replace(session.runs[scope.run_id], last_index=event.event_index, last_at=event.recorded_at, client=client)
+    return replace(session, runs=session.runs.insert(run.run, run))
 
 
 def _belongs(session: Session, event: ev.Event) -> None:
@@ -226,7 +253,7 @@ def _belongs(session: Session, event: ev.Event) -> None:
         raise BrokenHistoryError(f"{event.kind}: {node} is of another run")
 
 
-def _applied(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911 — one for each kind
+def _applied(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911, PLR0912 — one for each kind
     _belongs(session, event)
     match event:
         case ev.RunStartedEvent():
@@ -251,7 +278,12 @@ def _applied(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR09
         case ev.CapabilityObservedEvent():
             seen = event.data
             return _with_node(session, event.scope.node_id, lambda node: replace(node, observed=(*node.observed, seen)))
-        case ev.SessionCreatedEvent() | ev.ObservationRecordedEvent() | ev.DivergenceRecordedEvent():
+        case ev.ObservationRecordedEvent():
+            owner = event.scope.run_id if event.scope is not None else ""
+            return replace(
+                session, observations=session.observations.insert(f"{owner}:{event.data.key}", event.data.value.value)
+            )
+        case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
             assert_never(event)
@@ -314,7 +346,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         nodes = nodes.insert(parent.node, replace(parent, children=(*parent.children, node_id)))
         contexts = contexts.insert(node_id, session.context(parent.node)).discard(parent.node)
     # The newest node is the preferred tip: every event of its plan touches its history and is the latest (locks 2).
-    moved = replace(run, root=run.root or node_id, tip=node_id)
+    moved = replace(run, root=run.root or node_id, tip=node_id, nodes=run.nodes + 1)
     return replace(session, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
 
 
@@ -357,6 +389,8 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
         supersedes=event.data.supersedes_output_id,
     )
     node = session.nodes[event.scope.node_id]
+    # A node's own outputs come in the plan that makes it, so whatever follows a checkpoint is a checkpoint's.
+    output = replace(output, is_of_checkpoint=node.checkpoints > 0)
     earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
     if output.supersedes is not None and output.supersedes not in earlier:
         raise BrokenHistoryError(f"{output.output_id} supersedes what is no earlier output of its node and channel")

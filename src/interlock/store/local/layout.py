@@ -33,6 +33,16 @@ def lock(session: SessionId) -> str:
     return f"{SESSIONS}/{session}/.lock"
 
 
+def cache_dir(session: SessionId) -> str:
+    """Return the directory of what is derived from a session: safe to delete."""
+    return f"{SESSIONS}/{session}/cache"
+
+
+def cached_summary(session: SessionId) -> str:
+    """Return the file of a session's cached summary."""
+    return f"{SESSIONS}/{session}/cache/summary"
+
+
 def segment(session: SessionId, first: int, last: int) -> str:
     """Return a segment's file."""
     return f"{SESSIONS}/{session}/{segment_rel_path(first, last)}"

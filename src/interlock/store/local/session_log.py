@@ -26,11 +26,12 @@ from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import Group, group_of
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
-from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.reading import DamageError, StoredSegment, Verified, follow, history_of, taken_in, unread
 from interlock.store.ports import (
     FailureKind,
+    LogMark,
     SessionUnhealthyError,
     StoreFailureError,
     Witness,
@@ -100,9 +101,14 @@ class SessionLog:
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
+        return tuple(sorted(self.marks()))
+
+    def marks(self) -> dict[SessionId, LogMark]:
+        """See `SessionReader.marks`."""
         try:
-            names = map(SessionId, sorted(self._files.names(layout.SESSIONS)))
-            return tuple(name for name in names if (stat := self._files.stat(layout.manifest(name))) and stat.size)
+            names = map(SessionId, self._files.names(layout.SESSIONS))
+            stats = ((name, self._files.stat(layout.manifest(name))) for name in names)
+            return {name: _mark(stat) for name, stat in stats if stat is not None and stat.size}
         except OSError as error:
             raise store_failure(error) from error
 
@@ -123,9 +129,7 @@ class SessionLog:
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        if not isinstance(witness, HeldSession):
-            raise WitnessReleasedError("not a witness of this store")
-        known = witness.verified()
+        known = self.verified_by(witness)
         if known.session != plan.session:
             raise WitnessReleasedError("a witness of another session")
         segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
@@ -147,8 +151,19 @@ class SessionLog:
         for path in written:
             self._content.mark_synced(path)
         self._remember(after)
+        assert isinstance(witness, HeldSession), "it was verified"
         witness.advance(after)
         return after.facts
+
+    def verified_by(self, witness: Witness) -> Verified:
+        """Return what a witness of this store verified.
+
+        Raises:
+            WitnessReleasedError: It is of another store, or its hold has ended.
+        """
+        if not isinstance(witness, HeldSession):
+            raise WitnessReleasedError("not a witness of this store")
+        return witness.verified()
 
     def _write(self, known: Verified, plan: AppendPlan, segment: Segment) -> list[str]:
         """Put everything in place that the group will attest; return the content files now durable."""
@@ -273,6 +288,10 @@ class SessionLog:
     def _mutex_of(self, session: SessionId) -> threading.Lock:
         with self._mutex:
             return self._mutexes.setdefault(session, threading.Lock())
+
+
+def _mark(stat: FileStat) -> LogMark:
+    return LogMark((stat.size, stat.inode, stat.modified_s))
 
 
 def _unhealthy(session: SessionId, damage: DamageError) -> SessionUnhealthyError:

@@ -1,5 +1,6 @@
 """The local store: one data directory, put together."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
-from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, StoreFailureError, Witness
+from interlock.store.local.summary_cache import SummaryCache
+from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, LogMark, StoreFailureError, Witness
 from interlock.views.session import Session
 
 
@@ -27,6 +29,7 @@ class LocalStore:
         self._content = ContentFiles(self._files)
         self._log = SessionLog(self._files, locks or OsLocks(root), self._content)
         self._keyring = KeyRingFile(self._files)
+        self._summaries = SummaryCache(self._files)
 
     def load(self, session: SessionId) -> Session | None:
         """See `SessionReader.load`."""
@@ -39,6 +42,14 @@ class LocalStore:
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
         return self._log.history(session)
+
+    def marks(self) -> Mapping[SessionId, LogMark]:
+        """See `SessionReader.marks`."""
+        return self._log.marks()
+
+    def cached_summary(self, session: SessionId) -> bytes | None:
+        """See `SessionReader.cached_summary`."""
+        return self._summaries.read(session)
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
@@ -64,6 +75,10 @@ class LocalStore:
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
         return self._log.append(witness, plan, stamps)
+
+    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+        """See `SessionWriter.cache_summary`."""
+        self._summaries.write(self._log.verified_by(witness), summary)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingPort.keys`."""

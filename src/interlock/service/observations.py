@@ -1,0 +1,38 @@
+"""Where a workspace stands, as it is recorded and as it is asked for later (locks 1, D34)."""
+
+from collections.abc import Iterator
+
+from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import Digest
+from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
+from interlock.store.git import GitAnchors
+
+
+def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
+    """Return the observations of a workspace: its path only where somebody asked for it, its digest always.
+
+    What is longer than a value may be is left out: a part of a branch's name is another branch.
+    """
+    return tuple(_observed(anchors, keeps_repo_root=keeps_repo_root))
+
+
+def repo_root_hash(repo_root: str) -> Digest:
+    """Return the digest by which a repository is told from others without keeping its path."""
+    return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))
+
+
+def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[ObservationRecorded]:
+    root = anchors.repo_root
+    if anchors.branch is not None and len(anchors.branch) <= SHORT_STRING_CHARS_MAX:
+        yield _observation("git_branch", ObservationValue(type="short_string", value=anchors.branch))
+    if anchors.head_sha is not None:
+        yield _observation("git_head_sha", ObservationValue(type="git_sha1", value=anchors.head_sha))
+    if root is not None:
+        yield _observation("repo_root_hash", ObservationValue(type="sha256", value=repo_root_hash(root)))
+    if root is not None and keeps_repo_root and len(root) <= PATH_CHARS_MAX:
+        yield _observation("repo_root", ObservationValue(type="path", value=root))
+
+
+def _observation(key: ObservationKey, value: ObservationValue) -> ObservationRecorded:
+    return ObservationRecorded(key=key, value=value, confidence="high")

@@ -1,0 +1,103 @@
+"""What is told of a session without reading it: its runs, where each stands, and what it is found by (locks 2.3, 10).
+
+A summary is derived and may be thrown away; it is also what is cached beside a session, so it has a stored form with
+a version of its own.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.views.status import RunStatus
+
+SUMMARY_VERSION = 1
+"""A cached summary of another version is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run as its preferred tip shows it. `step` is the title that is pending there, None at the end.
+
+    `notes` are the tip's current notes; `last_at` is when its last event was recorded, `branch`, `head_sha` and `repo`
+    (the digest of its root) where it began in git.
+    """
+
+    run: RunId
+    label: str
+    workflow_id: str
+    workflow_name: str
+    goal: str | None
+    status: RunStatus
+    tip: NodeId
+    step: str | None
+    number: int | None
+    total: int
+    nodes: int
+    notes: str | None
+    client: str | None
+    started_at: str | None
+    last_at: str | None
+    last_index: int
+    branch: str | None
+    head_sha: str | None
+    repo: str | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Say whether the run has reached its end."""
+        return self.status in ("complete", "complete_with_gaps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """A session as its runs show it, in the order they began."""
+
+    session: SessionId
+    events: int
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def last_at(self) -> str | None:
+        """When its last event was recorded, as far as that is known."""
+        return max((run.last_at for run in self.runs if run.last_at is not None), default=None)
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        stored = {"v": SUMMARY_VERSION, "events": self.events, "runs": [asdict(run) for run in self.runs]}
+        return json.dumps(stored, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def parse_summary(session: SessionId, data: bytes) -> SessionSummary | None:
+    """Return the summary that a stored form holds; None where it is not one of ours."""
+    try:
+        value = cast("Mapping[str, Any]", json.loads(data))
+        if value["v"] != SUMMARY_VERSION:
+            return None
+        runs = tuple(RunSummary(**run) for run in value["runs"])
+        return SessionSummary(session=session, events=value["events"], runs=runs)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def run_json(run: RunSummary) -> dict[str, Json]:
+    """Return a run as commands print it."""
+    told: dict[str, Json] = {
+        "run": run.run,
+        "label": run.label,
+        "workflowId": run.workflow_id,
+        "workflowName": run.workflow_name,
+        "goal": run.goal,
+        "status": run.status,
+        "step": run.step,
+        "number": run.number,
+        "total": run.total,
+        "nodes": run.nodes,
+        "client": run.client,
+        "startedAt": run.started_at,
+        "lastAt": run.last_at,
+        "branch": run.branch,
+    }
+    return told
