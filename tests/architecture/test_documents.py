@@ -38,6 +38,8 @@ def test_the_tool_set_is_frozen() -> None:
         "inspect_workflow",
         "start_workflow",
         "continue_workflow",
+        "checkpoint_workflow",
+        "resume_session",
     ]
 
 

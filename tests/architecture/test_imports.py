@@ -41,10 +41,10 @@ def test_no_use_case_imports_more_of_a_store_than_its_ports() -> None:
 
 @pytest.mark.inv("HOUSE-3")
 def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
-    """The lock is the operating system's own; workflow files are read, never written."""
+    """The lock is the operating system's own; workflow files are read, never written; git gets its environment."""
     touching = {"os", "io", "shutil", "tempfile", "filelock"}
     found = {path.relative_to(SRC).as_posix() for path in (SRC / "store").rglob("*.py") if imported(path) & touching}
-    assert found == {"store/local/files.py", "store/local/locks.py"}
+    assert found == {"store/git.py", "store/local/files.py", "store/local/locks.py"}
     opening = {
         path.relative_to(SRC).as_posix()
         for path in (SRC / "store").rglob("*.py")

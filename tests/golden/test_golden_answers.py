@@ -287,11 +287,11 @@ RATED = {"notesMarkdown": "Low because small.", "artifacts": [rated("Low")]}
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Return the files that are truth; locks and directories without files leave no trace in git."""
+    """Return the files that are truth; locks, caches and directories without files leave no trace in git."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != ".lock"
+        if path.is_file() and path.name != ".lock" and path.parent.name != "cache"
     }
 
 
@@ -357,7 +357,10 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
         assert (looked["pending"], looked.ack) == (said[name]["pending"], said[name].ack)
     for name in ("first", "blocked", "second"):
         assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
-    assert copied.look(said["third"])["recap"] == "**Act**\nActed.\n\n**Look at T-1**\nLooked."
+    assert copied.look(said["third"])["recap"] == (
+        "**Act**\nActed.\n\n**Look at T-1**\nLooked.\n\n**Artifacts stored on the way, newest first**\n"
+        "- `report` sha256:82278effd28e\n\n**Context keys that are set**: `ticket`"
+    )
     assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]

@@ -18,6 +18,7 @@ from interlock.record.base import Preferences
 from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
 
 CONTINUE_TOOL = "continue_workflow"
+CHECKPOINT_TOOL = "checkpoint_workflow"
 
 Occasion = Literal["start", "advance", "rehydrate"]
 
@@ -106,6 +107,7 @@ class Warned:
         "CLAIMED_FACT",
         "BEYOND_RECOMMENDATION",
         "LOOKS_LIKE_SECRET",
+        "WORKFLOW_SOURCE_CHANGED",
     ]
     message: str
 
@@ -129,6 +131,7 @@ class Facts:
     state_token: str
     step: StepWords | None
     ack_token: str | None = None
+    checkpoint_token: str | None = None
     redirect: str | None = None
     fork: ForkOffer | None = None
     blockers: BlockerReport | None = None
@@ -168,7 +171,7 @@ def _next_call(facts: Facts) -> dict[str, Json] | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    filled = _to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
+    filled = to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
     if facts.awaited is not None and facts.awaited.claim is not None:
         filled = _with_claim(filled, facts.awaited.claim)
     return {"tool": CONTINUE_TOOL, "arguments": {"ackToken": token, "run": facts.run.label, **filled}}
@@ -181,7 +184,7 @@ def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str,
     return {**filled, "output": whole}
 
 
-def _to_fill_in(step: StepWords, blockers: BlockerReport | None) -> dict[str, Json]:
+def to_fill_in(step: StepWords, blockers: BlockerReport | None = None) -> dict[str, Json]:
     """Return what a call must bring: all of the step's evidence, or after a refusal only what it was refused for.
 
     What was sent before is kept, so an example must not stand where it would be taken for a correction.
@@ -238,8 +241,8 @@ def _structure(facts: Facts, call: dict[str, Json] | None) -> dict[str, Json]:
         "nextCall": call,
         "stateToken": facts.state_token,
     }
-    if facts.ack_token is not None:
-        body["ackToken"] = facts.ack_token
+    tokens = {"ackToken": facts.ack_token, "checkpointToken": facts.checkpoint_token}
+    body |= {name: token for name, token in tokens.items() if token is not None}
     body |= {"isComplete": facts.step is None, "nextIntent": next_intent(facts)}
     if facts.fork is not None:
         body["fork"] = facts.fork.to_json()
@@ -372,6 +375,8 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
     lines.append(f"Bookmark of this place, to look again: `stateToken` `{facts.state_token}`")
+    if facts.checkpoint_token is not None:
+        lines.append(f"To keep notes before the step is done: `{CHECKPOINT_TOOL}` `{facts.checkpoint_token}`")
     if call is None:
         lines.append("Nothing is left to do in this run.")
         return "\n".join(lines)

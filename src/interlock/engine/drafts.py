@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.engine.attempt import Attempt
 from interlock.engine.capture import Captured
-from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, StoredArtifact
+from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
 from interlock.kernel.budgets import RESOLVED_GAPS_MAX, TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import (
@@ -60,18 +60,9 @@ def brought(
     attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact], preferences: PreferenceDelta
 ) -> list[Draft]:
     """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
-    request, drafts = attempt.evidence, list[Draft]()
-    if request.has_notes():
-        notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
-        drafts.append(_output(attempt, child, "recap", notes, "notes"))
-    for output in outputs:
-        payload = data.ArtifactPayload(
-            payload_kind="artifact_ref",
-            sha256=output.digest,
-            content_type=output.content_type,
-            byte_length=len(output.data),
-        )
-        drafts.append(_output(attempt, child, "artifact", payload, output.digest))
+    request = attempt.evidence
+    drafts = notes_draft(attempt.attempt, request, run=attempt.run, node=child)
+    drafts += artifact_drafts(attempt.attempt, outputs, run=attempt.run, node=child)
     drafts += context_draft(request.context, attempt.run, child, derived_id("ctx", attempt.attempt, "context"))
     changes = preferences.changes()
     if changes:
@@ -186,17 +177,37 @@ def _fits(entries: Sequence[TraceEntry]) -> bool:
     return len(entries) <= TRACE_ENTRIES_MAX and size <= TRACE_BYTES_MAX - _ENVELOPE_BYTES
 
 
-def _output(
-    attempt: Attempt, child: NodeId, channel: str, payload: data.NotesPayload | data.ArtifactPayload, discriminator: str
-) -> Draft:
-    output = data.NodeOutputAppended.model_validate(
-        {
-            "output_id": OutputId(derived_id("out", attempt.attempt, discriminator)),
-            "output_channel": channel,
-            "payload": payload,
-        }
-    )
-    return Draft(data=output, run=attempt.run, node=child)
+def notes_draft(
+    attempt: AttemptId, request: Request, *, run: RunId, node: NodeId, supersedes: OutputId | None = None
+) -> list[Draft]:
+    """`node_output_appended` of notes, where there are any to speak of."""
+    if not request.has_notes():
+        return []
+    notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
+    fields: dict[str, object] = {"supersedes_output_id": supersedes} if supersedes is not None else {}
+    return [_output(attempt, {"output_channel": "recap", "payload": notes, **fields}, "notes", run=run, node=node)]
+
+
+def artifact_drafts(attempt: AttemptId, outputs: Sequence[StoredArtifact], *, run: RunId, node: NodeId) -> list[Draft]:
+    """`node_output_appended` of artifacts, in the order they are given."""
+    payloads = [
+        data.ArtifactPayload(
+            payload_kind="artifact_ref",
+            sha256=output.digest,
+            content_type=output.content_type,
+            byte_length=len(output.data),
+        )
+        for output in outputs
+    ]
+    return [
+        _output(attempt, {"output_channel": "artifact", "payload": payload}, payload.sha256, run=run, node=node)
+        for payload in payloads
+    ]
+
+
+def _output(attempt: AttemptId, fields: Mapping[str, object], discriminator: str, *, run: RunId, node: NodeId) -> Draft:
+    output_id = OutputId(derived_id("out", attempt, discriminator))
+    return Draft(data=data.NodeOutputAppended.model_validate({"output_id": output_id, **fields}), run=run, node=node)
 
 
 def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[Draft]:

@@ -3,13 +3,13 @@
 Pure: the pinned workflow and the node's context give the same prompt every time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from interlock.decide.evaluate import Given, evaluate
 from interlock.define.parts import FunctionDefinition
 from interlock.engine.template import rendered
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
-from interlock.kernel.text import truncated
+from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode, Task
 from interlock.record.context import Context
@@ -34,15 +34,31 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
             f"This step and {others} do not depend on each other; they are handed out and reported one by one. To work"
             " on them at the same time, use your client's own subagent tool; do not call `start_workflow` for that."
         )
-    functions = "\n".join(_function(one) for one in visible_functions(workflow, node) if one.name in task.functions)
+    functions = [one for one in visible_functions(workflow, node) if one.name in task.functions]
     if functions:
-        yield truncated(f"**Functions used here**\n{functions}", FUNCTIONS_BYTES_MAX)
+        yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
     if task.needs_user:
         asks = "\n".join(f"- {need.ask} ({_reason(need.reason)})" for need in task.needs_user)
         yield f"**Only the user can give this; ask**\n{asks}"
     if task.requirements:
         wanted = "\n".join(f"- {line}" for line in task.requirements)
         yield f"**Evidence of this step**\n{wanted}"
+
+
+def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
+    """Return functions with their definitions below a head line, cut at a budget that says how many are cut (locks 5)."""
+    told = "\n".join([head, *map(_function, functions)])
+    if utf8_bytes(told) <= bytes_max:
+        return told
+    for kept in range(len(functions) - 1, -1, -1):
+        note = f"\nOmitted {len(functions) - kept} function definitions."
+        whole = "\n".join([head, *map(_function, functions[:kept])])
+        room = bytes_max - utf8_bytes(note)
+        if utf8_bytes(whole) + utf8_bytes(TRUNCATION_MARKER) <= room:
+            # What does not fit whole is begun: half a definition says more than none.
+            begun = "\n".join([whole, _function(functions[kept])])
+            return truncated(begun, room) + note
+    return truncated(head, bytes_max)
 
 
 def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[FunctionDefinition]:

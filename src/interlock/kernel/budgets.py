@@ -83,6 +83,14 @@ FUNCTIONS_BYTES_MAX = 8 * KIB
 """Definitions of the functions that one step refers to, within its prompt (locks 5)."""
 RECAP_BYTES_MAX = 6_000
 """Recap on rehydrate: enough to go on, small enough for every client."""
+RECAP_SINCE_BYTES_MAX = 2_000
+"""Of the recap, what was done after the step that is looked at."""
+RECAP_CHECKPOINT_BYTES_MAX = 2_000
+"""Of the recap, the notes of the last checkpoint."""
+RECAP_NAMES_BYTES_MAX = 800
+"""Of the recap, each list of names: branches, artifacts, context keys, functions."""
+ARTIFACTS_NAMED_MAX = 10
+"""Artifacts that a recap names, the newest: each is read for its kind."""
 HEADER_GOAL_BYTES_MAX = 120
 """The goal as shown in an answer's first line."""
 HEADER_TITLE_BYTES_MAX = 200

@@ -61,6 +61,11 @@ def fork_attempt(node: NodeId, number: int) -> AttemptId:
     return AttemptId(derived_id("att", node, "fork", number))
 
 
+def checkpoint_attempt(node: NodeId, number: int) -> AttemptId:
+    """The attempt that makes the checkpoint with this number (0-based, counted on the node) (D2)."""
+    return AttemptId(derived_id("att", node, "checkpoint", number))
+
+
 def node_of_attempt(attempt: AttemptId) -> NodeId:
     """The node that an attempt creates, whether it advances or is refused (D2)."""
     return NodeId(derived_id("node", attempt, "node"))

@@ -31,13 +31,12 @@ def local_ports(settings: Settings) -> Ports:
     store = LocalStore(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
-        read=ReadPorts(reader=store, key_ring=store, plans=Plans(store), trace=trace),
+        read=ReadPorts(reader=store, key_ring=store, plans=Plans(store), trace=trace, anchors=git_anchors),
         writer=store,
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,
         gates_claims=settings.config.gates_claims,
         artifact_bytes_max=settings.config.artifact_bytes_max,
-        anchors=git_anchors,
         keeps_repo_root=settings.config.keeps_repo_root,
     )
 

@@ -19,34 +19,41 @@ from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     NOTES_INPUT_BYTES_MAX,
     PATH_BYTES_MAX,
+    QUERY_BYTES_MAX,
     WORDS_BYTES_MAX,
 )
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
+from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record.events import Actor
 from interlock.server.corrected import corrected_call, meant_place, renamed_call
 from interlock.server.tools import (
     Arguments,
+    CheckpointArguments,
     ContinueArguments,
     InspectArguments,
     ListArguments,
     OutputArgument,
     PreferencesArgument,
+    ResumeArguments,
     StartArguments,
     Tool,
     argument_names,
 )
+from interlock.service.checkpoint_workflow import CheckpointCommand
 from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.inspect_workflow import InspectCommand
 from interlock.service.list_workflows import ListCommand
+from interlock.service.resume_session import ResumeCommand
 from interlock.service.start_workflow import StartCommand
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
+_RUN_ID = rf"run_{ID_BODY_PATTERN}"
+_OfWorkspace = ListArguments | InspectArguments | StartArguments | ResumeArguments
 _ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
 _KINDS = {
@@ -71,7 +78,7 @@ class Caller:
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 
 
-Command = ListCommand | InspectCommand | StartCommand | ContinueCommand
+Command = ListCommand | InspectCommand | StartCommand | ContinueCommand | CheckpointCommand | ResumeCommand
 
 
 def parse_arguments(tool: Tool, sent: Mapping[str, Json], caller: Caller) -> Command | Refusal:
@@ -210,7 +217,9 @@ def _found(sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
 def _command(tool: Tool, arguments: Arguments, caller: Caller) -> Command | Refusal:
     if isinstance(arguments, ContinueArguments):
         return _continue(tool, arguments, caller)
-    assert isinstance(arguments, ListArguments | InspectArguments | StartArguments), "a tool has one of four models"
+    if isinstance(arguments, CheckpointArguments):
+        return _checkpoint(tool, arguments, caller)
+    assert isinstance(arguments, _OfWorkspace), "a tool has one of six models"
     workspace = _workspace(tool, arguments, caller)
     if isinstance(workspace, Refusal):
         return workspace
@@ -223,11 +232,11 @@ def _command(tool: Tool, arguments: Arguments, caller: Caller) -> Command | Refu
             )
         case StartArguments():
             return _start(tool, arguments, workspace, caller)
+        case ResumeArguments():
+            return _resume(tool, arguments, workspace)
 
 
-def _workspace(
-    tool: Tool, arguments: ListArguments | InspectArguments | StartArguments, caller: Caller
-) -> Path | Refusal | None:
+def _workspace(tool: Tool, arguments: _OfWorkspace, caller: Caller) -> Path | Refusal | None:
     path = arguments.workspace_path
     if path is None:
         return caller.workspace
@@ -284,6 +293,7 @@ def _continue(tool: Tool, arguments: ContinueArguments, caller: Caller) -> Conti
         ack_token=arguments.ack_token,
         state_token=arguments.state_token,
         run=arguments.run,
+        workspace=caller.workspace,
         request=Request(
             notes=output.notes_markdown,
             artifacts=tuple(output.artifacts or ()),
@@ -291,6 +301,45 @@ def _continue(tool: Tool, arguments: ContinueArguments, caller: Caller) -> Conti
             preferences=_preferences(arguments.preferences),
         ),
         actor=caller.actor,
+    )
+
+
+def _checkpoint(tool: Tool, arguments: CheckpointArguments, caller: Caller) -> CheckpointCommand | Refusal:
+    refusal = _evidence_refusal(tool, arguments.output, caller.artifact_bytes_max)
+    if refusal is not None:
+        return refusal
+    output = arguments.output or OutputArgument()
+    return CheckpointCommand(
+        checkpoint_token=arguments.checkpoint_token,
+        state_token=arguments.state_token,
+        request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),
+        actor=caller.actor,
+    )
+
+
+def _resume(tool: Tool, arguments: ResumeArguments, workspace: Path | None) -> ResumeCommand | Refusal:
+    for name, value, pattern in (
+        ("sessionId", arguments.session_id, _SESSION_ID),
+        ("runId", arguments.run_id, _RUN_ID),
+    ):
+        if value is not None and re.fullmatch(pattern, value) is None:
+            return refused(
+                tool,
+                name,
+                f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is no such id.",
+                f"Copy the `{name}` of an answer, or leave it out and send a few words as `query`.",
+                correctedCall=corrected_call(tool, _sent(arguments), (name,)),
+            )
+    query = arguments.query
+    if query is not None and utf8_bytes(query) > QUERY_BYTES_MAX:
+        return _too_large(tool, "query", utf8_bytes(query), QUERY_BYTES_MAX, fix="Send a few words.")
+    return ResumeCommand(
+        query=query,
+        workspace=workspace,
+        git_branch=arguments.git_branch,
+        git_head_sha=arguments.git_head_sha,
+        session=None if arguments.session_id is None else SessionId(arguments.session_id),
+        run=None if arguments.run_id is None else RunId(arguments.run_id),
     )
 
 
@@ -349,12 +398,14 @@ def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json], bytes_ma
     return _too_large(tool, path, size, bytes_max) if size > bytes_max else None
 
 
-def _too_large(tool: Tool, path: str, measured: int, limit: int) -> Refusal:
+def _too_large(
+    tool: Tool, path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
+) -> Refusal:
     return refused(
         tool,
         path,
         f"It has {measured} bytes, at most {limit} (UTF-8 bytes).",
-        "Write the long part to a file and give its path.",
+        fix,
         measuredBytes=measured,
         maxBytes=limit,
     )

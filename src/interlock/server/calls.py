@@ -24,15 +24,18 @@ from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.record.tokens import session_hint
 from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.dispatch import run_command
 from interlock.server.elicitation import Elicitation, can_ask
 from interlock.server.tools import Tool, tool_named
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.checkpoint_workflow import CheckpointCommand
+from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
-from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.inspect_workflow import InspectCommand
+from interlock.service.list_workflows import ListCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
-from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.service.resume_session import ResumeCommand
+from interlock.service.start_workflow import StartCommand
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ class Calls:
         """Run a command in a thread, in its turn; what can be expected to fail is a refusal."""
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
-        run = partial(_run, self._ports, command)
+        run = partial(run_command, self._ports, command)
         session = _appends_to(command)
         if session is None:
             return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
@@ -140,31 +143,14 @@ def _appends_to(command: Command) -> SessionId | None:
     match command:
         case ContinueCommand():
             return session_hint(command.ack_token) if command.ack_token is not None else None
+        case CheckpointCommand():
+            return session_hint(command.checkpoint_token)
         case StartCommand():
             return command.session
-        case ListCommand() | InspectCommand():
+        case ListCommand() | InspectCommand() | ResumeCommand():
             return None
         case _:
             assert_never(command)
-
-
-def _run(ports: Ports, command: Command) -> Answer | Refusal | NeedsPerson:
-    """Run one command; what can be expected to fail is a refusal."""
-    try:
-        match command:
-            case ListCommand():
-                return list_workflows(ports.catalog, command)
-            case InspectCommand():
-                return inspect_workflow(ports.catalog, command)
-            case StartCommand():
-                return start_workflow(ports, command)
-            case ContinueCommand():
-                return continue_workflow(ports, command)
-            case _:
-                assert_never(command)
-    except EXPECTED_ERRORS as error:
-        _log.warning("%s", error)
-        return refusal_of(error)
 
 
 def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:

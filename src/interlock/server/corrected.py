@@ -18,6 +18,7 @@ _STANDS_FOR: dict[str, Json] = {
     "goal": "<what the user wants>",
     "workspacePath": "/absolute/path/of/the/project",
     "ackToken": "<ackToken of the last answer>",
+    "checkpointToken": "<checkpointToken of the last answer>",
     "output": {"notesMarkdown": "<your notes>"},
     "notesMarkdown": "<your notes>",
     "artifacts": [{"kind": "<kind>"}],

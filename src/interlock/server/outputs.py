@@ -125,6 +125,7 @@ class ExecutionAnswer(Output):
     next_call: NextCall | None
     state_token: str
     ack_token: str | None = None
+    checkpoint_token: str | None = None
     is_complete: bool
     next_intent: Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
     fork: Fork | None = None
@@ -137,6 +138,57 @@ class ExecutionAnswer(Output):
     recap: str | None = None
     references: list[ReferenceOut] | None = None
     pending: Pending | None
+
+
+class CheckpointOut(Output):
+    """The bookmark that was made."""
+
+    node_id: str
+
+
+class CheckpointAnswer(Output):
+    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may look at it."""
+
+    kind: Literal["ok"]
+    run: RunIdentity
+    next_call: NextCall
+    state_token: str
+    checkpoint_token: str | None = None
+    checkpoint: CheckpointOut
+    warnings: list[Warned] | None = None
+
+
+class Candidate(Output):
+    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
+
+    run: RunIdentity
+    title: str
+    status: Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
+    pending_step: str | None = None
+    last_activity: str | None = None
+    snippet: str
+    why_matched: list[
+        Literal[
+            "matched_session_id",
+            "matched_run_id",
+            "matched_head_sha",
+            "matched_branch",
+            "matched_notes",
+            "matched_workflow_id",
+            "matched_goal",
+            "recency_fallback",
+        ]
+    ]
+    state_token: str
+    next_call: NextCall
+
+
+class ResumeAnswer(Output):
+    """Answer of `resume_session`: best match first."""
+
+    candidates: list[Candidate]
+    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
+    more: int | None = None
 
 
 class DiagnosticOut(Output):

@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from interlock.kernel.canonical import Json
-from interlock.server.outputs import ExecutionAnswer, InspectAnswer, ListAnswer, Output
+from interlock.server.outputs import (
+    CheckpointAnswer,
+    ExecutionAnswer,
+    InspectAnswer,
+    ListAnswer,
+    Output,
+    ResumeAnswer,
+)
 from interlock.server.schemas import flat_schema
 
 _WorkspacePath = Annotated[
@@ -119,6 +126,31 @@ class ContinueArguments(Arguments):
     ] = None
 
 
+class CheckpointArguments(Arguments):
+    """Arguments of `checkpoint_workflow`."""
+
+    checkpoint_token: Annotated[str, Field(description="The last answer's `checkpointToken`. Repeating it is safe.")]
+    state_token: Annotated[str | None, Field(description="Optional check: a `stateToken` of the same step.")] = None
+    output: Annotated[
+        OutputArgument | None, Field(description="What to keep of the step so far; a later checkpoint replaces it.")
+    ] = None
+
+
+class ResumeArguments(Arguments):
+    """Arguments of `resume_session`."""
+
+    query: Annotated[
+        str | None, Field(description="A few words of the goal, the notes or the workflow; all must occur.")
+    ] = None
+    workspace_path: Annotated[
+        str | None, Field(description="Absolute path of the project; its runs come first. Default: the server's.")
+    ] = None
+    git_branch: Annotated[str | None, Field(description="The branch the run began on, or how its name begins.")] = None
+    git_head_sha: Annotated[str | None, Field(description="The commit the run began on.")] = None
+    session_id: Annotated[str | None, Field(description="Exactly this session.")] = None
+    run_id: Annotated[str | None, Field(description="Exactly this run.")] = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
     """What clients may assume of a tool. None reaches outside, none destroys."""
@@ -201,6 +233,28 @@ TOOLS: tuple[Tool, ...] = (
         output=ExecutionAnswer,
         hints=Hints(is_read_only=False, is_idempotent=True),
     ),
+    Tool(
+        name="checkpoint_workflow",
+        title="Keep notes of an unfinished step",
+        description="Keeps notes and artifacts of a step that is not done yet, and returns a stateToken as a bookmark"
+        " that any later chat can look at. The step stays pending and every token stays good. Use it before a long or"
+        " risky part, or when the chat may end. Repeating a call is safe."
+        ' Example: {"checkpointToken": "chk.v1…", "output": {"notesMarkdown": "Half of the tests pass…"}}.',
+        arguments=CheckpointArguments,
+        output=CheckpointAnswer,
+        hints=Hints(is_read_only=False, is_idempotent=True),
+    ),
+    Tool(
+        name="resume_session",
+        title="Find work to go on with",
+        description="Finds runs when no token is at hand: in a new chat, after lost memory, or on another machine."
+        " Returns up to five runs, the best match first, each with a nextCall that can be sent as it stands and shows"
+        " the pending step with what was done. A few words of the goal or the notes find that run; without them, the"
+        ' latest of this project come. Changes nothing. Example: {"query": "login"}.',
+        arguments=ResumeArguments,
+        output=ResumeAnswer,
+        hints=_READS,
+    ),
 )
 
 INSTRUCTIONS = (
@@ -209,8 +263,9 @@ INSTRUCTIONS = (
     " own): list_workflows, then start_workflow once. Each answer gives one step; perform it, then send the answer's"
     " nextCall with your notes of that step. Tokens are opaque: copy them whole, from the last answer of the same run."
     " Several runs may be open in one chat; each answer names its run first, and `run` is its label. If an answer was"
-    " lost, repeat the same call, or send the stateToken alone. If an answer is blocked, do what its blockers say, with"
-    " the tokens in it."
+    " lost, repeat the same call, or send the stateToken alone. Without any token, as in a new chat, resume_session"
+    " finds the run again. Before a long or risky part, checkpoint_workflow keeps notes. If an answer is blocked, do"
+    " what its blockers say, with the tokens in it."
 )
 
 

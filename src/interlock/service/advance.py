@@ -16,21 +16,20 @@ from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
-from interlock.record.append_plan import Stamps
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.snapshot import Complete
 from interlock.service import warnings
+from interlock.service.appending import appended
 from interlock.service.attempts import Sent, answered_at, attempt_on
 from interlock.service.context import context_refusal
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
-from interlock.service.shell import mint_event, recorded_at
-from interlock.service.summaries import appended
 from interlock.service.target import Target
 from interlock.service.tokens import Mint, lost_history
 from interlock.service.words import Scene
 from interlock.views import session as facts_of
+from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head
 
@@ -83,15 +82,10 @@ def advance(
             if isinstance(outcome, Advanced):
                 [(reference, _)] = outcome.plan.snapshots
                 ports.read.plans.keep(reference, outcome.snapshot)
-            with ports.read.trace.span("append"):
-                session = appended(ports, witness, outcome.plan, _stamps(ports, actor))
+            session = appended(ports, witness, outcome.plan, actor)
             recorded = session.advance(target.node.node, call.attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _told(ports, call, session, recorded)
-
-
-def _stamps(ports: Ports, actor: Actor | None) -> Stamps:
-    return Stamps(mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=actor)
 
 
 def _attempt_refusal(call: _Call, session: Session) -> Refusal | None:
@@ -192,6 +186,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 run=scene.words(child),
                 state_token=mint.state(child.node),
                 ack_token=mint.attempt(child.node, ack_attempt(child.node)) if step is not None else None,
+                checkpoint_token=mint.checkpoint(child.node, 0) if step is not None else None,
                 step=step,
                 blockers=blockers,
                 warnings=tuple(_warnings(call, scene, recorded, child)),
@@ -202,7 +197,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
 
 
 def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
-    yield from warnings.notes_cut(child)
+    yield from warnings.notes_cut(notes_of_attempt(child))
     if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."
         yield Warned(code="BRANCH_CREATED", message=message)

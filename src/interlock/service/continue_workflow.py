@@ -1,19 +1,23 @@
 """`continue_workflow`: what was given decides whether it looks (rehydrate) or acts (advance)."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from interlock.engine.answer import Answer
 from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
 from interlock.record.tokens import AttemptRef, StateRef
 from interlock.service.advance import advance
+from interlock.service.catalog import Pinnable
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.rehydrate import rehydrate
 from interlock.service.target import Target, target_of
 from interlock.service.tokens import resolved
+from interlock.views.session import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,7 @@ class ContinueCommand:
     ack_token: str | None = None
     state_token: str | None = None
     run: str | None = None
+    workspace: Path | None = None
     request: Request = field(default_factory=Request)
     actor: Actor | None = None
     asking: Asking = NOBODY_ASKED
@@ -39,8 +44,17 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if isinstance(target, Refusal):
         return target
     if target.attempt is None:
-        return rehydrate(ports.read, target)
+        return rehydrate(ports.read, target, _source_hash(ports, command, target.scene.run))
     return advance(ports, target, command.request, command.actor, command.asking)
+
+
+def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | None:
+    """Return what the source of a run's workflow compiles to now; None where it is gone, or does not compile."""
+    entry = ports.catalog.view(command.workspace).entries.get(run.workflow_id)
+    if entry is None or (entry.source.kind, entry.source.ref) != (run.source_kind, run.source_ref):
+        return None
+    compiled = entry.compiled
+    return compiled.workflow_hash if isinstance(compiled, Pinnable) else None
 
 
 def _target(ports: Ports, command: ContinueCommand) -> Target | Refusal:

@@ -10,19 +10,9 @@ from interlock.record.base import Preferences
 from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
-from interlock.store.git import NOWHERE, GitAnchors
-from interlock.store.ports import KeyRingPort, SessionReader, SessionWriter
+from interlock.service.summaries import Summaries
+from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPorts:
-    """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2)."""
-
-    reader: SessionReader
-    key_ring: KeyRingPort
-    plans: Plans
-    trace: Trace = field(default_factory=NoTrace)
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
@@ -31,8 +21,27 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPorts:
+    """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2).
+
+    `anchors` tells where a workspace stands in git; `summaries` tells of all sessions.
+    """
+
+    reader: SessionReader
+    key_ring: KeyRingPort
+    plans: Plans
+    trace: Trace = field(default_factory=NoTrace)
+    anchors: Callable[[Path | None], GitAnchors] = nowhere
+    summaries: Summaries = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing read."""
+        object.__setattr__(self, "summaries", Summaries(self.reader, self.plans))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act, and what the configuration says of it. `anchors` tells where a workspace stands in git."""
+    """Enough to act, and what the configuration says of it."""
 
     read: ReadPorts
     writer: SessionWriter
@@ -41,5 +50,4 @@ class Ports:
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
-    anchors: Callable[[Path | None], GitAnchors] = nowhere
     keeps_repo_root: bool = False

@@ -4,28 +4,30 @@ from dataclasses import dataclass, replace
 
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.prompt import guidance_of
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
-from interlock.kernel.ids import ack_attempt, fork_attempt
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.ids import WorkflowHash, ack_attempt, fork_attempt
+from interlock.service import warnings
 from interlock.service.ports import ReadPorts
+from interlock.service.recovery import Recovery
 from interlock.service.target import Target
 from interlock.service.tokens import Mint
 from interlock.service.words import Scene
-from interlock.store.ports import KeyRingDamagedError
-from interlock.views.recap import recap
+from interlock.store.ports import KeyRingDamagedError, SessionReader
 from interlock.views.session import Node
 from interlock.views.standing import Standing, standing_of, tip_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Here:
+    reader: SessionReader
     scene: Scene
     node: Node
     standing: Standing
     mint: Mint
 
 
-def rehydrate(ports: ReadPorts, target: Target) -> Answer:
-    """Return the addressed node's own step and where it stands.
+def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None = None) -> Answer:
+    """Return the addressed node's own step and where it stands; `source_hash` is what its workflow compiles to now.
 
     Raises:
         StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
@@ -35,13 +37,16 @@ def rehydrate(ports: ReadPorts, target: Target) -> Answer:
     if ring is None:
         raise KeyRingDamagedError("the key ring vanished after a token verified")
     here = _Here(
+        reader=ports.reader,
         scene=scene,
         node=node,
         standing=standing_of(scene.session, node.node),
         mint=Mint(ring=ring, session=scene.session, run=scene.run),
     )
     with ports.trace.span("render"):
-        return render_answer(_facts(here))
+        facts = _facts(here)
+        changed = tuple(warnings.source_changed(scene.run, source_hash))
+        return render_answer(replace(facts, warnings=(*facts.warnings, *changed)))
 
 
 def _facts(here: _Here) -> Facts:
@@ -53,7 +58,7 @@ def _facts(here: _Here) -> Facts:
         state_token=here.mint.state(at.node),
         step=scene.step(node),
         preferences=at.preferences,
-        recap=recap(scene.session, standing.first, scene.title),
+        recap=Recovery(reader=here.reader, scene=scene, standing=standing).text(),
         guidance=guidance_of(scene.workflow),
         references=scene.workflow.references,
     )
@@ -63,8 +68,11 @@ def _facts(here: _Here) -> Facts:
         return _passed(here, facts)
     if standing.is_used_up:
         return _used_up(here, facts)
-    ack = here.mint.attempt(standing.last.node, ack_attempt(standing.last.node))
-    return replace(facts, ack_token=ack, blockers=standing.blockers)
+    last = standing.last
+    ack = here.mint.attempt(last.node, ack_attempt(last.node))
+    is_free = last.checkpoints < CHECKPOINTS_PER_NODE_MAX
+    checkpoint = here.mint.checkpoint(last.node, last.checkpoints) if is_free else None
+    return replace(facts, ack_token=ack, checkpoint_token=checkpoint, blockers=standing.blockers)
 
 
 def _passed(here: _Here, facts: Facts) -> Facts:

@@ -20,19 +20,18 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, ack_attempt
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.append_plan import Stamps
 from interlock.record.base import Preferences
 from interlock.record.context import Context
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
 from interlock.service import warnings
+from interlock.service.appending import appended
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
 from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
-from interlock.service.shell import mint_event, mint_run, mint_session, recorded_at
-from interlock.service.summaries import appended
+from interlock.service.shell import mint_run, mint_session
 from interlock.service.tokens import Mint
 from interlock.service.words import scene_of
 from interlock.views.session import Session
@@ -80,7 +79,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         source_ref=entry.source.ref,
         request=command.request,
         baseline=baseline,
-        observed=observed_of(ports.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
+        observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
     )
     plan = plan_start(start)
     if isinstance(plan, Finding):
@@ -89,11 +88,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     if waits is not None:
         return waits
     ports.read.key_ring.ensured()
-    stamps = Stamps(
-        mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
-    )
-    with ports.writer.hold(start.session) as witness, ports.read.trace.span("append"):
-        session = appended(ports, witness, plan, stamps)
+    with ports.writer.hold(start.session) as witness:
+        session = appended(ports, witness, plan, command.actor)
     return _told(ports, session, start)
 
 
@@ -118,6 +114,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
                 run=scene.words(node),
                 state_token=mint.state(node.node),
                 ack_token=mint.attempt(node.node, ack_attempt(node.node)) if step is not None else None,
+                checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,
                 step=step,
                 warnings=(
                     *warnings.disclosed(node),

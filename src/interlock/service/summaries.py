@@ -3,22 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.kernel.budgets import SUMMARY_RUNS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.service.plans import Plans
-from interlock.service.ports import Ports, ReadPorts
 from interlock.service.words import Scene, scene_of
-from interlock.store.ports import (
-    ContentDamagedError,
-    LogMark,
-    SessionReader,
-    SessionUnhealthyError,
-    StoreFailureError,
-    Witness,
-)
+from interlock.store.ports import ContentDamagedError, LogMark, SessionReader, SessionUnhealthyError
 from interlock.views.recap import current_notes
-from interlock.views.session import Run, Session
+from interlock.views.session import Session
 from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary, parse_summary
 
@@ -92,21 +82,6 @@ class Summaries:
             return Unreadable(session=session, health="content_damaged", found=f"{error.what}: {error.found}")
 
 
-def appended(ports: Ports, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
-    """Append a plan, and cache what is told of the session after it. The cache is derived: without it all still holds.
-
-    Raises:
-        StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says; nothing of the plan is truth.
-    """
-    session = ports.writer.append(witness, plan, stamps)
-    if len(session.runs) <= SUMMARY_RUNS_MAX:
-        try:
-            ports.writer.cache_summary(witness, summary_of(session, ports.read.plans).to_bytes())
-        except (ContentDamagedError, StoreFailureError):
-            return session
-    return session
-
-
 def summary_of(session: Session, plans: Plans) -> SessionSummary:
     """Return what is told of a session.
 
@@ -116,15 +91,6 @@ def summary_of(session: Session, plans: Plans) -> SessionSummary:
     runs = sorted(session.runs.values(), key=lambda run: run.index)
     told = tuple(_run(scene_of(session, run, plans)) for run in runs)
     return SessionSummary(session=session.session, events=session.next_index, runs=told)
-
-
-def run_summary(ports: ReadPorts, session: Session, run: Run) -> RunSummary:
-    """Return what is told of one run.
-
-    Raises:
-        ContentDamagedError: Its pinned workflow or a snapshot is missing or damaged.
-    """
-    return _run(scene_of(session, run, ports.plans))
 
 
 def _run(scene: Scene) -> RunSummary:

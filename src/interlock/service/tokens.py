@@ -6,7 +6,7 @@ from typing import Literal
 from interlock.engine.answer import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, NodeId
+from interlock.kernel.ids import AttemptId, NodeId, checkpoint_attempt
 from interlock.record.tokens import (
     AttemptRef,
     StateRef,
@@ -22,10 +22,10 @@ from interlock.service.words import scene_of
 from interlock.store.ports import KeyRing
 from interlock.views.session import LABEL_CHARS, Run, Session
 
-Argument = Literal["ackToken", "stateToken"]
+Argument = Literal["ackToken", "stateToken", "checkpointToken"]
 
-_WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE}
-_SHAPE = {"ackToken": "`ack.v1.…`", "stateToken": "`st.v1.…`"}
+_WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
+_SHAPE = {"ackToken": "`ack.v1.…`", "stateToken": "`st.v1.…`", "checkpointToken": "`chk.v1.…`"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,14 @@ class Mint:
     def attempt(self, node: NodeId, attempt: AttemptId) -> str:
         """Return the token that makes an attempt on a node."""
         ref = AttemptRef(kind=TokenKind.ACK, session=self.session.session, run=self.run.run, node=node, attempt=attempt)
+        return mint(ref, self.ring.current)
+
+    def checkpoint(self, node: NodeId, number: int) -> str:
+        """Return the token that makes the checkpoint of a node with this number, counted from 0."""
+        attempt = checkpoint_attempt(node, number)
+        ref = AttemptRef(
+            kind=TokenKind.CHECKPOINT, session=self.session.session, run=self.run.run, node=node, attempt=attempt
+        )
         return mint(ref, self.ring.current)
 
 

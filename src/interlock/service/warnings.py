@@ -5,27 +5,37 @@ from collections.abc import Iterable, Iterator
 from interlock.engine.answer import Warned
 from interlock.engine.confirmation import raises_autonomy
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAPS_MAX
+from interlock.kernel.ids import WorkflowHash
 from interlock.kernel.text import TRUNCATION_MARKER, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
 from interlock.service.words import Scene
-from interlock.views.recap import notes_of_attempt
-from interlock.views.session import Node, Session
+from interlock.views.session import Node, Run, Session
 
 _GAP_BYTES_MAX = 200
 _RISK_ORDER = ("conservative", "balanced", "aggressive")
 
 
-def notes_cut(node: Node) -> Iterator[Warned]:
+def notes_cut(notes: str | None) -> Iterator[Warned]:
     """Warn of notes that were over their budget."""
-    notes = notes_of_attempt(node)
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = (
             f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"
             " stored beside them as an artifact."
         )
         yield Warned(code="NOTES_TRUNCATED", message=message)
+
+
+def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
+    """Tell that a run goes on as it was pinned, though its source says something else by now (locks 6)."""
+    if now is None or now == run.workflow_hash:
+        return
+    message = (
+        f"The source of `{run.workflow_id}` has changed since this run began. The run goes on as it was pinned; only a"
+        " new run follows the changed source."
+    )
+    yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
 
 
 def decided_otherwise(scene: Scene, node: Node) -> Iterator[Warned]:

@@ -4,26 +4,14 @@ Git is asked once, and only if it is there; a workspace that is none of its repo
 long, simply gives no anchors.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_SECONDS_MAX
+from interlock.store.ports import NOWHERE, GitAnchors
 
 _SHA1_CHARS = 40
 _COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
 """The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` where none is checked out."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitAnchors:
-    """The root of a work tree, its branch and its commit, each where there is one."""
-
-    repo_root: str | None = None
-    branch: str | None = None
-    head_sha: str | None = None
-
-
-NOWHERE = GitAnchors()
 
 
 def git_anchors(workspace: Path | None) -> GitAnchors:

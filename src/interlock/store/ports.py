@@ -98,6 +98,18 @@ class KeyRing:
         return (self.current,) if self.previous is None else (self.current, self.previous)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitAnchors:
+    """The root of a work tree, its branch and its commit, each where there is one."""
+
+    repo_root: str | None = None
+    branch: str | None = None
+    head_sha: str | None = None
+
+
+NOWHERE = GitAnchors()
+
+
 LogMark = NewType("LogMark", tuple[int, int, float])
 """What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
 

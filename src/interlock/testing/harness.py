@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeAlias, assert_never, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
@@ -39,18 +39,16 @@ from interlock.record.tokens import SigningKey
 from interlock.server.app import build_server
 from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.calls import refusal_text
+from interlock.server.dispatch import run_command
 from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
 from interlock.service.catalog import Catalog
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
-from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import Shell
-from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.service.start_workflow import StartCommand
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing, KeyRingPort
@@ -312,6 +310,18 @@ class Harness:
         """Send an answer's `nextCall` with nothing but the notes filled in."""
         return self.call(answer["nextCall"]["tool"], filled_in(answer, notes))
 
+    def checkpoint(self, answer: Called | str, notes: str | None = "Half done.", **arguments: object) -> Called:
+        """Make a checkpoint with an answer, or a `checkpointToken`, and with notes unless they are None."""
+        token = answer if isinstance(answer, str) else answer["checkpointToken"]
+        sent = {"checkpointToken": token, **arguments}
+        if notes is not None:
+            sent.setdefault("output", {"notesMarkdown": notes})
+        return self.call("checkpoint_workflow", sent)
+
+    def resume(self, query: str | None = None, **arguments: object) -> Called:
+        """Call `resume_session`, with words if there are any."""
+        return self.call("resume_session", {**arguments, **({} if query is None else {"query": query})})
+
     def session_of(self, answer: Called) -> SessionId:
         """Return the session that a start or a rehydrate names."""
         return SessionId(answer["run"]["sessionId"])
@@ -327,24 +337,10 @@ class Harness:
             yield client
 
     def _outcome(self, command: Command) -> Answer | Refusal:
-        try:
-            outcome = self._run(command)
-        except EXPECTED_ERRORS as error:
-            return refusal_of(error)
+        if isinstance(command, StartCommand | ContinueCommand):
+            command = replace(command, asking=self.asking)
+        outcome = run_command(self.ports, command)
         return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
-
-    def _run(self, command: Command) -> Answer | Refusal | NeedsPerson:
-        match command:
-            case ListCommand():
-                return list_workflows(self.ports.catalog, command)
-            case InspectCommand():
-                return inspect_workflow(self.ports.catalog, command)
-            case StartCommand():
-                return start_workflow(self.ports, replace(command, asking=self.asking))
-            case ContinueCommand():
-                return continue_workflow(self.ports, replace(command, asking=self.asking))
-            case _:
-                assert_never(command)
 
     def _segments(self, session: SessionId) -> tuple[bytes, ...]:
         if isinstance(self.store, MemoryStore):

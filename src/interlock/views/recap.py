@@ -1,6 +1,6 @@
 """The recap: the newest notes on the way to a node, within a budget (D19, locks 18.1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
@@ -45,19 +45,37 @@ def current_output(node: Node, channel: str) -> Output | None:
     return live[-1] if live else None
 
 
-def recap(session: Session, node: Node, title_of: Callable[[Node], str]) -> str | None:
+def nodes_above(session: Session, node: Node) -> Iterator[Node]:
+    """Yield a node and those on the way to it, the nearest first, as far as a recap looks back."""
+    for _ in range(_NODES_WALKED_MAX):
+        yield node
+        if node.parent is None:
+            return
+        node = session.nodes[node.parent]
+
+
+def recap(
+    session: Session,
+    node: Node,
+    title_of: Callable[[Node], str],
+    *,
+    above: Node | None = None,
+    bytes_max: int = RECAP_BYTES_MAX,
+) -> str | None:
     """Return what was done on the way to a node, newest first, cut at the budget; None if nothing was noted.
 
     Args:
         session: The session's facts.
         node: Where the recap ends; notes of refused attempts are left out.
         title_of: The title of the step that was pending at a node.
+        above: Where it begins: what was done on the way to this node is left out.
+        bytes_max: UTF-8 bytes of the whole.
     """
     parts: list[str] = []
-    room = RECAP_BYTES_MAX - utf8_bytes(TRUNCATION_MARKER)
+    room = bytes_max - utf8_bytes(TRUNCATION_MARKER)
     here = node
     for _ in range(_NODES_WALKED_MAX):
-        if here.parent is None:
+        if here.parent is None or (above is not None and here.node == above.node):
             return "\n\n".join(parts) or None
         parent = session.nodes[here.parent]
         notes = notes_of_attempt(here) if here.kind == "step" else None

@@ -33,6 +33,8 @@ risk_policy = "aggressive"
 claims = "always"
 [evidence]
 artifact_bytes_max = 2_000_000
+[observations]
+repo_root = true
 [workflows]
 user_dir = "/srv/flows"
 """
@@ -97,6 +99,7 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         baseline=Preferences(autonomy="guided", risk_policy="aggressive"),
         gates_claims="always",
         artifact_bytes_max=2_000_000,
+        keeps_repo_root=True,
         user_dir=Path("/srv/flows"),
         said=found.said,
     )
@@ -324,6 +327,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("preferences.risk_policy", "balanced", "config file"),
         ("gates.claims", "when_client_cannot_ask", "default"),
         ("evidence.artifact_bytes_max", ARTIFACT_BYTES_MAX, "default"),
+        ("observations.repo_root", False, "default"),
         ("workflows.user_dir", "/a", "argument"),
     ]
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]

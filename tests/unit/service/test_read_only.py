@@ -16,6 +16,9 @@ LOOKS: dict[str, Look] = {
     "inspect": lambda harness, _: harness.call("inspect_workflow", {"workflowId": "test.abc", "detail": "plan"}),
     "rehydrate of the tip": lambda harness, answer: harness.look(answer),
     "rehydrate with its label": lambda harness, answer: harness.look(answer, run=answer["run"]["label"]),
+    "resume by words": lambda harness, _: harness.resume("abc"),
+    "resume of everything": lambda harness, _: harness.resume(),
+    "resume of an unknown run": lambda harness, _: harness.resume(runId="run_" + "0" * 26),
     "a token that does not verify": lambda harness, answer: harness.look(answer.state[:-1]),
     "a token of another kind": lambda harness, answer: harness.look(answer.ack),
     "an unknown workflow": lambda harness, _: harness.start("test.nope"),
@@ -80,7 +83,7 @@ def test_a_replay_changes_nothing_either(tmp_path: Path) -> None:
 
 @pytest.mark.inv("READ-1")
 def test_what_rehydrates_holds_no_port_that_appends() -> None:
-    assert set(ReadPorts.__slots__) == {"reader", "key_ring", "plans", "trace"}
+    assert set(ReadPorts.__slots__) == {"reader", "key_ring", "plans", "trace", "anchors", "summaries"}
 
 
 @pytest.mark.inv("READ-1", "HOUSE-4")

@@ -206,7 +206,10 @@ def test_notes_of_refused_attempts_are_no_part_of_the_recap(harness: Harness) ->
     first = harness.start("test.abc")
     blocked = harness.advance(first, None, output={"artifacts": [{"kind": "k"}]})
     second = harness.advance(blocked, "Good.")
-    assert harness.look(second)["recap"] == "**Step a**\nGood."
+    notes, _, named = harness.look(second)["recap"].partition("\n\n")
+    assert notes == "**Step a**\nGood."
+    assert named.startswith("**Artifacts stored on the way, newest first**\n- `k` sha256:")
+    assert len(named.splitlines()) == 2, "what a retry keeps is named once"
 
 
 @pytest.mark.inv("ANS-5", "PLAN-5")

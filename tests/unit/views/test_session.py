@@ -514,7 +514,6 @@ def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "observation_recorded",
         "divergence_recorded",
     ],
 )
@@ -528,7 +527,7 @@ def test_kinds_that_the_fold_does_not_project_advance_the_index_and_nothing_else
     assert after.next_index == before.next_index + 1
     assert after.dedupe_keys[str(event["dedupeKey"])] == before.next_index
     for one in fields(Session):
-        if one.name not in {"next_index", "dedupe_keys"}:
+        if one.name not in {"next_index", "dedupe_keys", "runs"}:
             assert getattr(after, one.name) == getattr(before, one.name)
 
 
@@ -541,7 +540,7 @@ def test_neither_the_time_nor_the_caller_of_an_event_changes_what_the_log_says()
         history.advance(refused)
         history.advance(root)
         session = fold(history)
-        run = replace(session.runs[RUN], recorded_at=None)
+        run = replace(session.runs[RUN], recorded_at=None, last_at=None, client=None)
         return replace(session, runs=session.runs.insert(RUN, run))
 
     later = told("1999-01-01T00:00:00.000Z", Actor(type="human", identifier="somebody"))
@@ -561,5 +560,5 @@ def test_recorded_reasons_hang_on_the_node_that_they_led_to_and_on_nothing_else(
     assert after.nodes[root] == replace(before.nodes[root], trace=(entry,))
     assert after.next_index == before.next_index + 1
     for one in fields(Session):
-        if one.name not in {"next_index", "dedupe_keys", "nodes"}:
+        if one.name not in {"next_index", "dedupe_keys", "nodes", "runs"}:
             assert getattr(after, one.name) == getattr(before, one.name)

@@ -1,0 +1,60 @@
+"""What a checkpoint records: a bookmark of a node, and what the agent wants kept of its work so far. Pure."""
+
+from dataclasses import dataclass
+
+from interlock.engine.drafts import artifact_drafts, notes_draft
+from interlock.engine.request import Request
+from interlock.kernel.ids import (
+    AttemptId,
+    NodeId,
+    OutputId,
+    RunId,
+    SessionId,
+    SnapshotRef,
+    WorkflowHash,
+    node_of_attempt,
+)
+from interlock.record import payloads as data
+from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A checkpoint that is to be made of a node. `supersedes` are the notes of the node's last one, if it had any."""
+
+    session: SessionId
+    run: RunId
+    node: NodeId
+    attempt: AttemptId
+    workflow_hash: WorkflowHash
+    snapshot: SnapshotRef
+    request: Request
+    supersedes: OutputId | None = None
+
+
+def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
+    """Return the plan of a checkpoint: a node that stands where its parent stands, and outputs on that parent (D2, D8).
+
+    Nothing moves: the run's tip, the step that is pending and every token stay as they were.
+    """
+    run, node, attempt = checkpoint.run, checkpoint.node, checkpoint.attempt
+    made = node_of_attempt(attempt)
+    created = data.NodeCreated(
+        node_kind="checkpoint",
+        parent_node_id=node,
+        workflow_hash=checkpoint.workflow_hash,
+        snapshot_ref=checkpoint.snapshot,
+        request_digest=checkpoint.request.digest(),
+    )
+    edge = PlannedEdge(
+        edge_kind="checkpoint", from_node=node, to_node=made, cause="checkpoint_created", cause_position=0
+    )
+    outputs = checkpoint.request.stored_artifacts()
+    drafts = [
+        Draft(data=created, run=run, node=made),
+        Draft(data=edge, run=run),
+        *notes_draft(attempt, checkpoint.request, run=run, node=node, supersedes=checkpoint.supersedes),
+        *artifact_drafts(attempt, outputs, run=run, node=node),
+    ]
+    files = tuple((one.digest, one.data) for one in outputs)
+    return AppendPlan(session=checkpoint.session, drafts=tuple(drafts), artifacts=files)

@@ -1,0 +1,221 @@
+"""A checkpoint keeps notes and a bookmark, and changes nothing else."""
+
+import json
+
+import pytest
+from tests.support_flow import loop, step
+
+from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, NOTES_BYTES_MAX
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
+from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
+from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
+from interlock.service.tokens import resolved
+from interlock.testing.harness import FIXED_KEYS, Called, Harness, linear_workflow
+from interlock.views.session import Session
+
+ARTIFACT = {"kind": "report", "passed": 3}
+
+
+def fold_of(harness: Harness, answer: Called) -> Session:
+    fold = harness.ports.read.reader.load(harness.session_of(harness.look(answer)))
+    assert fold is not None
+    return fold
+
+
+def node_of(harness: Harness, answer: Called) -> NodeId:
+    ref = resolved(harness.ports.read, answer.state, "stateToken")
+    assert isinstance(ref, StateRef)
+    return ref.node
+
+
+@pytest.mark.inv("CHK-1")
+def test_a_checkpoint_records_a_node_an_edge_and_what_it_brought_and_nothing_else(harness: Harness) -> None:
+    first = harness.start("test.abc", goal="Show it")
+    second = harness.advance(first)
+    session = harness.session_of(first)
+    before = harness.events(session)
+    fold = fold_of(harness, second)
+    kept = harness.checkpoint(second, "Half.", output={"notesMarkdown": "Half.", "artifacts": [ARTIFACT]})
+    assert kept["kind"] == "ok"
+    created, edge, notes, artifact = harness.events(session)[len(before) :]
+    assert isinstance(created, NodeCreatedEvent)
+    assert isinstance(edge, EdgeCreatedEvent)
+    assert isinstance(notes, NodeOutputAppendedEvent)
+    assert isinstance(artifact, NodeOutputAppendedEvent)
+    assert (created.data.node_kind, created.scope.node_id) == ("checkpoint", kept["checkpoint"]["nodeId"])
+    assert created.data.request_digest is not None
+    assert (edge.data.edge_kind, edge.data.cause.kind) == ("checkpoint", "checkpoint_created")
+    assert edge.data.cause.event_id == created.event_id
+    assert {notes.scope.node_id, artifact.scope.node_id} == {node_of(harness, second)}
+    after = fold_of(harness, second)
+    assert [run.tip for run in after.runs.values()] == [run.tip for run in fold.runs.values()]
+
+
+@pytest.mark.inv("CHK-1")
+def test_every_token_stays_good_and_the_next_ordinary_advance_is_no_fork(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    kept = harness.checkpoint(harness.checkpoint(second))
+    third = harness.advance(second, "Did b.")
+    assert third["pending"]["stepId"] == "c"
+    assert third.warnings == []
+    causes = [
+        event.data.cause.kind
+        for event in harness.events(harness.session_of(harness.look(third)))
+        if isinstance(event, EdgeCreatedEvent)
+    ]
+    assert causes == ["tip_advance", "checkpoint_created", "checkpoint_created", "tip_advance"]
+    assert harness.follow(kept, "Did b.") == harness.advance(second, "Did b.")
+
+
+@pytest.mark.inv("CHK-2")
+def test_the_same_token_tells_the_same_for_ever_whatever_came_since(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    kept = harness.checkpoint(second, "One.")
+    later = harness.checkpoint(kept, "Two.")
+    harness.advance(harness.advance(second))
+    assert harness.checkpoint(second, "One.") == kept
+    assert harness.checkpoint(kept, "Two.") == later
+    other = harness.checkpoint(second, "Other.")
+    assert other.warnings == ["REPLAY_PAYLOAD_IGNORED"]
+    assert other["checkpointToken"] == kept["checkpointToken"]
+    assert node_of(harness, other) == node_of(harness, kept) != node_of(harness, later)
+
+
+@pytest.mark.inv("CHK-2")
+def test_an_advance_that_is_repeated_after_a_checkpoint_carries_the_tokens_of_the_first(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    second = harness.advance(first)
+    harness.checkpoint(second)
+    assert harness.advance(first) == second
+    assert harness.look(second)["checkpointToken"] != second["checkpointToken"]
+
+
+@pytest.mark.inv("CHK-1", "REC-1")
+def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"), "Did a.")
+    kept = harness.checkpoint(second, "Half of b.")
+    looked = harness.look(kept["stateToken"])
+    assert looked["pending"] == second["pending"]
+    assert looked.ack == second.ack
+    assert looked["recap"] == "**Kept at a checkpoint of this step, Step b**\nHalf of b.\n\n**Step a**\nDid a."
+    assert harness.look(second)["recap"] == looked["recap"]
+    assert harness.look(harness.advance(second, "Did b."))["recap"] == "**Step b**\nDid b.\n\n**Step a**\nDid a."
+
+
+@pytest.mark.inv("CHK-3", "READ-5")
+def test_later_notes_supersede_those_of_the_checkpoint_before_and_never_those_of_the_step(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"), "Did a.")
+    kept = harness.checkpoint(second, "One.")
+    bare = harness.checkpoint(kept, None)
+    harness.checkpoint(bare, "Two.")
+    outputs = fold_of(harness, second).nodes[node_of(harness, second)].outputs
+    assert [output.supersedes for output in outputs] == [None, None, outputs[1].output_id]
+    assert "Two." in harness.look(second)["recap"]
+    assert "One." not in harness.look(second)["recap"]
+
+
+@pytest.mark.inv("CHK-3")
+def test_what_a_checkpoint_brings_is_no_evidence_of_the_step(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    refused = harness.advance(first, None)
+    assert refused["kind"] == "blocked"
+    harness.checkpoint(refused, "These are notes of a checkpoint.")
+    again = harness.advance(refused, None)
+    assert [one["code"] for one in again["blockers"]] == ["MISSING_REQUIRED_OUTPUT"]
+
+
+def test_an_empty_checkpoint_is_a_bookmark(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    kept = harness.call(
+        "checkpoint_workflow", {"checkpointToken": second["checkpointToken"], "stateToken": second.state}
+    )
+    assert kept["checkpoint"]["nodeId"].startswith("node_")
+    assert "recap" in harness.look(kept["stateToken"]).structure
+
+
+def test_of_a_step_that_is_done_a_checkpoint_leads_to_where_the_run_stands(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    harness.advance(second)
+    late = harness.checkpoint(second, "Late.")
+    assert "ackToken" not in late["nextCall"]["arguments"]
+    shown = harness.call(late["nextCall"]["tool"], late["nextCall"]["arguments"])
+    assert shown.warnings == ["STEP_ALREADY_DONE"]
+    run = next(iter(fold_of(harness, second).runs.values()))
+    assert run.tip == node_of(harness, harness.advance(second))
+
+
+def test_the_text_holds_every_token_and_the_next_call(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    assert second["checkpointToken"] in second.text
+    kept = harness.checkpoint(second)
+    for said in (kept["stateToken"], kept["checkpointToken"], json.dumps(kept["nextCall"]["arguments"])):
+        assert said in kept.text
+
+
+def test_a_run_at_its_end_offers_no_checkpoint(harness: Harness) -> None:
+    done = harness.advance(harness.start("test.one"))
+    assert done["isComplete"]
+    assert "checkpointToken" not in done.structure
+    assert "checkpointToken" not in harness.look(done).structure
+
+
+def test_long_notes_are_cut_as_those_of_a_step_are_and_kept_whole_beside(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    kept = harness.checkpoint(second, "x" * (NOTES_BYTES_MAX + 1))
+    assert kept.warnings == ["NOTES_TRUNCATED"]
+    assert harness.checkpoint(second, "x" * (NOTES_BYTES_MAX + 1)) == kept
+
+
+@pytest.mark.inv("TOK-4", "TOK-6")
+def test_tokens_of_other_kinds_and_other_steps_are_refused_in_words(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    second = harness.advance(first)
+    for wrong in (second.ack, second.state):
+        refused = harness.checkpoint(wrong)
+        assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+        assert "`checkpointToken`" in refused.text
+    assert harness.advance(second["checkpointToken"]).code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    beside = harness.checkpoint(second, stateToken=first.state)
+    assert beside.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    assert harness.checkpoint(second, stateToken=second.state)["kind"] == "ok"
+
+
+@pytest.mark.inv("TOK-5")
+def test_a_checkpoint_that_the_log_has_not_reached_is_refused_and_nothing_is_written() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
+    first = harness.start("test.abc")
+    session, node = harness.session_of(first), node_of(harness, first)
+    run = next(iter(fold_of(harness, first).runs))
+
+    def token(attempt: str) -> str:
+        ref = AttemptRef(kind=TokenKind.CHECKPOINT, session=session, run=run, node=node, attempt=attempt)  # type: ignore[arg-type]
+        return mint(ref, FIXED_KEYS.current)
+
+    before = harness.events(session)
+    for attempt in (checkpoint_attempt(node, 1), ack_attempt(node)):
+        assert harness.checkpoint(token(attempt)).code is ErrorCode.TOKEN_UNKNOWN_NODE
+    assert harness.events(session) == before
+
+
+def test_one_step_has_as_many_checkpoints_as_a_token_can_count() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
+    answer = harness.start("test.abc")
+    first = answer
+    for _ in range(CHECKPOINTS_PER_NODE_MAX):
+        answer = harness.checkpoint(answer, None)
+    assert "checkpointToken" not in answer.structure
+    assert "checkpointToken" not in harness.look(first).structure
+    assert harness.advance(first)["kind"] == "ok"
+
+
+def test_a_checkpoint_in_a_pass_of_a_loop_keeps_to_its_pass(harness: Harness) -> None:
+    twice = loop("turn", step("work"), **{"for": {"count": 2}}, maxIterations=2)
+    looping = {"id": "test.loop", "name": "Loop", "steps": [twice]}
+    looped = Harness.over(harness.store, looping)
+    first = looped.start("test.loop")
+    kept = looped.checkpoint(first, "First pass.")
+    second = looped.advance(first)
+    assert second["pending"]["loop"]["pass"] == 2
+    assert "First pass." not in (looped.look(second).structure.get("recap") or "")
+    assert looped.look(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]

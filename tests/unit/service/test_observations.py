@@ -1,0 +1,125 @@
+"""Where a run began in git is recorded with it, quietly, and never at the cost of the start."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.record.events import ObservationRecordedEvent
+from interlock.store.git import git_anchors
+from interlock.store.ports import NOWHERE, GitAnchors
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+GIT = shutil.which("git")
+needs_git = pytest.mark.skipif(GIT is None, reason="git is not installed")
+SHA = "1" * 40
+
+
+def git(place: Path, *arguments: str) -> str:
+    assert GIT is not None
+    who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    environment = {**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull}
+    done = subprocess.run([GIT, *arguments], cwd=place, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    place = (tmp_path / "repo").resolve()
+    place.mkdir()
+    git(place, "init", "-q", "-b", "feature/login")
+    git(place, "commit", "-q", "--allow-empty", "-m", "first")
+    return place
+
+
+def observed(harness: Harness, answer: Called) -> list[tuple[str | None, str, str]]:
+    events = harness.events(harness.session_of(answer))
+    return [
+        (event.scope.run_id if event.scope is not None else None, event.data.key, event.data.value.value)
+        for event in events
+        if isinstance(event, ObservationRecordedEvent)
+    ]
+
+
+def standing(anchors: GitAnchors, *, keeps_repo_root: bool = False) -> Harness:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a"))
+    read = replace(harness.ports.read, anchors=lambda _: anchors)
+    return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=keeps_repo_root))
+
+
+@needs_git
+@pytest.mark.inv("OBS-1")
+def test_git_tells_root_branch_and_commit_from_any_directory_below(repository: Path) -> None:
+    below = repository / "deep" / "er"
+    below.mkdir(parents=True)
+    expected = GitAnchors(
+        repo_root=str(repository), branch="feature/login", head_sha=git(repository, "rev-parse", "HEAD")
+    )
+    assert git_anchors(repository) == git_anchors(below) == expected
+
+
+@needs_git
+@pytest.mark.inv("OBS-1")
+def test_where_there_is_no_branch_no_commit_or_no_repository_there_is_that_much_less(repository: Path) -> None:
+    git(repository, "checkout", "-q", "--detach")
+    assert git_anchors(repository).branch is None
+    assert git_anchors(repository).head_sha is not None
+    fresh = repository.parent / "fresh"
+    fresh.mkdir()
+    git(fresh, "init", "-q")
+    assert git_anchors(fresh) == GitAnchors(repo_root=str(fresh))
+    outside = repository.parent / "outside"
+    outside.mkdir()
+    for place in (outside, outside / "missing", None):
+        assert git_anchors(place) == NOWHERE
+
+
+@pytest.mark.inv("OBS-1")
+@pytest.mark.parametrize("script", ["sleep 5", "exit 1", "printf '\\377\\376'", "echo nonsense"])
+def test_a_git_that_hangs_fails_or_babbles_gives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    fake = tmp_path / "git"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert git_anchors(tmp_path) == NOWHERE
+
+
+@pytest.mark.inv("OBS-1")
+def test_without_git_there_is_nothing_and_no_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_anchors(tmp_path) == NOWHERE
+
+
+@pytest.mark.produces("event:observation_recorded")
+@pytest.mark.inv("OBS-1")
+def test_a_start_records_where_it_is_and_the_path_only_where_it_is_asked_for() -> None:
+    here = GitAnchors(repo_root="/repo", branch="main", head_sha=SHA)
+    digest = digest_of_bytes(b"/repo")
+    expected = [(None, "git_branch", "main"), (None, "git_head_sha", SHA), (None, "repo_root_hash", digest)]
+    quiet, telling = standing(here), standing(here, keeps_repo_root=True)
+    assert observed(quiet, quiet.start("test.abc")) == expected
+    assert observed(telling, telling.start("test.abc")) == [*expected, (None, "repo_root", "/repo")]
+
+
+def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
+    harness = standing(GitAnchors(branch="main"))
+    first = harness.start("test.abc")
+    session = str(harness.session_of(first))
+    for branch in ("dev", "main"):
+        read = replace(harness.ports.read, anchors=lambda _, branch=branch: GitAnchors(branch=branch))
+        replace(harness, ports=replace(harness.ports, read=read)).start("test.abc", sessionId=session)
+    fold = harness.ports.read.reader.load(harness.session_of(first))
+    assert fold is not None
+    runs = sorted(fold.runs.values(), key=lambda run: run.index)
+    assert [fold.observed(run.run, "git_branch") for run in runs] == ["main", "dev", "main"]
+
+
+def test_what_is_longer_than_a_value_may_be_is_left_out() -> None:
+    harness = standing(GitAnchors(branch="b" * 81, repo_root="/" + "r" * 512), keeps_repo_root=True)
+    assert [key for _, key, _ in observed(harness, harness.start("test.abc"))] == ["repo_root_hash"]

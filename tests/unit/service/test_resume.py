@@ -1,0 +1,267 @@
+"""Resume: the right run from a few words, the same every time, and nothing that was not asked for."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX, QUERY_BYTES_MAX
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
+from interlock.store.ports import GitAnchors
+from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+
+REPO, OTHER = "/repo/one", "/repo/two"
+SHA, OTHER_SHA = "1" * 40, "2" * 40
+
+
+class TickingShell(CounterShell):
+    """A clock that goes on by a second each time it is asked, so that later is later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ms = 1_735_689_600_000
+
+    def unix_ms(self) -> int:
+        self._ms += 1_000
+        return self._ms
+
+
+def standing(branch: str | None = None, sha: str | None = None, root: str | None = None) -> Callable[[Any], GitAnchors]:
+    return lambda _workspace: GitAnchors(repo_root=root, branch=branch, head_sha=sha)
+
+
+def at(harness: Harness, **anchors: str) -> Harness:
+    """The same harness, called from a place in git."""
+    read = replace(harness.ports.read, anchors=standing(**anchors))
+    return replace(harness, ports=replace(harness.ports, read=read))
+
+
+@pytest.fixture(params=["memory", "disk"])
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    documents = (linear_workflow("test.abc", "a", "b"), linear_workflow("team.review", "look", name="Careful review"))
+    made = Harness.in_memory(*documents) if request.param == "memory" else Harness.on_disk(tmp_path / "d", *documents)
+    return replace(made, ports=replace(made.ports, shell=TickingShell()))
+
+
+def runs(answer: Called) -> list[str]:
+    assert not answer.is_error, answer.text
+    return [one["run"]["runId"] for one in answer["candidates"]]
+
+
+def why(answer: Called) -> list[list[str]]:
+    return [one["whyMatched"] for one in answer["candidates"]]
+
+
+def run_of(answer: Called) -> str:
+    return str(answer["run"]["runId"])
+
+
+@pytest.mark.inv("RES-1")
+def test_the_locked_tiers_come_in_their_order(harness: Harness) -> None:
+    at_sha = at(harness, sha=SHA, branch="x", root=REPO).start("test.abc")
+    on_branch = at(harness, branch="feature/login-form").start("test.abc")
+    noted = harness.start("test.abc")
+    harness.advance(noted, "The login page is done.")
+    named = Harness.over(
+        harness.store,
+        linear_workflow("team.login", "look"),
+        shell=harness.ports.shell,
+        keys=harness.ports.read.key_ring,
+    ).start("team.login")
+    aimed = harness.start("test.abc", goal="Repair the login")
+    found = harness.resume("login", gitHeadSha=SHA, gitBranch="feature/")
+    assert runs(found) == [run_of(one) for one in (at_sha, on_branch, noted, named, aimed)]
+    assert why(found) == [
+        ["matched_head_sha"],
+        ["matched_branch"],
+        ["matched_notes"],
+        ["matched_workflow_id"],
+        ["matched_goal"],
+    ]
+
+
+@pytest.mark.inv("RES-1")
+def test_within_a_tier_the_callers_repository_then_open_runs_then_the_latest_come_first(harness: Harness) -> None:
+    here = at(harness, root=REPO)
+    open_here = here.start("test.abc")
+    done_here = here.start("team.review")
+    here.advance(done_here)
+    older, newer = harness.start("test.abc"), at(harness, root=OTHER).start("test.abc")
+    assert runs(here.resume()) == [run_of(one) for one in (open_here, done_here, newer, older)]
+    here.advance(older)
+    assert runs(here.resume()) == [run_of(one) for one in (open_here, done_here, older, newer)]
+
+
+@pytest.mark.inv("RES-1")
+def test_a_next_call_sent_as_it_stands_shows_the_pending_step(harness: Harness) -> None:
+    harness.advance(harness.start("test.abc", goal="Repair the login"), "Looked at the form.")
+    (found,) = harness.resume("login")["candidates"]
+    shown = harness.call(found["nextCall"]["tool"], found["nextCall"]["arguments"])
+    assert shown["pending"]["stepId"] == "b"
+    assert "Looked at the form." in shown.text
+    assert (found["status"], found["pendingStep"]) == ("in_progress", "step 2 of 2: Step b")
+    assert found["title"] == "Workflow test.abc: Repair the login"
+    assert harness.advance(shown)["isComplete"]
+
+
+@pytest.mark.inv("RES-2")
+def test_all_words_must_occur_whole_after_normalisation(harness: Harness) -> None:
+    noted = harness.start("test.abc")
+    harness.advance(noted, "\uff3aebra crossing, half-done")
+    assert runs(harness.resume("ZEBRA half-done")) == [run_of(noted)]
+    for query in ("zebr", "zebra unicorn", "half done"):
+        assert why(harness.resume(query)) == [["recency_fallback"]], query
+
+
+def test_words_of_goal_notes_and_name_find_a_run_together(harness: Harness) -> None:
+    one = harness.start("team.review", goal="Repair the login")
+    harness.start("team.review", goal="Repair the logout")
+    found = harness.resume("careful login")
+    assert (runs(found), why(found)) == ([run_of(one)], [["matched_goal"]])
+    assert runs(harness.resume(one["run"]["label"])) == [run_of(one)]
+
+
+def test_only_the_notes_of_where_a_run_stands_are_searched(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"), "zebra")
+    harness.checkpoint(second, "okapi")
+    assert why(harness.resume("okapi")) == [["matched_notes"]]
+    assert why(harness.resume("zebra")) == [["recency_fallback"]], "superseded by the checkpoint's"
+
+
+@pytest.mark.inv("RES-2")
+def test_an_id_is_matched_exactly_and_an_unknown_one_offers_nothing(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    joined = harness.start("test.abc", sessionId=str(harness.session_of(first)))
+    harness.start("test.abc")
+    session = str(harness.session_of(first))
+    assert runs(harness.resume(sessionId=session)) == [run_of(joined), run_of(first)]
+    assert runs(harness.resume(runId=run_of(first))) == [run_of(first)]
+    assert why(harness.resume(sessionId=session, runId=run_of(first))) == [["matched_session_id", "matched_run_id"]]
+    for unknown in ({"sessionId": "sess_" + "0" * 26}, {"runId": "run_" + "0" * 26}):
+        found = harness.resume("abc", **unknown)
+        assert found["candidates"] == []
+        assert "There is no" in found["reason"]
+        assert found["reason"] in found.text
+
+
+@pytest.mark.inv("RES-2")
+def test_what_matches_nothing_is_offered_with_that_reason(harness: Harness) -> None:
+    harness.start("test.abc")
+    for query, said in (
+        ("unicorn", "Nothing matches"),
+        ("¿?", "no word that can be searched"),
+        ("ログイン", "no word"),
+    ):
+        found = harness.resume(query)
+        assert why(found) == [["recency_fallback"]]
+        assert said in found["reason"]
+    assert "reason" not in harness.resume().structure
+
+
+def test_an_empty_data_directory_says_how_to_begin(harness: Harness) -> None:
+    found = harness.resume("anything")
+    assert found["candidates"] == []
+    assert "`start_workflow`" in found["reason"]
+
+
+@pytest.mark.inv("RES-1")
+def test_five_are_shown_and_the_rest_is_counted(harness: Harness) -> None:
+    for _ in range(CANDIDATES_MAX + 2):
+        harness.start("test.abc")
+    found = harness.resume()
+    assert len(found["candidates"]) == CANDIDATES_MAX
+    assert found["more"] == 2
+    assert "2 more" in found.text
+    assert harness.resume() == found, "the same for the same stored sessions"
+
+
+def test_without_words_the_callers_branch_and_commit_are_what_is_looked_for(harness: Harness) -> None:
+    mine = at(harness, branch="mine", sha=SHA, root=REPO).start("test.abc")
+    at(harness, branch="other", sha=OTHER_SHA, root=REPO).start("test.abc")
+    found = at(harness, branch="mine", sha=OTHER_SHA, root=REPO).resume()
+    assert why(found)[0] == ["matched_head_sha"]
+    assert run_of(mine) in runs(found)
+    assert why(at(harness, branch="mine", root=REPO).resume()) == [["matched_branch"]]
+
+
+def test_a_snippet_is_short_and_says_that_it_is_cut(harness: Harness) -> None:
+    harness.advance(harness.start("test.abc"), "é" * 2_000)
+    (found,) = harness.resume()["candidates"]
+    assert utf8_bytes(found["snippet"]) <= CANDIDATE_SNIPPET_BYTES_MAX
+    assert found["snippet"].endswith(TRUNCATION_MARKER)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"sessionId": "nope"}, {"runId": "sess_" + "0" * 26}, {"query": "x" * (QUERY_BYTES_MAX + 1)}]
+)
+def test_what_cannot_be_meant_is_refused_with_the_corrected_call(harness: Harness, arguments: dict[str, str]) -> None:
+    assert harness.resume(**arguments).code is ErrorCode.VALIDATION_ERROR
+
+
+@pytest.mark.inv("RES-3")
+def test_a_damaged_session_is_no_candidate_and_is_counted(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    broken, sound = harness.start("test.abc", goal="zebra"), harness.start("test.abc", goal="zebra")
+    segment = next((tmp_path / "sessions" / harness.session_of(broken) / "events").iterdir())
+    data = bytearray(segment.read_bytes())
+    data[40] ^= 1
+    segment.write_bytes(bytes(data))
+    fresh = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    found = fresh.resume("zebra")
+    assert runs(found) == [run_of(sound)]
+    assert "cannot be read: 1" in found["reason"]
+    assert "`interlock doctor`" in found.text
+
+
+@pytest.mark.inv("RES-4")
+@pytest.mark.parametrize("harm", ["gone", "cut", "a byte", "another version", "of an older log"])
+def test_what_is_told_does_not_hang_on_the_cache(tmp_path: Path, harm: str) -> None:
+    document = linear_workflow("test.abc", "a", "b")
+    harness = Harness.on_disk(tmp_path, document)
+    first = harness.start("test.abc", goal="zebra")
+    cache = tmp_path / "sessions" / harness.session_of(first) / "cache" / "summary"
+    old = cache.read_bytes()
+    harness.advance(first, "Did a.")
+    expected = Harness.on_disk(tmp_path, document).resume("zebra")
+    assert "Did a." in expected.text
+    match harm:
+        case "gone":
+            cache.unlink()
+        case "cut":
+            os.truncate(cache, len(old) // 2)
+        case "a byte":
+            data = cache.read_bytes()
+            cache.write_bytes(data.replace(b"Did a.", b"Did b."))
+        case "another version":
+            cache.write_bytes(cache.read_bytes().replace(b'"v":1', b'"v":2'))
+        case _:
+            cache.write_bytes(old)
+    before = cache.read_bytes() if cache.exists() else None
+    assert Harness.on_disk(tmp_path, document).resume("zebra") == expected
+    assert (cache.read_bytes() if cache.exists() else None) == before, "looking mends nothing"
+
+
+@pytest.mark.inv("RES-4")
+def test_what_is_cached_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = linear_workflow("test.abc", "a", "b")
+    harness = Harness.on_disk(tmp_path, document)
+    for number in range(8):
+        harness.advance(harness.start("test.abc", goal=f"zebra {number}"))
+    fresh = Harness.on_disk(tmp_path, document)
+    loads = list[str]()
+    load = fresh.ports.read.reader.load
+    monkeypatch.setattr(fresh.ports.read.reader, "load", lambda session: loads.append(session) or load(session))
+    assert len(fresh.resume("zebra 3")["candidates"]) == 1
+    assert len(loads) == 1, "only what is offered is verified"
+
+
+def test_a_run_that_another_process_began_is_found(tmp_path: Path) -> None:
+    document = linear_workflow("test.abc", "a", "b")
+    looking = Harness.on_disk(tmp_path, document)
+    assert looking.resume()["candidates"] == []
+    Harness.on_disk(tmp_path, document).start("test.abc", goal="zebra")
+    assert why(looking.resume("zebra")) == [["matched_goal"]]
