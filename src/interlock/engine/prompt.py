@@ -46,7 +46,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
 
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
-    """Return functions with their definitions below a head line, cut at a budget that says how many are cut (locks 5)."""
+    """Return functions with their definitions below a head line, cut at a budget that counts the cut (locks 5)."""
     told = "\n".join([head, *map(_function, functions)])
     if utf8_bytes(told) <= bytes_max:
         return told

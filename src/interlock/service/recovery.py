@@ -107,7 +107,7 @@ class Recovery:
         return [self.scene.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
 
     def _stored(self) -> Iterator[str]:
-        """Name the artifacts and the context keys: what they hold is where it is stored (locks 18.2); the goal is told."""
+        """Name artifacts and context keys, whose values stay where they are (locks 18.2); the goal is told anyway."""
         artifacts = [f"- `{kind}` {digest}" for kind, digest in self._artifacts()]
         if artifacts:
             lines = "\n".join(artifacts)

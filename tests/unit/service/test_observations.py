@@ -45,10 +45,18 @@ def observed(harness: Harness, answer: Called) -> list[tuple[str | None, str, st
     ]
 
 
-def standing(anchors: GitAnchors, *, keeps_repo_root: bool = False) -> Harness:
-    harness = Harness.in_memory(linear_workflow("test.abc", "a"))
-    read = replace(harness.ports.read, anchors=lambda _: anchors)
+def at(harness: Harness, anchors: GitAnchors, *, keeps_repo_root: bool = False) -> Harness:
+    """The same harness, called from a place in git."""
+
+    def told(_workspace: Path | None) -> GitAnchors:
+        return anchors
+
+    read = replace(harness.ports.read, anchors=told)
     return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=keeps_repo_root))
+
+
+def standing(anchors: GitAnchors, *, keeps_repo_root: bool = False) -> Harness:
+    return at(Harness.in_memory(linear_workflow("test.abc", "a")), anchors, keeps_repo_root=keeps_repo_root)
 
 
 @needs_git
@@ -112,8 +120,7 @@ def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
     first = harness.start("test.abc")
     session = str(harness.session_of(first))
     for branch in ("dev", "main"):
-        read = replace(harness.ports.read, anchors=lambda _, branch=branch: GitAnchors(branch=branch))
-        replace(harness, ports=replace(harness.ports, read=read)).start("test.abc", sessionId=session)
+        at(harness, GitAnchors(branch=branch)).start("test.abc", sessionId=session)
     fold = harness.ports.read.reader.load(harness.session_of(first))
     assert fold is not None
     runs = sorted(fold.runs.values(), key=lambda run: run.index)

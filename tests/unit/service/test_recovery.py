@@ -116,5 +116,5 @@ def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: 
 def test_a_source_that_is_gone_broken_or_elsewhere_says_nothing(tmp_path: Path) -> None:
     document = linear_workflow("test.abc", "a", "b")
     first = Harness.on_disk(tmp_path, document).start("test.abc")
-    for others in ((), ({**document, "steps": []},)):
-        assert Harness.on_disk(tmp_path, *others).look(first).warnings == []
+    assert Harness.on_disk(tmp_path).look(first).warnings == []
+    assert Harness.on_disk(tmp_path, {**document, "steps": []}).look(first).warnings == []

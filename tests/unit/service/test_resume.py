@@ -10,9 +10,11 @@ import pytest
 
 from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.store.ports import GitAnchors
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+from interlock.views.session import Session
 
 REPO, OTHER = "/repo/one", "/repo/two"
 SHA, OTHER_SHA = "1" * 40, "2" * 40
@@ -252,9 +254,14 @@ def test_what_is_cached_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for number in range(8):
         harness.advance(harness.start("test.abc", goal=f"zebra {number}"))
     fresh = Harness.on_disk(tmp_path, document)
-    loads = list[str]()
+    loads = list[SessionId]()
     load = fresh.ports.read.reader.load
-    monkeypatch.setattr(fresh.ports.read.reader, "load", lambda session: loads.append(session) or load(session))
+
+    def noted(session: SessionId) -> Session | None:
+        loads.append(session)
+        return load(session)
+
+    monkeypatch.setattr(fresh.ports.read.reader, "load", noted)
     assert len(fresh.resume("zebra 3")["candidates"]) == 1
     assert len(loads) == 1, "only what is offered is verified"
 
