@@ -33,6 +33,8 @@ SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _BODY_CHARS = 26
 _BODY_BITS = 128
+NODE_TAG_CHARS = 8
+"""The last characters of a node's id that tell it from others of its session: 40 bits (D3)."""
 
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
@@ -69,6 +71,38 @@ def checkpoint_attempt(node: NodeId, number: int) -> AttemptId:
 def node_of_attempt(attempt: AttemptId) -> NodeId:
     """The node that an attempt creates, whether it advances or is refused (D2)."""
     return NodeId(derived_id("node", attempt, "node"))
+
+
+def id_bytes(identifier: str) -> bytes:
+    """Return the 128 bits of an id."""
+    return _number(identifier[-_BODY_CHARS:]).to_bytes(16, "big")
+
+
+def id_of_bytes(prefix: str, data: bytes) -> str:
+    """Return the id with these 128 bits."""
+    return f"{prefix}_{_encode(int.from_bytes(data, 'big'))}"
+
+
+def tag_of(node: NodeId) -> str:
+    """Return a node's tag: the last 40 bits of its id, as they are written in it."""
+    return node[-NODE_TAG_CHARS:]
+
+
+def tag_bytes(tag: str) -> bytes:
+    """Return the 40 bits of a tag: the last characters of an id."""
+    return _number(tag).to_bytes(5, "big")
+
+
+def tag_of_bytes(data: bytes) -> str:
+    """Return the tag with these 40 bits."""
+    return _encode(int.from_bytes(data, "big"))[-NODE_TAG_CHARS:]
+
+
+def _number(text: str) -> int:
+    number = 0
+    for char in text:
+        number = number << 5 | _ALPHABET.index(char)
+    return number
 
 
 def _encode(number: int) -> str:

@@ -37,3 +37,12 @@ def one_line(text: str, bytes_max: int) -> str:
 def tokens(text: str) -> frozenset[str]:
     """Return the words of a text after NFKC and lower-casing: the only matching semantics (locks 2.3)."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+def has_words(text: str, words: frozenset[str]) -> bool:
+    """Say whether every word is one of the text's own: cheap for the many texts that hold none of them."""
+    if text.isascii():
+        lowered = text.lower()
+        if not all(word in lowered for word in words):
+            return False
+    return words <= tokens(text)

@@ -31,7 +31,14 @@ def local_ports(settings: Settings) -> Ports:
     store = LocalStore(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
-        read=ReadPorts(reader=store, key_ring=store, plans=Plans(store), trace=trace, anchors=git_anchors),
+        read=ReadPorts(
+            reader=store,
+            key_ring=store,
+            plans=Plans(store),
+            trace=trace,
+            anchors=git_anchors,
+            token_format=settings.config.token_format,
+        ),
         writer=store,
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,

@@ -22,7 +22,7 @@ from interlock.kernel.budgets import WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
-from interlock.record.tokens import session_hint
+from interlock.record.short_tokens import claimed_session
 from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.dispatch import run_command
 from interlock.server.elicitation import Elicitation, can_ask
@@ -142,9 +142,9 @@ def _appends_to(command: Command) -> SessionId | None:
     """Return the session that a call may append to, as it claims; reads and new sessions wait for nobody."""
     match command:
         case ContinueCommand():
-            return session_hint(command.ack_token) if command.ack_token is not None else None
+            return claimed_session(command.ack_token) if command.ack_token is not None else None
         case CheckpointCommand():
-            return session_hint(command.checkpoint_token)
+            return claimed_session(command.checkpoint_token)
         case StartCommand():
             return command.session
         case ListCommand() | InspectCommand() | ResumeCommand():

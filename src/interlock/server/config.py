@@ -7,6 +7,7 @@ from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences
+from interlock.service.ports import SHORT, TokenFormat
 from interlock.views.session import BASELINE
 
 
@@ -19,6 +20,7 @@ class Config:
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
+    token_format: TokenFormat = SHORT
     user_dir: Path | None = None
     said: frozenset[str] = frozenset()
 

@@ -22,6 +22,7 @@ from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy
 from interlock.server.config import Config, ConfigFault
 from interlock.server.schemas import flat_schema
+from interlock.service.ports import TokenFormat
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {
@@ -78,6 +79,14 @@ class EvidenceForm(_Form):
     )
 
 
+class TokensForm(_Form):
+    """The tokens that answers carry."""
+
+    format: Annotated[TokenFormat, _SAFE] = Field(
+        default=2, description="the form they are minted in: 2 is short, 1 is self-describing; both are good for ever"
+    )
+
+
 class WorkflowsForm(_Form):
     """Where workflow files are read."""
 
@@ -103,6 +112,7 @@ class ConfigForm(_Form):
     gates: GatesForm = Field(default_factory=GatesForm)
     evidence: EvidenceForm = Field(default_factory=EvidenceForm)
     observations: ObservationsForm = Field(default_factory=ObservationsForm)
+    tokens: TokensForm = Field(default_factory=TokensForm)
     workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
 
 
@@ -112,6 +122,7 @@ _TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "gates": GatesForm,
         "evidence": EvidenceForm,
         "observations": ObservationsForm,
+        "tokens": TokensForm,
         "workflows": WorkflowsForm,
     }
 )
@@ -155,6 +166,7 @@ def _config(form: ConfigForm) -> Config:
         gates_claims=form.gates.claims,
         artifact_bytes_max=form.evidence.artifact_bytes_max,
         keeps_repo_root=form.observations.repo_root,
+        token_format=form.tokens.format,
         user_dir=None if form.workflows.user_dir is None else Path(form.workflows.user_dir),
         said=frozenset(
             f"{table}.{key}" for table in _TABLES for key in cast("BaseModel", getattr(form, table)).model_fields_set

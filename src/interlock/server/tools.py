@@ -228,7 +228,7 @@ TOOLS: tuple[Tool, ...] = (
         " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
         " returns what was recorded. With stateToken alone: shows where the run stands, for example after a lost"
         " answer, and records nothing. Every answer holds the next call ready to fill in as nextCall."
-        ' Example: {"ackToken": "ack.v1…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
+        ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
         arguments=ContinueArguments,
         output=ExecutionAnswer,
         hints=Hints(is_read_only=False, is_idempotent=True),
@@ -239,7 +239,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Keeps notes and artifacts of a step that is not done yet, and returns a stateToken as a bookmark"
         " that any later chat can look at. The step stays pending and every token stays good. Use it before a long or"
         " risky part, or when the chat may end. Repeating a call is safe."
-        ' Example: {"checkpointToken": "chk.v1…", "output": {"notesMarkdown": "Half of the tests pass…"}}.',
+        ' Example: {"checkpointToken": "chk_ab12…", "output": {"notesMarkdown": "Half of the tests pass…"}}.',
         arguments=CheckpointArguments,
         output=CheckpointAnswer,
         hints=Hints(is_read_only=False, is_idempotent=True),

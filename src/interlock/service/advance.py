@@ -26,7 +26,7 @@ from interlock.service.context import context_refusal
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.target import Target
-from interlock.service.tokens import Mint, lost_history
+from interlock.service.tokens import lost_history, minting
 from interlock.service.words import Scene
 from interlock.views import session as facts_of
 from interlock.views.recap import notes_of_attempt
@@ -131,13 +131,14 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
 
 def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Unconfirmed) -> NeedsPerson:
     """Nothing is recorded: where nobody can be asked, the same tokens are told again, and who must confirm and how."""
-    mint = Mint(ring=ports.read.key_ring.ensured(), session=scene.session, run=scene.run)
+    mint = minting(ports.read, scene.session, scene.run)
+    is_ordinary = call.attempt == ack_attempt(node.node)
     claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
     facts = Facts(
         occasion="advance",
         run=scene.words(node),
         state_token=mint.state(node.node),
-        ack_token=mint.attempt(node.node, call.attempt),
+        ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
         step=scene.step(node),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=Awaited(claim=claim if found.takes_claims else None),
@@ -147,9 +148,9 @@ def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Un
 
 def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
     words, first = scene.words(node), chain_head(session, node)
-    mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=scene.run)
+    mint = minting(ports.read, session, scene.run)
     fork = ForkOffer(
-        ack_token=mint.attempt(first.node, fork_attempt(first.node, first.forks)),
+        ack_token=mint.fork(first.node, first.forks),
         note="To try the step again on a fresh branch, ack with this token.",
     )
     return Refusal(
@@ -175,7 +176,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
         plans=ports.read.plans,
     )
     child = session.nodes[node_of_attempt(recorded.attempt)]
-    mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=scene.run)
+    mint = minting(ports.read, session, scene.run)
     step = scene.step(child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
@@ -185,7 +186,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 occasion="advance",
                 run=scene.words(child),
                 state_token=mint.state(child.node),
-                ack_token=mint.attempt(child.node, ack_attempt(child.node)) if step is not None else None,
+                ack_token=mint.ack(child.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(child.node, 0) if step is not None else None,
                 step=step,
                 blockers=blockers,

@@ -18,7 +18,7 @@ from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.ports import Ports
 from interlock.service.target import Target, target_of
-from interlock.service.tokens import Mint, lost_history, resolved
+from interlock.service.tokens import lost_history, minting, resolved
 from interlock.service.words import Scene
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
@@ -124,7 +124,7 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
     step = scene.step(node)
     assert step is not None, "a checkpoint is of a step"
-    mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=scene.run)
+    mint = minting(ports.read, session, scene.run)
     following = _number(node, target.attempt) + 1
     return render_checkpoint(
         Bookmarked(
@@ -133,7 +133,7 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
             step=step,
             state_token=mint.state(made.node),
             checkpoint_token=mint.checkpoint(node.node, following) if following < CHECKPOINTS_PER_NODE_MAX else None,
-            ack_token=None if _was_done(session, node, made) else mint.attempt(node.node, ack_attempt(node.node)),
+            ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
             warnings=(*warnings.notes_cut(_notes(node, target.attempt)), *_ignored(made, request)),
         )
     )

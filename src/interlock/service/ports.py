@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
@@ -14,6 +15,10 @@ from interlock.service.summaries import Summaries
 from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
 
+TokenFormat: TypeAlias = Literal[1, 2]
+"""Which form tokens are minted in; both verify for ever (D3)."""
+SHORT: TokenFormat = 2
+
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
     """Return that a workspace stands nowhere in git: what holds where nobody asks."""
@@ -24,7 +29,8 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 class ReadPorts:
     """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2).
 
-    `anchors` tells where a workspace stands in git; `summaries` tells of all sessions.
+    `anchors` tells where a workspace stands in git; `summaries` tells of all sessions;
+    `token_format` is the form that tokens are minted in.
     """
 
     reader: SessionReader
@@ -32,6 +38,7 @@ class ReadPorts:
     plans: Plans
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
+    token_format: TokenFormat = SHORT
     summaries: Summaries = field(init=False)
 
     def __post_init__(self) -> None:

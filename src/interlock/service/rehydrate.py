@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.prompt import guidance_of
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
-from interlock.kernel.ids import WorkflowHash, ack_attempt, fork_attempt
+from interlock.kernel.ids import WorkflowHash
 from interlock.service import warnings
 from interlock.service.ports import ReadPorts
 from interlock.service.recovery import Recovery
@@ -41,7 +41,7 @@ def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None
         scene=scene,
         node=node,
         standing=standing_of(scene.session, node.node),
-        mint=Mint(ring=ring, session=scene.session, run=scene.run),
+        mint=Mint(ring=ring, session=scene.session, run=scene.run, form=ports.token_format),
     )
     with ports.trace.span("render"):
         facts = _facts(here)
@@ -69,7 +69,7 @@ def _facts(here: _Here) -> Facts:
     if standing.is_used_up:
         return _used_up(here, facts)
     last = standing.last
-    ack = here.mint.attempt(last.node, ack_attempt(last.node))
+    ack = here.mint.ack(last.node)
     is_free = last.checkpoints < CHECKPOINTS_PER_NODE_MAX
     checkpoint = here.mint.checkpoint(last.node, last.checkpoints) if is_free else None
     return replace(facts, ack_token=ack, checkpoint_token=checkpoint, blockers=standing.blockers)
@@ -118,9 +118,7 @@ def _used_up(here: _Here, facts: Facts) -> Facts:
 
 def _fork(here: _Here, words: str) -> ForkOffer:
     first = here.standing.first
-    return ForkOffer(
-        ack_token=here.mint.attempt(first.node, fork_attempt(first.node, first.forks)), note=f"{words} token."
-    )
+    return ForkOffer(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")
 
 
 def _place(scene: Scene, node: Node) -> str:

@@ -110,7 +110,7 @@ def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
     run = session.runs.get(candidate.run.run) if session is not None else None
     if session is None or run is None or run.tip is None:
         return None
-    return Mint(ring=ring, session=session, run=run).state(run.tip)
+    return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
 
 
 def _reasons(command: ResumeCommand, wanted: Wanted, found: Sequence[Candidate]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import SessionId, ack_attempt
+from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
@@ -32,7 +32,7 @@ from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_run, mint_session
-from interlock.service.tokens import Mint
+from interlock.service.tokens import minting
 from interlock.service.words import scene_of
 from interlock.views.session import Session
 
@@ -105,7 +105,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
     run = session.runs[start.run]
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
-    mint = Mint(ring=ports.read.key_ring.ensured(), session=session, run=run)
+    mint = minting(ports.read, session, run)
     step = scene.step(node)
     with ports.read.trace.span("render"):
         return render_answer(
@@ -113,7 +113,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
                 occasion="start",
                 run=scene.words(node),
                 state_token=mint.state(node.node),
-                ack_token=mint.attempt(node.node, ack_attempt(node.node)) if step is not None else None,
+                ack_token=mint.ack(node.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,
                 step=step,
                 warnings=(

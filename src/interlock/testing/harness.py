@@ -46,7 +46,7 @@ from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
-from interlock.service.ports import Ports, ReadPorts
+from interlock.service.ports import Ports, ReadPorts, TokenFormat
 from interlock.service.shell import Shell
 from interlock.service.start_workflow import StartCommand
 from interlock.store.local.store import LocalStore
@@ -269,6 +269,11 @@ class Harness:
             shell=shell or CounterShell(),
         )
         return cls(ports=ports, store=store, workflows=workflows)
+
+    def in_format(self, token_format: TokenFormat) -> Self:
+        """Return the same harness, minting tokens in a form."""
+        read = replace(self.ports.read, token_format=token_format)
+        return replace(self, ports=replace(self.ports, read=read))
 
     def call(self, tool_name: str, arguments: Arguments | None = None) -> Called:
         """Call a tool as a client would, without the wire.

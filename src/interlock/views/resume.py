@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.text import TRUNCATION_MARKER, tokens
+from interlock.kernel.text import TRUNCATION_MARKER, has_words
 from interlock.views.summary import RunSummary, SessionSummary
 
 Why = Literal[
@@ -109,11 +109,11 @@ def _reasons(session: SessionId, run: RunSummary, wanted: Wanted) -> Iterator[Wh
         yield "matched_branch"
     if not wanted.words:
         return
-    in_notes = tokens((run.notes or "").removesuffix(TRUNCATION_MARKER))
-    in_name = tokens(f"{run.workflow_id} {run.workflow_name}")
-    if wanted.words <= in_notes:
+    notes, name = (run.notes or "").removesuffix(TRUNCATION_MARKER), f"{run.workflow_id} {run.workflow_name}"
+    is_in_notes, is_in_name = has_words(notes, wanted.words), has_words(name, wanted.words)
+    if is_in_notes:
         yield "matched_notes"
-    if wanted.words <= in_name:
+    if is_in_name:
         yield "matched_workflow_id"
-    elif not wanted.words <= in_notes and wanted.words <= in_notes | in_name | tokens(f"{run.goal or ''} {run.label}"):
+    elif not is_in_notes and has_words(f"{notes}\n{name}\n{run.goal or ''}\n{run.label}", wanted.words):
         yield "matched_goal"

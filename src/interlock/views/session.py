@@ -26,6 +26,7 @@ from interlock.kernel.ids import (
     WorkflowHash,
     ack_attempt,
     node_of_attempt,
+    tag_of,
 )
 from interlock.record import events as ev
 from interlock.record import payloads as data
@@ -143,6 +144,7 @@ class Session:
     suffixes: "HashTrieMap[str, RunId]"
     open_gaps: "HashTrieMap[GapId, NodeId]"
     observations: "HashTrieMap[str, str]"
+    tags: "HashTrieMap[str, NodeId]"
     dedupe_keys: "HashTrieMap[str, int]"
 
     def advance(self, node: NodeId, attempt: AttemptId) -> Advance | None:
@@ -167,6 +169,10 @@ class Session:
         for delta in reversed(deltas):
             merged = merged_context(merged, delta)
         return merged
+
+    def has_tag(self, node: NodeId) -> bool:
+        """Say whether a node is the one its tag stands for: the first of the session that bears it (D3)."""
+        return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
         """Return what was last seen of the workspace that a run began in; None where nothing was (locks 1)."""
@@ -203,6 +209,7 @@ def new_session(session: SessionId) -> Session:
         suffixes=HashTrieMap(),
         open_gaps=HashTrieMap(),
         observations=HashTrieMap(),
+        tags=HashTrieMap(),
         dedupe_keys=HashTrieMap(),
     )
 
@@ -335,6 +342,8 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         context_at=parent.context_at if parent else None,
         request_digest=payload.request_digest,
     )
+    if tag_of(node_id) not in session.tags:
+        session = replace(session, tags=session.tags.insert(tag_of(node_id), node_id))
     if payload.node_kind == "checkpoint":
         assert parent is not None, "only a step is a root, as judged above"
         counted = replace(parent, checkpoints=parent.checkpoints + 1)

@@ -36,7 +36,7 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
     assert lines[0] == str(file)
     rows = [line.split("  ") for line in lines[1:]]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    assert cells[:8] == [
+    assert cells[:9] == [
         ["key", "value", "from", "a change"],
         ["preferences.preset", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
         ["preferences.autonomy", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
@@ -44,10 +44,11 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
         ["gates.claims", "when_client_cannot_ask", "default", "runtime-safe"],
         ["evidence.artifact_bytes_max", "1000000", "default", "runtime-safe"],
         ["observations.repo_root", "false", "default", "runtime-safe"],
+        ["tokens.format", "2", "default", "runtime-safe"],
         ["workflows.user_dir", "/own", "environment", "restart-required"],
     ]
-    assert lines[9].startswith("appliedConfigHash sha256:")
-    assert lines[10] == "Values are applied when a server starts."
+    assert lines[10].startswith("appliedConfigHash sha256:")
+    assert lines[11] == "Values are applied when a server starts."
 
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

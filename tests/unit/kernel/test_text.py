@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from interlock.kernel.text import TRUNCATION_MARKER, one_line, tokens, truncated, utf8_bytes
+from interlock.kernel.text import TRUNCATION_MARKER, has_words, one_line, tokens, truncated, utf8_bytes
 
 ONE_TO_FOUR_BYTES = "aé€😀"
 
@@ -67,3 +67,9 @@ def test_a_text_on_one_line_has_no_line_break_and_no_run_of_spaces() -> None:
 )
 def test_words_are_matched_after_nfkc_and_lower_casing(text: str, words: set[str]) -> None:
     assert tokens(text) == words
+
+
+@pytest.mark.parametrize("text", ["", "A log-in page", "\uff41bc x", "K\u212a page", "page login"])
+@pytest.mark.parametrize("words", [set[str](), {"page"}, {"log-in", "page"}, {"log"}, {"kk"}, {"abc"}])
+def test_a_text_has_words_as_its_own_words_say(text: str, words: set[str]) -> None:
+    assert has_words(text, frozenset(words)) == (words <= tokens(text))

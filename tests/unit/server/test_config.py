@@ -35,6 +35,8 @@ claims = "always"
 artifact_bytes_max = 2_000_000
 [observations]
 repo_root = true
+[tokens]
+format = 1
 [workflows]
 user_dir = "/srv/flows"
 """
@@ -100,6 +102,7 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         gates_claims="always",
         artifact_bytes_max=2_000_000,
         keeps_repo_root=True,
+        token_format=1,
         user_dir=Path("/srv/flows"),
         said=found.said,
     )
@@ -328,6 +331,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("gates.claims", "when_client_cannot_ask", "default"),
         ("evidence.artifact_bytes_max", ARTIFACT_BYTES_MAX, "default"),
         ("observations.repo_root", False, "default"),
+        ("tokens.format", 2, "default"),
         ("workflows.user_dir", "/a", "argument"),
     ]
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]

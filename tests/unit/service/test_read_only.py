@@ -83,7 +83,7 @@ def test_a_replay_changes_nothing_either(tmp_path: Path) -> None:
 
 @pytest.mark.inv("READ-1")
 def test_what_rehydrates_holds_no_port_that_appends() -> None:
-    assert set(ReadPorts.__slots__) == {"reader", "key_ring", "plans", "trace", "anchors", "summaries"}
+    assert set(ReadPorts.__slots__) == {"reader", "key_ring", "plans", "trace", "anchors", "summaries", "token_format"}
 
 
 @pytest.mark.inv("READ-1", "HOUSE-4")

@@ -37,8 +37,9 @@ FOREIGN = SigningKey(b"k" * 32)
 
 @pytest.fixture
 def memory() -> Harness:
-    """Over the fixed keys, so that a test can mint what no answer holds."""
-    return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.xyz", "x", "y", "z"))
+    """Over the fixed keys and in format 1, so that a test can read a token and mint what no answer holds."""
+    documents = linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.xyz", "x", "y", "z")
+    return Harness.in_memory(*documents).in_format(1)
 
 
 def send(harness: Harness, argument: Argument, token: str, **more: object) -> Called:

@@ -3,9 +3,11 @@
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import NodeId
-from interlock.record.tokens import TokenFault, verify
+from interlock.record.short_tokens import ShortRef, verified
+from interlock.record.tokens import TokenFault
 from interlock.service.explain import Explained, explain, session_of_node
 from interlock.service.plans import Plans
+from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 
 
@@ -46,5 +48,9 @@ def _node_of(store: LocalStore, wanted: str) -> NodeId | None:
     if wanted.startswith("node_"):
         return NodeId(wanted)
     ring = store.keys()
-    found = verify(wanted, ring.keys() if ring is not None else ())
+    found = verified(wanted, ring.keys() if ring is not None else ())
+    if isinstance(found, ShortRef):
+        session = store.load(found.session)
+        ref = whole_reference(session, found) if session is not None else None
+        return ref.node if ref is not None else None
     return None if isinstance(found, TokenFault) else found.node

@@ -1,0 +1,141 @@
+"""Tokens of format 2: short enough for an agent to copy, and good without a table of what was issued (D3).
+
+`<prefix>_<label><52 characters>`: the run's label in clear, and in base64url, without padding, 39 bytes: version and
+kind (1), session (16), the last 40 bits of the node's id (5), the number of the fork or checkpoint (1), and half of an
+HMAC-SHA256 over the label and all that stands before it (16), under a key of this format's own.
+"""
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+from cryptography.hazmat.primitives import hashes, hmac
+from cryptography.hazmat.primitives.constant_time import bytes_eq
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
+
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
+from interlock.record.tokens import SigningKey, TokenFault, TokenKind, TokenRef, session_hint, verify
+
+_VERSION = 2
+_PURPOSE = b"interlock/token/v2"
+_BODY_CHARS = 52
+_MAC_BYTES = 16
+_SESSION_BYTES = 16
+_SHAPE = re.compile(r"(st|ack|chk)_([0-9a-z]{4}|[0-9a-z]{6})([A-Za-z0-9_-]{52})")
+_BEGINNING = re.compile(r"(?:st|ack|chk)_")
+
+
+class ShortKind(IntEnum):
+    """What a token of format 2 lets its bearer do; a fork is an attempt of its own."""
+
+    STATE = 0
+    ACK = 1
+    FORK = 2
+    CHECKPOINT = 3
+
+    @property
+    def kind(self) -> TokenKind:
+        """The kind of token it is, as every format tells them apart."""
+        return _KINDS[self]
+
+
+_KINDS = {
+    ShortKind.STATE: TokenKind.STATE,
+    ShortKind.ACK: TokenKind.ACK,
+    ShortKind.FORK: TokenKind.ACK,
+    ShortKind.CHECKPOINT: TokenKind.CHECKPOINT,
+}
+_PREFIXES = {
+    ShortKind.STATE: "st",
+    ShortKind.ACK: "ack",
+    ShortKind.FORK: "ack",
+    ShortKind.CHECKPOINT: "chk",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortRef:
+    """Names a node of a session by its tag, and which fork or checkpoint of it; the label is its run's."""
+
+    kind: ShortKind
+    session: SessionId
+    label: str
+    tag: str
+    number: int = 0
+
+
+def mint_short(ref: ShortRef, key: SigningKey) -> str:
+    """Return the token for a reference, signed with a key. Same inputs, same token."""
+    said = bytes([_VERSION << 4 | ref.kind]) + id_bytes(ref.session) + tag_bytes(ref.tag) + bytes([ref.number])
+    mac = _mac(ref.label, said, key).finalize()[:_MAC_BYTES]
+    return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(said + mac).decode('ascii')}"
+
+
+def verified(text: str, keys: Sequence[SigningKey]) -> TokenRef | ShortRef | TokenFault:
+    """Return what a token of either format refers to, or why it is none. `keys` run newest first."""
+    return verify_short(text, keys) if _BEGINNING.match(text) is not None else verify(text, keys)
+
+
+def claimed_session(text: str) -> SessionId | None:
+    """Return the session that a token of either format claims, unverified: good for choosing a queue only."""
+    found = _SHAPE.fullmatch(text)
+    return _session(base64.urlsafe_b64decode(found[3])) if found is not None else session_hint(text)
+
+
+def verify_short(text: str, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
+    """Return what a token of format 2 refers to, or why it is none. `keys` run newest first."""
+    found = _SHAPE.fullmatch(text)
+    if found is None:
+        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_misshapen(text))
+    prefix, label, body = found.groups()
+    # 52 characters are 39 bytes to the last bit, so each text stands for other bytes.
+    data = base64.urlsafe_b64decode(body)
+    said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
+    version, number = said[0] >> 4, said[0] & 15
+    if version != _VERSION:
+        return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
+    if not any(_is_signed(label, said, mac, key) for key in keys):
+        return TokenFault(
+            code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
+        )
+    kind = ShortKind(number)
+    if _PREFIXES[kind] != prefix:
+        return TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {kind.kind} token under another prefix")
+    return ShortRef(
+        kind=kind,
+        session=_session(said),
+        label=label,
+        tag=tag_of_bytes(said[1 + _SESSION_BYTES : -1]),
+        number=said[-1],
+    )
+
+
+def _session(data: bytes) -> SessionId:
+    return SessionId(id_of_bytes("sess", data[1 : 1 + _SESSION_BYTES]))
+
+
+def _misshapen(text: str) -> str:
+    """Say how a text that begins as a token is not one: cut, or with something in it that no token holds."""
+    wanted = len(text.partition("_")[0]) + 1 + _BODY_CHARS
+    if any(not (char.isascii() and (char.isalnum() or char in "_-")) for char in text):
+        return "a character that no token holds"
+    return f"{len(text)} characters; a whole token has {wanted + 4} or {wanted + 6}"
+
+
+def _mac(label: str, said: bytes, key: SigningKey) -> hmac.HMAC:
+    mac = hmac.HMAC(_derived(key), hashes.SHA256())
+    mac.update(label.encode("ascii") + b"\0" + said)
+    return mac
+
+
+def _is_signed(label: str, said: bytes, mac: bytes, key: SigningKey) -> bool:
+    return bytes_eq(_mac(label, said, key).finalize()[:_MAC_BYTES], mac)
+
+
+@lru_cache(maxsize=8)
+def _derived(key: SigningKey) -> bytes:
+    return HKDFExpand(algorithm=hashes.SHA256(), length=32, info=_PURPOSE).derive(key)
