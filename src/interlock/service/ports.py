@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.record.base import Preferences
-from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
 from interlock.store.git import NOWHERE, GitAnchors
 from interlock.store.ports import KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
+
+if TYPE_CHECKING:
+    # It brings the compiler along, which whoever only looks does not need.
+    from interlock.service.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +40,7 @@ class Ports:
 
     read: ReadPorts
     writer: SessionWriter
-    catalog: Catalog
+    catalog: "Catalog"
     shell: Shell = field(default_factory=SystemShell)
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
