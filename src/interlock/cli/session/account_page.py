@@ -97,7 +97,7 @@ def _left_out(run: RunAccount) -> Remark:
 
 def _step(step: StepAccount, look: Look) -> Iterator[Block]:
     when: Line = (", ", Said(step.at)) if step.is_done and step.at is not None else ()
-    yield Heading(level=3, line=(*_place(step.place), *(when if step.is_done else (": pending",))))
+    yield Heading(level=3, line=(*_place(step.place, "", ". "), *(when if step.is_done else (": pending",))))
     if step.notes is not None:
         yield Quote(_cut(step.notes, look))
     if step.checkpoint is not None:
@@ -110,9 +110,13 @@ def _step(step: StepAccount, look: Look) -> Iterator[Block]:
         yield Bullets(tuple(items))
 
 
-def _place(place: Place) -> Line:
+def _place(place: Place, before: str, after: str) -> Line:
     within = f" (pass {place.loop.number})" if place.loop is not None else ""
-    return f"{place.number}. ", Said(place.title), within
+    return f"{before}{place.number}{after}", Said(place.title), within
+
+
+def _in_line(place: Place) -> Line:
+    return _place(place, "step ", ", ")
 
 
 def _cut(notes: str, look: Look) -> str:
@@ -132,11 +136,11 @@ def _blocker(blocker: Blocker) -> Line:
 
 def _gap(told: GapAccount) -> Line:
     gap = told.gap
-    where: Line = ("step ", *_place(told.step)) if told.step is not None else ("the start",)
+    where: Line = _in_line(told.step) if told.step is not None else ("the start",)
     what = f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: "
     return what, Said(gap.summary), " Left in ", *where, f". To resolve: {told.remedy}"
 
 
 def _branch(branch: Branch) -> Line:
-    where: Line = _place(branch.place) if branch.place is not None else ("complete",)
+    where: Line = _in_line(branch.place) if branch.place is not None else ("complete",)
     return *where, f" ({branch.node})", ", preferred" if branch.is_tip else ""

@@ -1,6 +1,6 @@
 """Which session a person means: an id or a part of it, a run's label or id, a node, a token, or the only one there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from interlock.cli.progress import with_progress
@@ -99,7 +99,7 @@ def _only_one(store: LocalStore, plans: Plans) -> Chosen:
     if not sessions:
         raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
     message = f"There are {len(sessions)} sessions, so say which."
-    raise _several(message, _candidates(listing(store, plans), lambda _: True), exit_code=2)
+    raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
 def _of_token(store: LocalStore, name: str) -> Chosen:
@@ -136,8 +136,7 @@ def _of_name(store: LocalStore, plans: Plans, name: str) -> Chosen:
     if len(by_session) == 1 and not by_run:
         return Chosen(session=by_session[0])
     if by_session or by_run:
-        meant = {*by_session, *(row.session for row in by_run)}
-        candidates = _candidates(told, lambda session: session in meant)
+        candidates = _candidates(told, by_session, by_run)
         raise _several(f"{_echoed(name)} names {len(candidates)} runs.", candidates, exit_code=1)
     message = f"There is no session and no run {_echoed(name)} in this data directory."
     if told.unreadable:
@@ -164,9 +163,10 @@ def _several(message: str, candidates: list[str], *, exit_code: int) -> StopErro
     return StopError("\n".join([message, *candidates[:_NAMED_MAX], *rest]), _ONE_OF, exit_code=exit_code)
 
 
-def _candidates(told: Listing, is_meant: Callable[[SessionId], bool]) -> list[str]:
-    runs = [_candidate(row) for row in _rows(told) if is_meant(row.session)]
-    return runs + [f"  {one.session}  {one.health}" for one in told.unreadable if is_meant(one.session)]
+def _candidates(told: Listing, sessions: Collection[SessionId], runs: Collection[Row]) -> list[str]:
+    """Return a line for each of these runs, and for each run of these sessions."""
+    known = [_candidate(row) for row in _rows(told) if row.session in sessions or row in runs]
+    return known + [f"  {one.session}  {one.health}" for one in told.unreadable if one.session in sessions]
 
 
 def _candidate(row: Row) -> str:
