@@ -14,6 +14,7 @@ OWN = Path(".interlock/workflows")
 COMMANDS = [
     "version",
     "schemas verify",
+    "session list",
     "demo",
     "workflow list",
     "workflow list --json",

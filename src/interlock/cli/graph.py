@@ -5,11 +5,11 @@ from collections.abc import Callable
 from rich.text import Text
 from rich.tree import Tree
 
-from interlock.kernel.ids import NodeId, fork_attempt, node_of_attempt
-from interlock.views.run_graph import GraphNode
+from interlock.cli.screen import flat
+from interlock.views.run_graph import GraphNode, parted
 from interlock.views.session import Node
 
-LEGEND = "● a step handed out   ✗ a refused attempt   ⑂ a fork   ◀ where the run goes on"
+LEGEND = "● a step handed out   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run goes on"
 
 _STYLES = {"step": "green", "blocked_attempt": "yellow", "checkpoint": "cyan"}
 _MARKS = {"step": "●", "blocked_attempt": "✗", "checkpoint": "◇"}
@@ -23,31 +23,23 @@ def draw_run(graph: GraphNode, title: str, title_of: Callable[[Node], str]) -> T
         title: What the run is called.
         title_of: The title of the step that is pending at a node.
     """
-    tree = Tree(Text(title, style="bold"))
+    tree = Tree(Text(flat(title), style="bold"))
     lines: list[tuple[Tree, GraphNode | None]] = [(tree, graph)]
     while lines:
         line, here = lines.pop()
         while here is not None:
             drawn = line.add(_label(here, title_of))
-            following, forks = _parted(here)
+            for _ in here.checkpoints:
+                drawn.add(Text(f"{_MARKS['checkpoint']} checkpoint", style=_STYLES["checkpoint"]))
+            following, forks = parted(here)
             lines += [(drawn.add(Text("⑂ redone on a branch", style="cyan")), fork) for fork in forks]
             here = following
     return tree
 
 
-def _parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
-    """Tell the child that the ordinary attempt made from those that forks made (D2)."""
-    made_by_forks: set[NodeId] = {
-        node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)
-    }
-    forks = [child for child in here.children if child.node.node in made_by_forks]
-    ordinary = [child for child in here.children if child.node.node not in made_by_forks]
-    return (ordinary[0] if ordinary else None), forks
-
-
 def _label(here: GraphNode, title_of: Callable[[Node], str]) -> Text:
     kind = here.node.kind
-    label = Text(f"{_MARKS[kind]} {title_of(here.node)}", style=_STYLES[kind])
+    label = Text(f"{_MARKS[kind]} {flat(title_of(here.node))}", style=_STYLES[kind])
     if kind == "blocked_attempt":
         label.append(" (refused)")
     if here.is_tip:

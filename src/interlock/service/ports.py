@@ -3,17 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.record.base import Preferences
-from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
 from interlock.service.summaries import Summaries
 from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
+
+if TYPE_CHECKING:
+    # It brings the compiler along, which whoever only looks does not need.
+    from interlock.service.catalog import Catalog
 
 TokenFormat: TypeAlias = Literal[1, 2]
 """Which form tokens are minted in; both verify for ever (D3)."""
@@ -52,7 +55,7 @@ class Ports:
 
     read: ReadPorts
     writer: SessionWriter
-    catalog: Catalog
+    catalog: "Catalog"
     shell: Shell = field(default_factory=SystemShell)
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"

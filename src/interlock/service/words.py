@@ -16,10 +16,11 @@ from interlock.views.session import Node, Run, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A step as lists name it: its title and its number, counted from 1."""
+    """A step as lists name it: its title, its number, counted from 1, and the pass of the loop it is in."""
 
     title: str
     number: int
+    loop: PassWords | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,8 @@ class Scene:
         pending = state.pending.step
         step = self.workflow.steps[pending.step_id]
         seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
-        return Place(title=rendered(step.title, seen), number=self.workflow.numbers[step.node_id])
+        number = self.workflow.numbers[step.node_id]
+        return Place(title=rendered(step.title, seen), number=number, loop=self._pass(pending.loop_path))
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:

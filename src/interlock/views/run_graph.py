@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.kernel.ids import NodeId, RunId
+from interlock.kernel.ids import NodeId, RunId, fork_attempt, node_of_attempt
 from interlock.views.session import Node, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """A node of a run, its children, and whether the run prefers it."""
+    """A node of a run, its children and its checkpoints, and whether the run prefers it."""
 
     node: Node
     children: tuple["GraphNode", ...]
     is_tip: bool
+    checkpoints: tuple[Node, ...] = ()
 
 
 def run_graph(session: Session, run: RunId) -> GraphNode:
@@ -21,21 +22,48 @@ def run_graph(session: Session, run: RunId) -> GraphNode:
     facts = session.runs[run]
     assert facts.root is not None, "a run has a root"
     order = list(_below(session, facts.root))
+    kept = _checkpoints(session, run)
     built: dict[NodeId, GraphNode] = {}
     for node in reversed(order):
         children = tuple(built[child] for child in node.children)
-        built[node.node] = GraphNode(node=node, children=children, is_tip=node.node == facts.tip)
+        built[node.node] = GraphNode(
+            node=node,
+            children=children,
+            is_tip=node.node == facts.tip,
+            checkpoints=tuple(kept.get(node.node, ())),
+        )
     return built[facts.root]
 
 
 def leaves(graph: GraphNode) -> Iterator[GraphNode]:
     """Yield the nodes without children."""
+    return (here for here in walk(graph) if not here.children)
+
+
+def walk(graph: GraphNode) -> Iterator[GraphNode]:
+    """Yield every node, parents before their children."""
     stack = [graph]
     while stack:
         here = stack.pop()
-        if not here.children:
-            yield here
+        yield here
         stack.extend(reversed(here.children))
+
+
+def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
+    """Tell the child that the ordinary attempt made from those that forks made (D2)."""
+    made_by_forks = {node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)}
+    forks = [child for child in here.children if child.node.node in made_by_forks]
+    ordinary = [child for child in here.children if child.node.node not in made_by_forks]
+    return (ordinary[0] if ordinary else None), forks
+
+
+def _checkpoints(session: Session, run: RunId) -> dict[NodeId, list[Node]]:
+    """Return a run's checkpoints by the node they are of, in the order they came: nodes do not name them (D8)."""
+    found: dict[NodeId, list[Node]] = {}
+    for node in sorted(session.nodes.values(), key=lambda node: node.index):
+        if node.kind == "checkpoint" and node.run == run and node.parent is not None:
+            found.setdefault(node.parent, []).append(node)
+    return found
 
 
 def _below(session: Session, root: NodeId) -> Iterator[Node]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from interlock.cli.group import Command, run_in_group
+from interlock.cli.session.looking import LOOKING, add_looking_commands, looking
 
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
@@ -19,6 +20,7 @@ def add_session_commands(add_parser: AddParser) -> None:
     """Add the command group to a parser's commands."""
     group = add_parser("session", help="verify and explain what was recorded", description=_DESCRIPTION)
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    add_looking_commands(lambda name, words: _action(actions, name, words))
     verify = _action(actions, "verify", "make every recorded decision again and compare")
     verify.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids; without, all of them")
     verify.add_argument(
@@ -48,6 +50,8 @@ def _command(chosen: argparse.Namespace) -> Command:
     from interlock.store.local.store import LocalStore
 
     store = LocalStore(data_dir_of(os.environ, place_arguments(chosen)))
+    if chosen.action in LOOKING:
+        return looking(chosen, store)
     if chosen.action == "verify":
         from interlock.cli.session.verify import run_verify
 

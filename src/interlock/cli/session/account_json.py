@@ -1,0 +1,76 @@
+"""The account of a session as data, as `--json` prints it."""
+
+from interlock.kernel.canonical import Json
+from interlock.record.outcome import Blocker
+from interlock.service.account import Artifact, Branch, GapAccount, RunAccount, SessionAccount, StepAccount
+from interlock.service.words import Place
+from interlock.views.summary import run_json
+
+
+def session_json(account: SessionAccount) -> dict[str, Json]:
+    """Return the account of a session."""
+    runs: list[Json] = [_run(run) for run in account.runs]
+    return {"session": account.session, "events": account.events, "runs": runs}
+
+
+def gap_json(told: GapAccount) -> dict[str, Json]:
+    """Return an open gap."""
+    step = _place(told.step) if told.step is not None else None
+    return {**told.gap.to_json(), "node": told.node, "step": step, "at": told.at, "remedy": told.remedy}
+
+
+def _run(run: RunAccount) -> dict[str, Json]:
+    observed: dict[str, Json] = {str(key): value for key, value in run.observed.items()}
+    told: dict[str, Json] = {
+        "workflowHash": run.workflow_hash,
+        "sourceKind": run.source_kind,
+        "source": run.source_ref,
+        "preferences": run.preferences.to_json(),
+        "blockers": _blockers(run.blockers),
+        "steps": [_step(step) for step in run.steps],
+        "stepsLeftOut": run.left_out,
+        "branches": [_branch(branch) for branch in run.branches],
+        "openGaps": [gap_json(gap) for gap in run.gaps],
+        "contextKeys": list(run.context_keys),
+        "observed": observed,
+    }
+    return run_json(run.summary) | told
+
+
+def _step(step: StepAccount) -> dict[str, Json]:
+    return {
+        **_place(step.place),
+        "node": step.node,
+        "isDone": step.is_done,
+        "at": step.at,
+        "notes": step.notes,
+        "checkpoint": step.checkpoint,
+        "refused": [_blockers(blockers) for blockers in step.refused],
+        "artifacts": [_artifact(artifact) for artifact in step.artifacts],
+    }
+
+
+def _place(place: Place) -> dict[str, Json]:
+    told: dict[str, Json] | None = None
+    if place.loop is not None:
+        told = {"loopId": place.loop.loop_id, "pass": place.loop.number}
+    return {"number": place.number, "title": place.title, "loop": told}
+
+
+def _artifact(artifact: Artifact) -> dict[str, Json]:
+    return {
+        "digest": artifact.digest,
+        "kind": artifact.kind,
+        "contentType": artifact.content_type,
+        "bytes": artifact.bytes,
+        "isReadable": artifact.is_readable,
+    }
+
+
+def _branch(branch: Branch) -> dict[str, Json]:
+    place = _place(branch.place) if branch.place is not None else None
+    return {"node": branch.node, "step": place, "isPreferredTip": branch.is_tip, "at": branch.at}
+
+
+def _blockers(blockers: tuple[Blocker, ...]) -> list[Json]:
+    return [blocker.to_json() for blocker in blockers]

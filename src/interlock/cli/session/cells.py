@@ -1,0 +1,23 @@
+"""How lists and pages say in a few words what every run has: its status, its step."""
+
+from interlock.service.words import Place
+from interlock.views.status import RunStatus
+from interlock.views.summary import RunSummary
+
+
+def status_words(status: RunStatus) -> str:
+    """Return a status as people read it."""
+    return status.replace("_", " ")
+
+
+def step_words(run: RunSummary) -> str:
+    """Return where a run stands among its workflow's steps."""
+    return f"{run.number} of {run.total}" if run.number is not None else "-"
+
+
+def place_words(place: Place | None) -> str:
+    """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
+    if place is None:
+        return "the end"
+    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    return f"step {place.number}, {place.title}{within}"

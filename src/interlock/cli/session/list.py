@@ -1,0 +1,177 @@
+"""`interlock session list`: what was worked on, the newest first, and every session that cannot be read."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from interlock.cli.progress import with_progress
+from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.cli.session.cells import status_words, step_words
+from interlock.cli.session.chosen import listing, short_of
+from interlock.cli.session.moments import ago, since
+from interlock.cli.session.store import answered_by_store
+from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line
+from interlock.service.plans import Plans
+from interlock.service.summaries import Listing, Unreadable
+from interlock.service.words import scene_of
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.views.listing import Row, Wanted, holds_all, newest_first, rows_of, texts_of
+from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
+from interlock.views.status import RunStatus
+from interlock.views.summary import run_json
+
+_HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_GOAL_BYTES_MAX = 60
+_FOUND_BYTES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOrder:
+    """What a person asked of the list. `page` is counted from 1; `is_deep` has words looked for in every step."""
+
+    words: Sequence[str] = ()
+    statuses: Sequence[RunStatus] = ()
+    workflow: str | None = None
+    branch: str | None = None
+    since: str | None = None
+    limit: int = LIST_ENTRIES_MAX
+    page: int = 1
+    is_deep: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What fits, newest first; how many runs there are; the sessions that nothing can be told of."""
+
+    rows: list[Row]
+    total: int
+    told: Listing
+    short: Callable[[SessionId], str] = field(compare=False)
+
+
+def run_list(store: LocalStore, order: ListOrder, now_ms: int) -> int:
+    """Print the runs that fit; return the exit code.
+
+    Raises:
+        StopError: The order cannot be followed, or the store cannot answer.
+    """
+    if order.limit < 1 or order.page < 1:
+        raise StopError("--limit and --page are counted from 1.", "Leave them out for the first page.", exit_code=2)
+    since_ms = since(order.since, now_ms) if order.since is not None else None
+    with answered_by_store():
+        found = _found(store, order, since_ms)
+    first = (order.page - 1) * order.limit
+    shown = found.rows[first : first + order.limit]
+    if order.as_json:
+        say_json(_json(found, shown, order))
+        return 0
+    _say_rows(found, shown, now_ms)
+    _say_rest(found, shown, order)
+    _say_unreadable(found)
+    return 0
+
+
+def _found(store: LocalStore, order: ListOrder, since_ms: int | None) -> _Found:
+    plans = Plans(store)
+    told = listing(store, plans)
+    rows = [row for session in told.sessions for row in rows_of(session)]
+    wanted = Wanted(statuses=frozenset(order.statuses), workflow=order.workflow, branch=order.branch, since_ms=since_ms)
+    fitting = newest_first(row for row in rows if wanted.fits(row.run))
+    if order.words and order.is_deep:
+        searched = with_progress(fitting, len(fitting), "Searching runs")
+        fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), order.words)]
+    elif order.words:
+        fitting = [row for row in fitting if holds_all(texts_of(row), order.words)]
+    names = [*(one.session for one in told.sessions), *(one.session for one in told.unreadable)]
+    return _Found(rows=fitting, total=len(rows), told=told, short=short_of(names))
+
+
+def _all_texts(store: LocalStore, plans: Plans, row: Row) -> Iterable[str]:
+    """Return what deep search looks in: what every search does, and the titles and notes of all steps."""
+    texts = list(texts_of(row))
+    try:
+        facts = store.load(row.session)
+        if facts is None or row.run.run not in facts.runs:
+            return texts
+        scene = scene_of(facts, facts.runs[row.run.run], plans)
+        for node in facts.nodes.values():
+            if node.run == row.run.run:
+                texts += [scene.title(node), notes_of_attempt(node) or "", notes_of_checkpoint(node) or ""]
+    except (SessionUnhealthyError, ContentDamagedError):
+        return texts
+    return texts
+
+
+def _json(found: _Found, shown: list[Row], order: ListOrder) -> dict[str, Json]:
+    runs: list[Json] = [
+        {"session": row.session, "short": found.short(row.session), **run_json(row.run)} for row in shown
+    ]
+    unreadable: list[Json] = [
+        {"session": one.session, "health": one.health, "found": one.found, "fix": _fix(one)}
+        for one in found.told.unreadable
+    ]
+    return {
+        "runs": runs,
+        "fitting": len(found.rows),
+        "total": found.total,
+        "page": order.page,
+        "limit": order.limit,
+        "unreadable": unreadable,
+    }
+
+
+def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
+    if shown:
+        is_watched = sys.stdout.isatty()
+        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown))
+    elif not found.total and not found.told.unreadable:
+        say(
+            "Nothing is recorded here yet. A session begins when an agent starts a workflow:"
+            " `interlock workflow list` shows what it can start. `--data-dir` looks elsewhere."
+        )
+    elif found.rows:
+        say(f"There is no such page: {len(found.rows)} runs fit.")
+    elif found.total:
+        say(f"None of the {found.total} runs fits. Leave out words or options; `--deep` searches every step.")
+
+
+def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
+    run = row.run
+    when = ago(run.last_at, now_ms) if now_ms is not None else run.last_at or "unknown"
+    return (
+        found.short(row.session),
+        run.label,
+        run.workflow_id,
+        one_line(run.goal or "-", _GOAL_BYTES_MAX),
+        status_words(run.status),
+        step_words(run),
+        when,
+        run.client or "-",
+    )
+
+
+def _say_rest(found: _Found, shown: list[Row], order: ListOrder) -> None:
+    last = order.page * order.limit
+    if shown and last < len(found.rows):
+        more = len(found.rows) - last
+        say(f"\n{more} more: --page {order.page + 1}, or narrow by words, --status, --workflow, --branch or --since.")
+
+
+def _say_unreadable(found: _Found) -> None:
+    if found.told.unreadable:
+        say("\nCannot be read:")
+        rows = ((one.session, one.health, one_line(one.found, _FOUND_BYTES_MAX)) for one in found.told.unreadable)
+        say_table(("SESSION", "HEALTH", "FOUND"), rows)
+        for fix in dict.fromkeys(_fix(one) for one in found.told.unreadable):
+            say(fix)
+
+
+def _fix(one: Unreadable) -> str:
+    if one.health == "unknown_version":
+        return "A newer Interlock wrote it: use that one. Nothing of it is damaged."
+    return "`interlock session repair SESSION` copies what is sound into a new session; `interlock doctor` says more."

@@ -1,0 +1,92 @@
+"""`interlock session open-gaps`: what is still open, why, where, and what would resolve it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from interlock.cli.progress import with_progress
+from interlock.cli.screen import flat, say, say_json
+from interlock.cli.session.account_json import gap_json
+from interlock.cli.session.cells import place_words
+from interlock.cli.session.chosen import Chosen, chosen_session, read_history
+from interlock.cli.session.store import answered_by_store
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import RunId, SessionId
+from interlock.service.account import Accounts, GapAccount
+from interlock.service.plans import Plans
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """What is open on one run."""
+
+    session: SessionId
+    run: RunId
+    label: str
+    workflow: str
+    gaps: tuple[GapAccount, ...]
+
+
+def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+    """Print the open gaps of a session, or of all; return 1 if a critical one is open."""
+    unreadable = list[SessionId]()
+    with answered_by_store():
+        plans = Plans(store)
+        if wanted is not None:
+            found = list(_of_session(store, plans, chosen_session(store, plans, wanted)))
+        else:
+            found = list(_of_all(store, plans, unreadable))
+    if as_json:
+        say_json({"runs": [_json(one) for one in found], "unreadable": unreadable})
+    else:
+        _say(found)
+        if unreadable:
+            say(f"{len(unreadable)} sessions cannot be read; `interlock session list` names them.")
+    return 1 if any(gap.gap.severity == "critical" for one in found for gap in one.gaps) else 0
+
+
+def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
+    sessions = store.sessions()
+    for session in with_progress(sessions, len(sessions), "Reading sessions"):
+        try:
+            facts = store.load(session)
+            if facts is not None and facts.open_gaps:
+                yield from list(_of_session(store, plans, Chosen(session=session)))
+        except (SessionUnhealthyError, ContentDamagedError):
+            unreadable.append(session)
+
+
+def _of_session(store: LocalStore, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
+    history = read_history(store, chosen)
+    facts, accounts = history.facts, Accounts(store, plans, history)
+    for run in chosen.runs(facts):
+        gaps = accounts.gaps(run)
+        if gaps:
+            workflow = facts.runs[run].workflow_id
+            yield _Open(session=facts.session, run=run, label=facts.label(run), workflow=workflow, gaps=gaps)
+
+
+def _say(found: list[_Open]) -> None:
+    if not found:
+        say("Nothing is open.")
+    for one in found:
+        say(f"Run {one.label} of {one.session}, {flat(one.workflow)}: {len(one.gaps)} open")
+        for gap in one.gaps:
+            say("\n".join(f"  {line}" for line in gap_lines(gap)))
+
+
+def gap_lines(told: GapAccount) -> list[str]:
+    """Return an open gap in lines: what, where and when, what would resolve it."""
+    gap = told.gap
+    where = place_words(told.step) if told.step is not None else "the start"
+    return [
+        flat(f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: {gap.summary}"),
+        "  " + flat(f"left in {where}, {told.at or 'at an unknown time'} ({told.node})"),
+        f"  to resolve: {told.remedy}",
+    ]
+
+
+def _json(one: _Open) -> dict[str, Json]:
+    gaps: list[Json] = [gap_json(gap) for gap in one.gaps]
+    return {"session": one.session, "run": one.run, "label": one.label, "workflowId": one.workflow, "gaps": gaps}

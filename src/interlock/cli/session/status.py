@@ -1,0 +1,50 @@
+"""`interlock session status`: where each run stands, a line each."""
+
+from interlock.cli.screen import say, say_json, say_table
+from interlock.cli.session.cells import status_words, step_words
+from interlock.cli.session.chosen import chosen_session, listing, read_history
+from interlock.cli.session.store import answered_by_store
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+from interlock.service.plans import Plans
+from interlock.service.summaries import summary_of
+from interlock.store.local.store import LocalStore
+from interlock.views.listing import Row, newest_first, rows_of
+from interlock.views.summary import run_json
+
+_HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")
+_WORDS_BYTES_MAX = 60
+
+
+def run_status(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+    """Print the status of a session's runs, or of all runs; return the exit code, which does not depend on it."""
+    with answered_by_store():
+        plans = Plans(store)
+        rows, unreadable = _rows(store, plans, wanted)
+    if as_json:
+        runs: list[Json] = [{"session": row.session, **run_json(row.run)} for row in rows]
+        say_json({"runs": runs, "unreadable": unreadable})
+        return 0
+    if rows:
+        say_table(_HEADS, map(_row, rows))
+    else:
+        say("No run is recorded here.")
+    if unreadable:
+        say(f"{unreadable} sessions cannot be read; `interlock session list` names them.")
+    return 0
+
+
+def _rows(store: LocalStore, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
+    """Return the rows to show, and how many sessions nothing can be told of."""
+    if wanted is None:
+        told = listing(store, plans)
+        return newest_first(row for session in told.sessions for row in rows_of(session)), len(told.unreadable)
+    chosen = chosen_session(store, plans, wanted)
+    summary = summary_of(read_history(store, chosen).facts, plans)
+    return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], 0
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    run = row.run
+    title, goal = one_line(run.step or "-", _WORDS_BYTES_MAX), one_line(run.goal or "-", _WORDS_BYTES_MAX)
+    return run.label, status_words(run.status), step_words(run), title, run.workflow_id, goal

@@ -1,0 +1,135 @@
+"""`interlock session timeline`: what happened, in order, in words: when, through whom, what, and what came with it."""
+
+import sys
+from dataclasses import dataclass
+
+from interlock.cli.screen import StopError, flat, say, say_json
+from interlock.cli.session.cells import place_words
+from interlock.cli.session.chosen import Chosen, chosen_session, read_history
+from interlock.cli.session.moments import ago
+from interlock.cli.session.store import answered_by_store
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import RunId
+from interlock.record.events import Event, SessionCreatedEvent
+from interlock.service.history import History
+from interlock.service.plans import Plans
+from interlock.service.words import Scene, scene_of
+from interlock.store.local.store import LocalStore
+from interlock.views.session import Node, Session
+from interlock.views.timeline import Entry, entry_of
+
+ENTRIES_MAX = 50
+"""What one page shows unless another number is asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineOrder:
+    """What a person asked for: entries after the event with this index, at most so many; or the last so many."""
+
+    session: str | None
+    limit: int = ENTRIES_MAX
+    after: int = -1
+    last: int | None = None
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    entries: tuple[Entry, ...]
+    earlier: int
+    later: int
+
+
+def run_timeline(store: LocalStore, order: TimelineOrder, now_ms: int) -> int:
+    """Print what happened in a session, or in one run of it, oldest first; return the exit code.
+
+    Raises:
+        StopError: No one session is meant, or the store cannot answer.
+    """
+    if order.limit < 1 or (order.last is not None and order.last < 1):
+        raise StopError(
+            "--limit and --last take a number from 1 on.", "Leave them out for the first page.", exit_code=2
+        )
+    with answered_by_store():
+        plans = Plans(store)
+        chosen = chosen_session(store, plans, order.session)
+        history = read_history(store, chosen)
+        page = _page(history, chosen, plans, order)
+    if order.as_json:
+        say_json(_json(history, page))
+    else:
+        _say(history.facts, page, now_ms if sys.stdout.isatty() else None)
+    return 0
+
+
+class _Titles:
+    """Names steps, of whichever run they are."""
+
+    def __init__(self, facts: Session, plans: Plans) -> None:
+        self._facts = facts
+        self._plans = plans
+        self._scenes: dict[RunId, Scene] = {}
+
+    def title_of(self, node: Node) -> str | None:
+        """See `TitleOf`."""
+        if node.run not in self._scenes:
+            self._scenes[node.run] = scene_of(self._facts, self._facts.runs[node.run], self._plans)
+        place = self._scenes[node.run].place(node)
+        return place_words(place) if place is not None else None
+
+
+def _page(history: History, chosen: Chosen, plans: Plans, order: TimelineOrder) -> _Page:
+    """Return what is shown. Only of that the steps are looked up."""
+    about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(_run_of, plan)]
+    if order.last is not None:
+        first, shown = max(0, len(about) - order.last), about[-order.last :]
+    else:
+        first = sum(plan[0].event_index <= order.after for plan in about)
+        shown = about[first : first + order.limit]
+    title_of = _Titles(history.facts, plans).title_of
+    entries = tuple(entry_of(history.facts, plan, title_of) for plan in shown)
+    return _Page(entries=entries, earlier=first, later=len(about) - first - len(shown))
+
+
+def _run_of(event: Event) -> RunId | None:
+    scope = None if isinstance(event, SessionCreatedEvent) else event.scope
+    return scope.run_id if scope is not None else None
+
+
+def _say(facts: Session, page: _Page, now_ms: int | None) -> None:
+    say(f"{facts.session}: {facts.next_index} events")
+    if page.earlier:
+        say(f"  … {page.earlier} earlier")
+    for entry in page.entries:
+        when = ago(entry.at, now_ms) if now_ms is not None else entry.at or "unknown"
+        label = f" run {facts.label(entry.run)}" if entry.run is not None else ""
+        who = f" {entry.who}" if entry.who is not None else ""
+        say(f"{entry.first:>5}  " + flat(f"{when}{label}{who}: {entry.what}"))
+        for line in entry.more:
+            say(f"         {flat(line)}")
+    if page.later:
+        say(f"  … {page.later} later: --after {page.entries[-1].last}")
+
+
+def _json(history: History, page: _Page) -> dict[str, Json]:
+    entries: list[Json] = [
+        {
+            "first": entry.first,
+            "last": entry.last,
+            "at": entry.at,
+            "who": entry.who,
+            "run": entry.run,
+            "node": entry.node,
+            "what": entry.what,
+            "more": list(entry.more),
+            "events": [event.to_json() for event in entry.events],
+        }
+        for entry in page.entries
+    ]
+    return {
+        "session": history.facts.session,
+        "events": history.facts.next_index,
+        "entries": entries,
+        "earlier": page.earlier,
+        "later": page.later,
+    }

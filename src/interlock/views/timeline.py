@@ -1,0 +1,123 @@
+"""What happened in a session, one entry for each call that recorded anything, in people's words."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from interlock.kernel.ids import NodeId, RunId, ack_attempt
+from interlock.kernel.text import one_line
+from interlock.record import events as ev
+from interlock.record import payloads as data
+from interlock.record.outcome import Blocked
+from interlock.views.session import Node, Session
+
+_NOTES_BYTES_MAX = 160
+"""Of notes their beginning: `session show` has them whole."""
+
+TitleOf = Callable[[Node], str | None]
+"""How the step that is pending at a node is called; None where the run is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one call recorded: events `first` to `last`, when, through whom, about which run, and in words.
+
+    `what` says what happened, `more` what came with it, a line each.
+    """
+
+    first: int
+    last: int
+    at: str | None
+    who: str | None
+    run: RunId | None
+    node: NodeId | None
+    what: str
+    more: tuple[str, ...]
+    events: tuple[ev.Event, ...]
+
+
+def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) -> Entry:
+    """Return the entry of what was appended as one plan (D10)."""
+    key = next((event for event in events if ev.is_key_event(event)), events[-1])
+    scope = None if isinstance(key, ev.SessionCreatedEvent) else key.scope
+    return Entry(
+        first=events[0].event_index,
+        last=events[-1].event_index,
+        at=key.recorded_at,
+        who=key.actor.identifier if key.actor is not None else None,
+        run=scope.run_id if scope is not None else None,
+        node=scope.node_id if isinstance(scope, ev.NodeScope) else None,
+        what=_what(session, key, title_of),
+        more=tuple(line for event in events for line in _more(event)),
+        events=tuple(events),
+    )
+
+
+def _what(session: Session, key: ev.Event, title_of: TitleOf) -> str:
+    match key:
+        case ev.RunStartedEvent():
+            root = session.runs[key.scope.run_id].root
+            assert root is not None, "a run has a root"
+            return f"started {key.data.workflow_id}; {_next(title_of(session.nodes[root]))}"
+        case ev.AdvanceRecordedEvent():
+            return _attempted(session, key, title_of)
+        case ev.NodeCreatedEvent(data=created) if created.parent_node_id is not None:
+            return f"kept a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'the end'}"
+        case _:
+            return f"recorded {key.kind}"
+
+
+def _attempted(session: Session, key: ev.AdvanceRecordedEvent, title_of: TitleOf) -> str:
+    outcome, node = key.data.outcome, session.nodes[key.scope.node_id]
+    step = title_of(node)
+    if isinstance(outcome, Blocked):
+        return f"was refused in {step}"
+    did = "did" if key.data.attempt_id == ack_attempt(node.node) else "did again, on a branch of its own,"
+    return f"{did} {step}; {_next(title_of(session.nodes[outcome.to_node_id]))}"
+
+
+def _next(title: str | None) -> str:
+    return "the run is complete" if title is None else f"next is {title}"
+
+
+def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for each kind
+    match event:
+        case ev.AdvanceRecordedEvent():
+            if isinstance(event.data.outcome, Blocked):
+                for blocker in event.data.outcome.blockers.blockers:
+                    yield f"{blocker.code}: {blocker.message}"
+        case ev.NodeOutputAppendedEvent():
+            yield _output(event.data.payload)
+        case ev.ContextSetEvent():
+            keys = (f"-{key}" if value is None else key for key, value in event.data.context.items())
+            yield f"context: {', '.join(keys)}"
+        case ev.PreferencesChangedEvent():
+            changes = ", ".join(f"{change.key} = {change.value}" for change in event.data.delta)
+            yield f"preferences of the {event.data.source}: {changes}"
+        case ev.GapRecordedEvent():
+            yield _gap(event.data)
+        case ev.CapabilityObservedEvent():
+            seen = event.data
+            yield f"capability {seen.capability}: {seen.status}, by {seen.provenance.kind}"
+        case ev.ObservationRecordedEvent():
+            yield f"{event.data.key}: {event.data.value.value}"
+        case ev.DivergenceRecordedEvent():
+            yield f"left the script, {event.data.reason}: {event.data.summary}"
+        case ev.DecisionTraceAppendedEvent():
+            yield from (f"because: {entry.summary}" for entry in event.data.entries)
+        case ev.SessionCreatedEvent() | ev.RunStartedEvent() | ev.NodeCreatedEvent() | ev.EdgeCreatedEvent():
+            return
+        case _:
+            assert_never(event)
+
+
+def _output(payload: data.NotesPayload | data.ArtifactPayload) -> str:
+    if isinstance(payload, data.NotesPayload):
+        return f"notes: {one_line(payload.notes_markdown, _NOTES_BYTES_MAX)}"
+    return f"artifact: {payload.content_type}, {payload.byte_length} bytes, {payload.sha256}"
+
+
+def _gap(gap: data.GapRecorded) -> str:
+    if isinstance(gap.resolution, data.Resolves):
+        return f"resolved the gap {gap.resolution.resolves_gap_id}"
+    return f"gap, {gap.severity}, {gap.reason.detail}: {gap.summary}"

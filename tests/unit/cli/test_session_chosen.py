@@ -1,0 +1,150 @@
+"""Which session is meant: every name that people have at hand works, and what names more than one is refused."""
+
+import pytest
+from tests.support_history import Place, damage, label_of
+
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+SHIP = linear_workflow("team.ship", "a", "b")
+
+
+@pytest.fixture
+def harness(place: Place) -> Harness:
+    return place.serving(SHIP)
+
+
+def shown(place: Place, *name: str) -> tuple[str, list[str]]:
+    """Return the session that is shown, and the labels of the runs that are."""
+    told = place.run("show", *name, "--json")
+    assert told.code == 0, told.err
+    value = told.json()
+    return value["session"], [run["label"] for run in value["runs"]]
+
+
+def session_of(answer: Called) -> str:
+    return str(answer["run"]["sessionId"])
+
+
+@pytest.mark.inv("HIS-3")
+def test_every_name_that_people_have_at_hand_names_the_session(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    other = harness.start("team.ship")
+    joined = harness.start("team.ship", sessionId=session_of(first))
+    session, whole = session_of(first), ([label_of(first), label_of(joined)])
+    for name in (session, session.upper(), session[5:], session[-8:], session[5:24] + session[24:], f" `{session}` "):
+        assert shown(place, name) == (session, whole)
+    for one in (first, joined):
+        node = harness.store.load(harness.session_of(first))
+        assert node is not None
+        tip = next(run.tip for run in node.runs.values() if run.run == one["run"]["runId"])
+        for name in (label_of(one), label_of(one).upper(), one["run"]["runId"], one.state, one.ack, str(tip)):
+            assert shown(place, name) == (session, [label_of(one)])
+    assert shown(place, session_of(other)) == (session_of(other), [label_of(other)])
+
+
+@pytest.mark.inv("HIS-3")
+def test_no_name_means_the_only_session_there_is(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    assert shown(place)[0] == session_of(first)
+
+
+@pytest.mark.inv("HIS-3")
+@pytest.mark.parametrize("command", ["show", "timeline", "graph", "report"])
+def test_no_name_among_several_sessions_is_refused_with_the_names_there_are(
+    place: Place, harness: Harness, command: str
+) -> None:
+    first, second = harness.start("team.ship", goal="One"), harness.start("team.ship", goal="Two")
+    told = place.run(command)
+    assert told.code == 2
+    assert told.err.startswith("interlock session: There are 2 sessions, so say which.\n")
+    for one in (first, second):
+        assert session_of(one) in told.err
+        assert f"run {label_of(one)}" in told.err
+
+
+@pytest.mark.inv("HIS-3")
+def test_a_name_that_fits_more_than_one_is_refused_with_each_of_them(place: Place, harness: Harness) -> None:
+    runs = [harness.start("team.ship") for _ in range(12)]
+    told = place.run("show", session_of(runs[0])[:12])
+    assert told.code == 1
+    assert "names 12 runs." in told.err
+    assert sum(session_of(run) in told.err for run in runs) == 10
+    assert "and 2 more" in told.err
+
+
+def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    end = session_of(first)[-4:]
+    count = int.from_bytes(place.shell.entropy(), "big")
+    # The entropy counts, so the next run id can be made to end as that session does.
+    place.shell.__init__(count - count % (32**4) + 32**4 + int(end, 32) - 1)
+    second = harness.start("team.ship")
+    assert label_of(second) == end
+    told = place.run("show", end)
+    assert told.code == 1
+    assert session_of(first) in told.err
+    assert session_of(second) in told.err
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("zzzz", 1, "There is no session and no run 'zzzz'"),
+        ("sess_", 1, "There is no session and no run 'sess_'"),
+        ("node_1", 1, "No session that can be read holds the node 'node_1'."),
+        ("st.v1.abc.def", 1, "This is no token of this data directory"),
+        ("a.b", 1, "This is no token of this data directory"),
+        ("", 2, "An argument is empty."),
+        ("``", 2, "An argument is empty."),
+        ("\x1b[31m", 1, "There is no session and no run '\\x1b[31m'"),
+    ],
+)
+def test_a_name_of_nothing_is_told_with_what_to_do(
+    place: Place, harness: Harness, name: str, code: int, said: str
+) -> None:
+    harness.start("team.ship")
+    told = place.run("status", name)
+    assert (told.code, told.out) == (code, "")
+    assert said in told.err
+    assert "`interlock session list`" in told.err
+
+
+def test_a_token_of_a_session_that_is_gone_says_so(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    harness.start("team.ship")
+    (place.root / "sessions" / session_of(first)).rename(place.root / "gone")
+    told = place.run("show", first.state)
+    assert told.code == 1
+    assert f"The token is of {session_of(first)}, which is not there any more." in told.err
+
+
+def test_where_no_session_is_each_command_says_so(place: Place) -> None:
+    for command in ("show", "timeline", "graph", "report"):
+        told = place.run(command)
+        assert told.code == 1
+        assert "No session is recorded in this data directory." in told.err
+
+
+def test_a_session_without_history_says_so(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    (place.root / "sessions" / session_of(first) / "manifest.jsonl").write_bytes(b"")
+    told = place.run("show", session_of(first))
+    assert told.code == 1
+    assert session_of(first) in told.err
+
+
+@pytest.mark.inv("HIS-2")
+def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    damage(place.root, session_of(first))
+    for command in ("show", "timeline", "graph", "status", "open-gaps", "report"):
+        for name in (session_of(first), session_of(first)[-8:]):
+            told = place.run(command, name)
+            assert (told.code, told.out) == (1, "")
+            assert "The stored session is damaged" in told.err
+    second = harness.start("team.ship")
+    assert f"  {session_of(first)}  corrupt_" in place.run("show").err
+    assert "1 sessions cannot be read" in place.run("show", "zzzz").err
+    assert "1 sessions cannot be read" in place.run("status").out
+    assert "1 sessions cannot be read" in place.run("open-gaps").out
+    assert shown(place, label_of(second))[0] == session_of(second)

@@ -1,0 +1,214 @@
+"""The report: one file for a pull request, the same each time, in which others' words are words and nothing else."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
+
+from interlock.cli.session.markdown import as_markdown
+from interlock.cli.session.page import Bullets, Heading, Quote, Said
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
+SENT = (
+    f"{HOSTILE}\n# A heading\n\n- item\n```\nfence\n````\n<script>\n~~~\n\u2028[ref]: http://x.test\n\n    code\n</pre>"
+)
+
+
+@pytest.fixture
+def harness(place: Place) -> Harness:
+    return place.serving(SHIP)
+
+
+def worked(place: Place, harness: Harness) -> Called:
+    first = harness.start("team.ship", goal="Ship 1.0")
+    place.later(1)
+    harness.advance(harness.advance(first, "Built it.\n\n- `make`\n"), None)
+    return first
+
+
+def test_a_report_in_markdown_tells_the_run_from_its_first_step_on(place: Place, harness: Harness) -> None:
+    first = worked(place, harness)
+    (run,) = place.run("show", "--json").json()["runs"]
+    (blocker,) = run["blockers"]
+    why = f"- {blocker['code']}: ``{blocker['message']}`` ``{blocker['suggestedFix']}``"
+    assert place.run("report").out.splitlines() == [
+        f"# `Ship it`: run {label_of(first)}",
+        "",
+        "- **Goal:** `Ship 1.0`",
+        "- **Status:** blocked: step 2 of 2, `Step b`",
+        "- **Workflow:** `team.ship` (project, `team.ship.json`)",
+        f"- **Pinned as:** {run['workflowHash']}",
+        "- **Preferences:** autonomy guided, risk policy conservative",
+        "- **Began:** `2025-01-01T00:00:00.000Z`",
+        "- **Last worked on:** `2025-01-01T00:01:00.000Z`",
+        "- **Context keys:** `goal`",
+        f"- **Session:** {first['run']['sessionId']}, 11 events, run {first['run']['runId']}, 3 nodes",
+        "",
+        "## Why it does not go on",
+        "",
+        why,
+        "",
+        "## Steps",
+        "",
+        "### 1. `Step a`, `2025-01-01T00:01:00.000Z`",
+        "",
+        "```text",
+        "Built it.",
+        "",
+        "- `make`",
+        "",
+        "```",
+        "",
+        "### 2. `Step b`: pending",
+        "",
+        f"- attempt 1 was refused: {why[2:]}",
+    ]
+
+
+@pytest.mark.inv("HIS-6")
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_the_same_session_gives_the_same_report(place: Place, harness: Harness, form: str) -> None:
+    worked(place, harness)
+    assert place.run("report", "--format", form).out == place.run("report", "--format", form).out
+
+
+def hostile(place: Place) -> None:
+    """Record hostile words wherever others' words can stand."""
+    title = {"id": "a", "title": "{{goal}}", "prompt": "Do."}
+    harness = place.serving(
+        linear_workflow("team.ship", title, "b", name=HOSTILE.replace("\x1b", "").replace("\x07", ""))
+    )
+    first = harness.start("team.ship", goal=HOSTILE, context={HOSTILE[:40]: 1})
+    assert not first.is_error, first.text
+    artifact = {"kind": HOSTILE[-60:], "n": 1}
+    second = harness.advance(first, None, output={"notesMarkdown": SENT, "artifacts": [artifact]})
+    redone(harness, first, SENT)
+    harness.advance(second, None)
+    checkpointed(harness, first, SENT, client=HOSTILE)
+
+
+class Tags(HTMLParser):
+    """Collects what a reader of HTML would act on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[tuple[str, str]] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {(name, value or "") for name, value in attrs}
+
+
+@pytest.mark.inv("HIS-6")
+def test_in_html_others_words_are_text_and_nothing_is_loaded_or_run(place: Place) -> None:
+    hostile(place)
+    told = place.run("report", "--format", "html").out
+    page = Tags()
+    page.feed(told)
+    known = {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "dl", "dt", "dd", "ul", "li", "p"}
+    assert set(page.tags) <= known | {"pre", "bdi"}
+    assert page.tags.count("style") == 1
+    assert {name for name, _ in page.attributes} <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    assert "url(" not in told
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in told
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+
+
+@pytest.mark.inv("HIS-6")
+def test_in_markdown_others_words_are_code_and_nothing_else(place: Place) -> None:
+    hostile(place)
+    told = place.run("report").out
+    reader = MarkdownIt("commonmark", {"linkify": False, "html": True}).enable(["table", "strikethrough"])
+    tokens = reader.parse(told)
+    inline = [child for token in tokens for child in token.children or ()]
+    kinds = {token.type for token in (*tokens, *inline)}
+    assert kinds <= {
+        *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "text", "code_inline"),
+        *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close", "fence", "softbreak"),
+        *("strong_open", "strong_close"),
+    }
+    plain = "".join(child.content for child in inline if child.type == "text")
+    for word in ("@everyone", "#1", "http:", "<", "alert", "fence"):
+        assert word not in plain
+    fences = [token.content for token in tokens if token.type == "fence"]
+    assert sum("# A heading\n" in fence and fence.endswith("</pre>\n") for fence in fences) == 2
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "\u2028" not in told
+
+
+def test_long_lines_of_notes_are_folded_in_markdown_and_no_word_is_lost() -> None:
+    text = "word " * 60 + "\n" + "x" * 250 + "\n\n  indented"
+    told = as_markdown((Quote(text),))
+    assert max(map(len, told.splitlines())) <= 100
+    assert told.count("word") == 60
+    assert told.count("x") - "```text".count("x") == 250
+    assert "\n\n  indented\n" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("plain", "`plain`"),
+        ("a`b", "``a`b``"),
+        ("`a", "`` `a ``"),
+        ("a```", "```` a``` ````"),
+        ("", "(empty)"),
+        (" \n ", "(empty)"),
+        ("two\nlines", "`two lines`"),
+    ],
+)
+def test_a_code_span_holds_any_text(text: str, code: str) -> None:
+    assert as_markdown((Bullets((("is ", Said(text)),)),)) == f"- is {code}\n"
+    assert as_markdown((Heading(level=2, line=(Said(text),)),)) == f"## {code}\n"
+
+
+def test_a_report_is_written_to_a_file_whose_name_says_the_form(place: Place, harness: Harness, tmp_path: Path) -> None:
+    worked(place, harness)
+    told = place.run("report", "--out", str(tmp_path / "run.md"))
+    text = (tmp_path / "run.md").read_text(encoding="utf-8")
+    assert told.code == 0
+    assert told.out == f"Wrote {tmp_path / 'run.md'}, {len(text.encode())} bytes.\n"
+    assert text == place.run("report").out
+    place.run("report", "--out", str(tmp_path / "run.html"))
+    assert (tmp_path / "run.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    place.run("report", "--out", str(tmp_path / "run.txt"), "--format", "html")
+    assert (tmp_path / "run.txt").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.inv("HIS-4")
+def test_as_json_a_report_is_its_text_or_the_file_it_was_written_to(
+    place: Place, harness: Harness, tmp_path: Path
+) -> None:
+    worked(place, harness)
+    assert place.run("report", "--json").json() == {"format": "md", "text": place.run("report").out}
+    out = str(tmp_path / "run.html")
+    told = place.run("report", "--out", out, "--json").json()
+    assert told == {"format": "html", "out": out, "bytes": Path(out).stat().st_size}
+
+
+def test_a_file_that_exists_is_overwritten_only_if_that_is_asked_for(
+    place: Place, harness: Harness, tmp_path: Path
+) -> None:
+    worked(place, harness)
+    out = tmp_path / "run.md"
+    out.write_text("mine")
+    told = place.run("report", "--out", str(out))
+    assert (told.code, out.read_text()) == (1, "mine")
+    assert "Nothing was overwritten." in told.err
+    assert place.run("report", "--out", str(out), "--force").code == 0
+    assert out.read_text(encoding="utf-8").startswith("# `Ship it`")
+
+
+@pytest.mark.parametrize("name", ["none/run.md", "\0", "."])
+def test_a_file_that_cannot_be_written_is_told(place: Place, harness: Harness, tmp_path: Path, name: str) -> None:
+    worked(place, harness)
+    told = place.run("report", "--out", str(tmp_path / name), "--force")
+    assert told.code == 1
+    assert "cannot be written: " in told.err

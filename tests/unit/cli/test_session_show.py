@@ -1,0 +1,315 @@
+"""One session whole, the status of runs, and what is open: as people read it and as data."""
+
+import sys
+
+import pytest
+from tests.support_flow import deciding, loop, step
+from tests.support_history import HOSTILE, Place, begun_at, checkpointed, label_of, redone
+from tests.support_modes import NEVER_STOPS, claim, with_artifacts
+
+from interlock.cli.session.show import run_show
+from interlock.kernel.budgets import NOTES_BYTES_MAX
+from interlock.store.git import GitAnchors
+from interlock.store.local.store import LocalStore
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+SHIP = linear_workflow("team.ship", "a", "b", "c", name="Ship it")
+
+
+@pytest.fixture
+def harness(place: Place) -> Harness:
+    return place.serving(SHIP)
+
+
+def worked(place: Place, harness: Harness) -> Called:
+    """Do the first step with evidence, be refused in the second, keep a checkpoint, do it; leave the third."""
+    first = harness.start("team.ship", goal="Ship 1.0", context={"mode": "fast"})
+    place.later(1)
+    verdict = {"kind": "team.verdict", "ok": True}
+    second = harness.advance(first, None, output={"notesMarkdown": "Built it.\nTwice.", "artifacts": [verdict]})
+    place.later(1)
+    refused = harness.advance(second, None)
+    checkpointed(harness, first, "Half of b.", client="claude-code")
+    place.later(1)
+    harness.advance(refused, "Did b.", context={"tag": "v1"})
+    return first
+
+
+def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
+    first = worked(place, harness)
+    digest = place.run("show", "--json").json()["runs"][0]["steps"][0]["artifacts"][0]["digest"]
+    workflow = place.run("show", "--json").json()["runs"][0]["workflowHash"]
+    run = first["run"]
+    fix = place.run("show", "--json").json()["runs"][0]["steps"][1]["refused"][0][0]
+    assert place.run("show").out.splitlines() == [
+        f"Ship it: run {label_of(first)}",
+        "  Goal            Ship 1.0",
+        "  Status          in progress: step 3 of 3, Step c",
+        "  Workflow        team.ship (project, team.ship.json)",
+        f"  Pinned as       {workflow}",
+        "  Preferences     autonomy guided, risk policy conservative",
+        "  Began           2025-01-01T00:00:00.000Z",
+        "  Last worked on  2025-01-01T00:03:00.000Z",
+        "  Context keys    goal, mode, tag",
+        f"  Session         {run['sessionId']}, 20 events, run {run['runId']}, 4 nodes",
+        "",
+        "  Steps, the newest first",
+        "",
+        "    3. Step c: pending",
+        "",
+        "    2. Step b, 2025-01-01T00:03:00.000Z",
+        "      Did b.",
+        "      Notes of the last checkpoint in it:",
+        "      Half of b.",
+        f"      - attempt 1 was refused: MISSING_REQUIRED_OUTPUT: {fix['message']} {fix['suggestedFix']}",
+        "",
+        "    1. Step a, 2025-01-01T00:01:00.000Z",
+        "      Built it.",
+        "      Twice.",
+        f"      - artifact team.verdict, 33 bytes, {digest}",
+    ]
+
+
+@pytest.mark.inv("HIS-4")
+def test_a_session_as_json_tells_the_same_of_each_step(place: Place, harness: Harness) -> None:
+    worked(place, harness)
+    (run,) = place.run("show", "--json").json()["runs"]
+    assert [(one["number"], one["isDone"], one["notes"], one["at"]) for one in run["steps"]] == [
+        (1, True, "Built it.\nTwice.", "2025-01-01T00:01:00.000Z"),
+        (2, True, "Did b.", "2025-01-01T00:03:00.000Z"),
+        (3, False, None, None),
+    ]
+    assert run["steps"][1]["checkpoint"] == "Half of b."
+    assert [one["kind"] for one in run["steps"][0]["artifacts"]] == ["team.verdict"]
+    assert (run["sourceKind"], run["source"], run["contextKeys"]) == (
+        "project",
+        "team.ship.json",
+        ["goal", "mode", "tag"],
+    )
+    assert run["preferences"] == {"autonomy": "guided", "riskPolicy": "conservative"}
+    assert (run["status"], run["number"], run["total"]) == ("in_progress", 3, 3)
+    assert [(one["step"]["number"], one["isPreferredTip"]) for one in run["branches"]] == [(3, True)]
+
+
+def test_a_refused_run_says_why_it_does_not_go_on(place: Place, harness: Harness) -> None:
+    harness.advance(harness.start("team.ship"), None)
+    told = place.run("show").out
+    assert "Status          blocked: step 1 of 3, Step a" in told
+    assert "Why it does not go on\n    - MISSING_REQUIRED_OUTPUT: " in told
+
+
+def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_for(place: Place) -> None:
+    harness = place.serving(linear_workflow("team.long", *(f"s{number}" for number in range(9))))
+    answer = harness.start("team.long")
+    for number in range(8):
+        answer = harness.advance(answer, f"Step {number} was long. " * 50)
+    short, whole = place.run("show").out, place.run("show", "--all").out
+    assert "4 earlier steps are left out; --all shows them." in short
+    assert "Step 4 was long." in short
+    assert "Step 3 was long." not in short
+    assert short.count("…") == 4
+    assert whole.count(" was long.") == 400
+    assert "left out" not in whole
+    assert "…" not in whole
+
+
+def test_notes_over_their_budget_are_shown_whole_from_the_artifact_that_holds_them(
+    place: Place, harness: Harness
+) -> None:
+    notes = "é" * NOTES_BYTES_MAX
+    harness.advance(harness.start("team.ship"), notes)
+    (run,) = place.run("show", "--json").json()["runs"]
+    assert run["steps"][0]["notes"] == notes
+    assert run["steps"][0]["artifacts"] == []
+    for stored in place.root.glob("artifacts/*"):
+        stored.unlink()
+    (run,) = place.run("show", "--json").json()["runs"]
+    assert run["steps"][0]["notes"].endswith("[TRUNCATED]")
+
+
+def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, harness: Harness) -> None:
+    worked(place, harness)
+    for stored in place.root.glob("artifacts/*"):
+        stored.unlink()
+    told = place.run("show")
+    assert told.code == 0
+    assert "artifact application/json, 33 bytes, sha256:" in told.out
+    assert "missing or damaged" in told.out
+
+
+def test_an_artifact_that_names_no_kind_is_told_by_its_type(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    harness.advance(first, None, output={"notesMarkdown": "Done.", "artifacts": [{"kind": "x" * 9, "n": 1}]})
+    assert "artifact xxxxxxxxx, " in place.run("show").out
+
+
+def test_branches_are_listed_and_drawn_and_the_preferred_one_is_marked(place: Place, harness: Harness) -> None:
+    first = worked(place, harness)
+    redone(harness, first)
+    told = place.run("show").out
+    assert "  Branches: 2\n    - step 3, Step c (node_" in told
+    assert "- step 2, Step b (node_" in told
+    assert told.count("preferred") == 2
+    assert "⑂ redone on a branch" in told
+
+
+def test_of_a_large_graph_show_names_the_command_that_draws_it(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    harness.advance(first)
+    for _ in range(40):
+        redone(harness, first)
+    assert f"`interlock session graph {label_of(first)}` draws its 42 nodes." in place.run("show").out
+    assert "⑂" in place.run("show", "--all").out
+
+
+def test_a_complete_run_shows_its_steps_and_no_pending_one(place: Place, harness: Harness) -> None:
+    answer = harness.start("team.ship")
+    while not answer["isComplete"]:
+        answer = harness.advance(answer)
+    told = place.run("show").out
+    assert "Status          complete\n" in told
+    assert "pending" not in told
+    assert [told.index(f"{number}. Step") for number in (3, 2, 1)] == sorted(
+        told.index(f"{number}. Step") for number in (3, 2, 1)
+    )
+
+
+def test_a_step_of_a_loop_says_its_pass(place: Place) -> None:
+    body = loop("l", deciding("again"), maxIterations=3, **{"while": {"kind": "loop_control"}})
+    harness = place.serving({"id": "team.loop", "name": "Loop", "steps": [body, step("end")]})
+    more = with_artifacts({"kind": "wr.loop_control", "decision": "continue"})
+    harness.advance(harness.start("team.loop"), None, output=more)
+    assert "1. Step again (pass 2): pending" in place.run("show").out
+    (run,) = place.run("show", "--json").json()["runs"]
+    assert [one["loop"] for one in run["steps"]] == [{"loopId": "l", "pass": 1}, {"loopId": "l", "pass": 2}]
+
+
+def test_where_a_run_began_in_git_is_shown(place: Place, harness: Harness) -> None:
+    anchors = GitAnchors(repo_root="/home/ada/ship", branch="main", head_sha="a" * 40)
+    begun_at(harness, anchors).start("team.ship")
+    told = place.run("show").out
+    assert "  Git branch      main\n" in told
+    assert f"  Git head sha    {'a' * 40}\n" in told
+    assert "  Repo root       /home/ada/ship\n" in told
+    report = place.run("report").out
+    assert "main" in report
+    assert "/home/ada" not in report
+
+
+def test_all_runs_of_a_session_are_shown_or_the_one_that_is_named(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship", goal="One")
+    second = harness.start("team.ship", goal="Two", sessionId=first["run"]["sessionId"])
+    assert place.run("show").out.count("\n\nShip it: run ") == 1
+    assert "Two" not in place.run("show", label_of(first)).out
+    assert "One" not in place.run("show", label_of(second)).out
+
+
+@pytest.mark.inv("HIS-4")
+def test_what_is_shown_fits_the_terminal_and_cannot_steer_it(
+    place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = harness.start("team.ship", goal=HOSTILE)
+    harness.advance(first, f"{HOSTILE}\n\tindented\r\n{'long ' * 90}{'x' * 300}\n\nعربي")
+    place.capsys.readouterr()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run_show(LocalStore(place.root), None, as_json=False, shows_all=True) == 0
+    told = place.capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert max(map(len, told.splitlines())) <= 60
+    assert "عربي" in told
+
+
+def test_the_status_is_a_line_for_each_run_and_the_exit_code_never_depends_on_it(
+    place: Place, harness: Harness
+) -> None:
+    first = harness.start("team.ship", goal="One")
+    place.later(1)
+    second = harness.start("team.ship", goal="Two")
+    harness.advance(second, None)
+    told = place.run("status")
+    assert told.code == 0
+    assert [line.split() for line in told.out.splitlines()] == [
+        ["RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL"],
+        [label_of(second), "blocked", "1", "of", "3", "Step", "a", "team.ship", "Two"],
+        [label_of(first), "in", "progress", "1", "of", "3", "Step", "a", "team.ship", "One"],
+    ]
+    one = place.run("status", label_of(first), "--json").json()
+    assert [(run["session"], run["status"]) for run in one["runs"]] == [(first["run"]["sessionId"], "in_progress")]
+
+
+def test_where_nothing_is_recorded_the_status_says_so(place: Place) -> None:
+    assert place.run("status").out == "No run is recorded here.\n"
+
+
+@pytest.mark.inv("HIS-5")
+def test_open_gaps_say_what_where_when_and_what_would_resolve_each(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship", preferences=NEVER_STOPS)
+    place.later(1)
+    harness.advance(first, None)
+    harness.start("team.ship")
+    for name in ((), (label_of(first),)):
+        told = place.run("open-gaps", *name)
+        assert told.code == 1
+        lines = told.out.splitlines()
+        assert lines[0] == f"Run {label_of(first)} of {first['run']['sessionId']}, team.ship: 1 open"
+        assert lines[1].startswith("  critical, missing required output: The step 'Step a' needs notes")
+        assert lines[2].startswith("    left in step 1, Step a, 2025-01-01T00:01:00.000Z (node_")
+        assert lines[3].startswith("    to resolve: Get what was missing")
+        assert len(lines) == 4
+    (run,) = place.run("open-gaps", "--json").json()["runs"]
+    (gap,) = run["gaps"]
+    assert (run["label"], gap["severity"], gap["step"]["title"]) == (label_of(first), "critical", "Step a")
+    assert gap["reason"] == {"category": "contract_violation", "detail": "missing_required_output"}
+    assert "Open gaps: 1" in place.run("show", label_of(first)).out
+
+
+@pytest.mark.inv("HIS-5")
+def test_a_gap_is_gone_from_what_is_open_once_its_step_is_redone(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship", preferences=NEVER_STOPS)
+    harness.advance(first, None)
+    assert place.run("open-gaps").code == 1
+    redone(harness, first)
+    told = place.run("open-gaps")
+    assert (told.code, told.out) == (0, "Nothing is open.\n")
+
+
+@pytest.mark.inv("HIS-5")
+def test_each_category_says_what_would_resolve_it(place: Place) -> None:
+    gate = step("gate", requireConfirmation=True)
+    needy = linear_workflow("team.gate", gate, "b", capabilities={"web_browsing": "required"})
+    harness = place.serving(needy)
+    first = harness.start("team.gate", preferences=NEVER_STOPS)
+    unavailable = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "unavailable"}
+    harness.advance(harness.advance(first, None, output=with_artifacts(unavailable)))
+    told = place.run("open-gaps").out
+    assert "critical, required capability unavailable: " in told
+    assert "Make the capability available" in told
+    assert "critical, needs user approval: " in told
+    assert "Give the agent what only you can give" in told
+
+
+@pytest.mark.inv("HIS-5")
+def test_what_was_missing_at_the_start_stays_open_and_says_so(place: Place) -> None:
+    starts = linear_workflow(
+        "team.starts",
+        step("a", when={"var": "mode", "equals": "fast"}),
+        "b",
+        inputs=[{"key": "mode", "type": "string", "description": "The mode."}],
+    )
+    harness = place.serving(starts)
+    first = harness.start("team.starts", preferences=NEVER_STOPS)
+    assert not first.is_error, first.text
+    told = place.run("open-gaps").out
+    assert "left in the start, " in told
+    assert "Begin a new run with what is missing" in told
+
+
+def test_a_claim_is_open_and_is_nothing_critical(place: Place) -> None:
+    harness = place.serving(linear_workflow("team.gate", step("gate", requireConfirmation=True), "b"))
+    first = harness.start("team.gate")
+    harness.advance(first, None, output=with_artifacts(claim()))
+    told = place.run("open-gaps")
+    assert told.code == 0
+    assert "  warning, needs user approval: " in told.out

@@ -1,0 +1,116 @@
+"""Lists for people: sorted by recorded times, narrowed by what is told of a run; and the times themselves."""
+
+from dataclasses import replace
+
+import pytest
+from tests.support_record import NODE, RUN, SESSION
+
+from interlock.kernel.ids import RunId, SessionId
+from interlock.views.listing import Row, Wanted, holds_all, newest_first, texts_of
+from interlock.views.moments import moment_of
+from interlock.views.summary import RunSummary
+
+TOLD = RunSummary(
+    run=RUN,
+    label="0001",
+    workflow_id="team.ship",
+    workflow_name="Ship it",
+    goal="Ship 1.0",
+    status="in_progress",
+    tip=NODE,
+    step="Step a",
+    number=1,
+    total=2,
+    nodes=1,
+    notes="Built it",
+    client=None,
+    started_at=None,
+    last_at="2025-01-01T00:00:00.000Z",
+    last_index=3,
+    branch="feature/login",
+    head_sha=None,
+    repo=None,
+)
+
+
+def row(session: str, run: str, last_at: str | None) -> Row:
+    return Row(session=SessionId(session), run=replace(TOLD, run=RunId(run), last_at=last_at))
+
+
+@pytest.mark.inv("HIS-1")
+def test_what_has_no_time_comes_last_and_equal_times_come_by_id() -> None:
+    rows = [
+        row("s1", "r1", None),
+        row("s2", "r2", "2025-01-01T00:00:00.000Z"),
+        row("s1", "r3", "2025-01-01T01:00:00+01:00"),
+        row("s3", "r4", "not a time, and by its letters the newest"),
+        row("s0", "r5", "2024-12-31T23:59:59.999Z"),
+        row("s9", "r6", "2025-01-01T00:00:00.001Z"),
+    ]
+    expected = ["r6", "r3", "r2", "r5", "r1", "r4"]
+    assert [one.run.run for one in newest_first(rows)] == expected
+    assert [one.run.run for one in newest_first(reversed(rows))] == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"),
+    [
+        (Wanted(), True),
+        (Wanted(statuses=frozenset({"in_progress", "blocked"})), True),
+        (Wanted(statuses=frozenset({"complete"})), False),
+        (Wanted(workflow="team.ship"), True),
+        (Wanted(workflow="team"), False),
+        (Wanted(branch="feature/login"), True),
+        (Wanted(branch="feature"), True),
+        (Wanted(branch="login"), False),
+        (Wanted(since_ms=1_735_689_600_000), True),
+        (Wanted(since_ms=1_735_689_600_001), False),
+        (Wanted(workflow="team.ship", branch="main"), False),
+    ],
+)
+def test_a_run_fits_if_it_is_all_that_was_asked_for(wanted: Wanted, *, fits: bool) -> None:
+    assert wanted.fits(TOLD) is fits
+
+
+def test_what_is_not_known_of_a_run_fits_no_wish_for_it() -> None:
+    unknown = replace(TOLD, branch=None, last_at=None)
+    assert not Wanted(branch="main").fits(unknown)
+    assert not Wanted(since_ms=0).fits(unknown)
+
+
+@pytest.mark.parametrize(
+    ("words", "holds"),
+    [
+        ([], True),
+        (["ship"], True),
+        (["SHIP", "built"], True),
+        (["ship it"], True),
+        (["shi"], False),
+        (["team.ship"], True),
+        (["0001"], True),
+        (["ｓｈｉｐ"], True),  # noqa: RUF001 — full width, as NFKC reads it
+        (["…"], False),
+        ([""], True),
+    ],
+)
+def test_words_are_found_as_everywhere_whole_and_all_of_them(words: list[str], *, holds: bool) -> None:
+    assert holds_all(texts_of(Row(session=SESSION, run=TOLD)), words) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01T00:00:00.000Z", 0),
+        ("1970-01-01T00:00:00.123Z", 123),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("1970-01-02", 86_400_000),
+        ("0001-01-01", -62_135_596_800_000),
+        ("9999-12-31T23:59:59.999-23:59", 253_402_387_139_999),
+        ("", None),
+        (None, None),
+        ("soon", None),
+        ("2025-13-01", None),
+    ],
+)
+def test_a_recorded_time_is_read_or_none(text: str | None, moment: int | None) -> None:
+    assert moment_of(text) == moment
