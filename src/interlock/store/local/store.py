@@ -1,11 +1,13 @@
 """The local store: one data directory, put together."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import MalformedRecordError
+from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
@@ -14,7 +16,7 @@ from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
-from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, StoreFailureError, Witness
+from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, Salvaged, StoreFailureError, Witness
 from interlock.views.session import Session
 
 
@@ -40,6 +42,10 @@ class LocalStore:
         """See `SessionReader.history`."""
         return self._log.history(session)
 
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """See `SessionReader.salvage`."""
+        return self._log.salvage(session)
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
         data = self._content.read(layout.snapshot(ref), ref, "snapshot")
@@ -64,6 +70,10 @@ class LocalStore:
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
         return self._log.append(witness, plan, stamps)
+
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """See `SessionWriter.restore`."""
+        return self._log.restore(witness, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingPort.keys`."""
