@@ -57,9 +57,10 @@ class Restoring:
         # Nothing is stored that could not be told how to go on with.
         ring = self.read.key_ring.ensured()
         facts = None
+        if wanted is not None and _is_free(self.read.reader, wanted):
+            facts = self._made(wanted, history, contents)
         while facts is None:
-            session = wanted if wanted is not None and _is_free(self.read.reader, wanted) else mint_session(self.shell)
-            facts = self._made(session, history, contents)
+            facts = self._made(mint_session(self.shell), history, contents)
         return Restored(
             session=facts.session,
             events=facts.next_index,

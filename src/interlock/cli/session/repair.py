@@ -8,6 +8,7 @@ from interlock.kernel.ids import SessionId
 from interlock.service.repair_session import repair_session
 from interlock.service.salvage import left_out_words
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import Health
 
 
 def run_repair(store: LocalStore, session: SessionId, *, as_json: bool) -> int:
@@ -28,5 +29,7 @@ def run_repair(store: LocalStore, session: SessionId, *, as_json: bool) -> int:
     say(f"{banner.code}: copied {restored.events} events in {restored.groups} appends into {restored.session}.")
     say(f"Left out is {left_out_words(banner)}.")
     say(f"{session} is as it was, to the byte.")
+    if banner.health == Health.HEALTHY:
+        say("Its log verifies: in it, what needs none of the missing content goes on as before.")
     say_ways_on(restored)
     return 0

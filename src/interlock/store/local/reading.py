@@ -195,13 +195,27 @@ def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified
             candidates = _candidates(files, known) if segment is None else iter((segment,))
             if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
                 return known
-            raise DamageError(where=_place(known), found="not what its segment calls for", verified=known)
+            health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
+            found = "not what its segment calls for"
+            raise DamageError(where=_place(known), found=found, verified=known, health=health)
         try:
             known = taken_in(known, segment)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         at += len(segment.group.data)
     return known
+
+
+def _is_newer(data: bytes, at: int, group: Group) -> bool:
+    """Say whether a newer Interlock wrote one of the records where a group is due."""
+    for line in data[at:].split(b"\n", group.lines)[: group.lines]:
+        try:
+            parse_manifest_record(line)
+        except UnknownVersionError:
+            return True
+        except MalformedRecordError:
+            continue
+    return False
 
 
 def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:
