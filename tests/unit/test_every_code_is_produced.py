@@ -1,4 +1,4 @@
-"""Every reason, blocker code, event kind and error code is brought about by a test, through the surface that owns it.
+"""Every reason, blocker code, event kind, error code and banner is brought about by a test, through its own surface.
 
 A test says what it produces with the mark `produces`; what nothing can produce yet stands below with its reason.
 """
@@ -12,14 +12,10 @@ from interlock.engine.findings import REASONS
 from interlock.kernel.errors import CODES, ErrorCode, Owner
 from interlock.record.events import EVENT_CLASSES
 from interlock.record.outcome import BlockerCode
+from interlock.store.ports import SalvageCode
 
 TESTS = Path(__file__).parents[1]
 NOT_YET = {
-    **dict.fromkeys(
-        (f"error:{code}" for code in ErrorCode if code.startswith("BUNDLE_")),
-        "No command exports or imports a session yet.",
-    ),
-    "error:SESSION_LOCKED": "No command appends to a session yet; calls answer TOKEN_SESSION_LOCKED.",
     "event:observation_recorded": "Nothing looks at the workspace yet.",
 }
 """Grows only with a reason beside it. A name that a test produces must not stand here."""
@@ -32,6 +28,7 @@ def names() -> set[str]:
         *(f"blocker:{code}" for code in get_args(BlockerCode)),
         *(f"event:{get_args(kind.model_fields['kind'].annotation)[0]}" for kind in EVENT_CLASSES),
         *(f"error:{code}" for code in ErrorCode),
+        *(f"banner:{code}" for code in SalvageCode),
     }
 
 
