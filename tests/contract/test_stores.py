@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -66,10 +67,11 @@ class TestLocalStore(Plans):
     __test__ = True
 
     @pytest.fixture(autouse=True)
-    def _root(self, tmp_path: Path) -> None:
-        self.root = tmp_path / "data"
+    def _roots(self, tmp_path: Path) -> None:
+        self.roots = (tmp_path / f"data{number}" for number in count(1))
 
     def make_store(self) -> Store:
+        self.root = next(self.roots)
         return LocalStore(self.root)
 
     def reopen(self, store: Store) -> Store:

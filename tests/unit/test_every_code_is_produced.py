@@ -1,6 +1,6 @@
-"""Every reason, blocker code, event kind and error code is brought about by a test, through the surface that owns it.
+"""Every reason, blocker code, event kind, error code and banner is brought about by a test, through its own surface.
 
-A test says what it produces with the mark `produces`; what nothing can produce yet stands below with its reason.
+A test says what it produces with the mark `produces`.
 """
 
 import ast
@@ -9,19 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 from interlock.engine.findings import REASONS
-from interlock.kernel.errors import CODES, ErrorCode, Owner
+from interlock.kernel.errors import ErrorCode
 from interlock.record.events import EVENT_CLASSES
 from interlock.record.outcome import BlockerCode
+from interlock.store.ports import SalvageCode
 
 TESTS = Path(__file__).parents[1]
-NOT_YET = {
-    **dict.fromkeys(
-        (f"error:{code}" for code in ErrorCode if code.startswith("BUNDLE_")),
-        "No command exports or imports a session yet.",
-    ),
-    "error:SESSION_LOCKED": "No command appends to a session yet; calls answer TOKEN_SESSION_LOCKED.",
-}
-"""Grows only with a reason beside it. A name that a test produces must not stand here."""
 
 
 def names() -> set[str]:
@@ -31,6 +24,7 @@ def names() -> set[str]:
         *(f"blocker:{code}" for code in get_args(BlockerCode)),
         *(f"event:{get_args(kind.model_fields['kind'].annotation)[0]}" for kind in EVENT_CLASSES),
         *(f"error:{code}" for code in ErrorCode),
+        *(f"banner:{code}" for code in SalvageCode),
     }
 
 
@@ -53,19 +47,9 @@ def produced() -> Iterator[tuple[str, str]]:
                     yield str(argument.value), node.name
 
 
-def test_every_code_is_produced_by_a_test_or_says_why_not_yet() -> None:
-    assert sorted(names() - {name for name, _ in produced()} - set(NOT_YET)) == []
+def test_every_code_is_produced_by_a_test() -> None:
+    assert sorted(names() - {name for name, _ in produced()}) == []
 
 
-def test_nothing_that_is_produced_stands_among_what_cannot_be_yet() -> None:
-    assert sorted({name for name, _ in produced()} & set(NOT_YET)) == []
-
-
-def test_every_name_that_a_test_or_an_exemption_uses_exists() -> None:
-    assert sorted(({name for name, _ in produced()} | set(NOT_YET)) - names()) == []
-
-
-def test_what_only_commands_answer_with_is_told_apart_from_what_tools_do() -> None:
-    for name in NOT_YET:
-        if name.startswith("error:"):
-            assert CODES[ErrorCode(name.removeprefix("error:"))].owner is Owner.COMMAND
+def test_every_name_that_a_test_says_it_produces_exists() -> None:
+    assert sorted({name for name, _ in produced()} - names()) == []

@@ -160,12 +160,16 @@ def render_answer(facts: Facts) -> Answer:
     return Answer(structure=_structure(facts, call), text=_text(facts, call))
 
 
+def look_call(state_token: str, label: str) -> dict[str, Json]:
+    """Return the call that looks at a place of the run that bears a label."""
+    return {"tool": CONTINUE_TOOL, "arguments": {"stateToken": state_token, "run": label}}
+
+
 def _next_call(facts: Facts) -> dict[str, Json] | None:
     """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
     token = facts.ack_token
     if facts.redirect is not None:
-        arguments: dict[str, Json] = {"stateToken": facts.redirect, "run": facts.run.label}
-        return {"tool": CONTINUE_TOOL, "arguments": arguments}
+        return look_call(facts.redirect, facts.run.label)
     if facts.step is None:
         return None
     if token is None:

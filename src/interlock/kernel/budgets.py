@@ -78,6 +78,10 @@ RENEW_AFTER_S = 12 * 3600
 WORKER_THREADS_MAX = 8
 """Calls that touch the disk at once in one server."""
 
+# Bundles (locks 1.3).
+BUNDLE_BYTES_MAX = 64_000_000
+"""A bundle is checked whole, in memory, before anything of it is stored; that takes several times its size."""
+
 # Answers (D19).
 FUNCTIONS_BYTES_MAX = 8 * KIB
 """Definitions of the functions that one step refers to, within its prompt (locks 5)."""

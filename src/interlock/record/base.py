@@ -114,7 +114,7 @@ class MalformedRecordError(InterlockError):
 
 
 _NEWER = frozenset({"extra_forbidden", "union_tag_invalid"})
-_VERSIONS = frozenset({"v", "schemaVersion"})
+_VERSIONS = frozenset({"v", "schemaVersion", "bundleSchemaVersion"})
 
 
 def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:

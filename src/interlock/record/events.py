@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, mo
 
 from interlock.kernel.budgets import DEDUPE_KEY_CHARS_MAX
 from interlock.kernel.canonical import digest_of
+from interlock.kernel.ids import SessionId
 from interlock.record import payloads as data
 from interlock.record.base import (
     EventIdField,
@@ -273,6 +274,12 @@ def kind_of(event_class: type[Event]) -> str:
 def dedupe_key(event: Event) -> str:
     """Return the key that the event's recipe gives: `<kind>:<sessionId>` and what tells it from its kind."""
     return f"{event.kind}:{event.session_id}{event.recipe()}"
+
+
+def of_session(event: Event, session: SessionId) -> Event:
+    """Return the event as another session holds it: `sessionId` in the envelope and in the dedupe key, nothing else."""
+    moved = event.model_copy(update={"session_id": session})
+    return moved.model_copy(update={"dedupe_key": dedupe_key(moved)})
 
 
 def is_key_event(event: Event) -> bool:

@@ -6,11 +6,11 @@ it again, and a torn tail is recognised as a prefix of what it would have become
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId, SnapshotRef
@@ -52,6 +52,13 @@ class SnapshotPinned(Record):
     event_index: IndexField
     snapshot_ref: SnapshotRefField
     created_by_event_id: EventIdField
+
+
+ManifestRecord = SegmentClosed | SnapshotPinned
+_RECORD: TypeAdapter[ManifestRecord] = TypeAdapter(
+    Annotated[ManifestRecord, Field(discriminator="kind")], config={"defer_build": True}
+)
+_KINDS = frozenset({"segment_closed", "snapshot_pinned"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +129,17 @@ def group_of(
     return Group(data=data, lines=len(records), pins=tuple(pins))
 
 
+def attested(session: SessionId, history: Iterable[Sequence[Event]]) -> Iterator[tuple[bytes, Group]]:
+    """Yield for each plan of a history the bytes of its segment and the group that attests them, from the first on."""
+    lines, pinned = 0, frozenset[SnapshotRef]()
+    for events in history:
+        segment = b"".join(event.to_bytes() + b"\n" for event in events)
+        group = group_of(session, manifest_index=lines, segment=segment, events=events, pinned=pinned)
+        yield segment, group
+        lines += group.lines
+        pinned |= frozenset(group.pins)
+
+
 def parse_segment_closed(line: bytes) -> SegmentClosed:
     """Return the record that opens a group.
 
@@ -129,17 +147,36 @@ def parse_segment_closed(line: bytes) -> SegmentClosed:
         UnknownVersionError: A newer Interlock wrote it.
         MalformedRecordError: It is no such record.
     """
+    record = parse_manifest_record(line)
+    if not isinstance(record, SegmentClosed):
+        raise MalformedRecordError("manifest", "no record that opens a group")
+    return record
+
+
+def parse_manifest_record(line: bytes) -> ManifestRecord:
+    """Return the record that a line of a manifest holds.
+
+    Raises:
+        UnknownVersionError: A newer Interlock wrote it.
+        MalformedRecordError: It is no such record.
+    """
+    try:
+        return _RECORD.validate_json(line, by_name=False)
+    except ValidationError as error:
+        raise _record_error(line, error) from None
+
+
+def _record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
-        raise MalformedRecordError("manifest", "not JSON") from None
+        return MalformedRecordError("manifest", "not JSON")
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    if isinstance(version := fields.get("v"), int) and version != 1:
-        raise UnknownVersionError("manifest", f"version {version}")
-    kind = fields.get("kind")
-    if isinstance(kind, str) and kind not in {"segment_closed", "snapshot_pinned"} and "v" in fields:
-        raise UnknownVersionError("manifest", "unknown kind")
-    try:
-        return SegmentClosed.model_validate_json(line, by_name=False)
-    except ValidationError as error:
-        raise reading_error("manifest", error) from None
+    version, kind = fields.get("v"), fields.get("kind")
+    if isinstance(version, int) and version != 1:
+        return UnknownVersionError("manifest", f"version {version}")
+    if isinstance(kind, str) and kind not in _KINDS and version is not None:
+        return UnknownVersionError("manifest", "unknown kind")
+    if kind not in _KINDS:
+        return MalformedRecordError("manifest", "no kind")
+    return reading_error("manifest", error)

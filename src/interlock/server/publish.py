@@ -13,6 +13,7 @@ from interlock.kernel import budgets
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import CODES, CodeRule
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.bundle import Bundle
 from interlock.record.events import EVENT
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
@@ -24,6 +25,7 @@ from interlock.server.publish_language import language_page
 from interlock.server.tools import TOOLS, Tool
 
 _RECORDS: dict[str, type[BaseModel]] = {
+    "bundle": Bundle,
     "execution-snapshot": ExecutionSnapshot,
     "compiled-workflow": CompiledWorkflow,
     "manifest-segment-closed": SegmentClosed,

@@ -128,8 +128,9 @@ def lost_history(argument: Argument, *, words: RunWords | None = None, label: st
         code=ErrorCode.TOKEN_UNKNOWN_NODE,
         message=f"The `{argument}` was issued here, but the log of run `{named['label']}` does not hold what it refers"
         " to: the stored history is shorter than when the token was issued.",
-        suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup. To go on,"
-        " use a token of an earlier answer of this run, or begin anew with `start_workflow`.",
+        suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup, and to run"
+        " `interlock doctor`. To go on, use a token of an earlier answer of this run, or begin anew with"
+        " `start_workflow`.",
         details={"run": named},
     )
 

@@ -19,6 +19,7 @@ from interlock.record.base import Record
 from interlock.record.events import Event
 from interlock.service.plans import Plans
 from interlock.service.rederive import Recorded, derived_plan, recorded_plan
+from interlock.service.salvage import health_words
 from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError
 from interlock.views.session import evolve, new_session
 
@@ -75,8 +76,7 @@ def verify_session(
     try:
         return tuple(check.run(reader.history(session_id)))
     except SessionUnhealthyError as error:
-        code: Code = "unsupported_version" if error.health is Health.UNKNOWN_VERSION else "hash_mismatch"
-        return (check.mismatch(code, None, error.where, f"{error.health.value}: {error.found}", _RESTORE),)
+        return (check.unhealthy(error),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,16 @@ class _Check:
     def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
         return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)
 
+    def unhealthy(self, error: SessionUnhealthyError) -> Mismatch:
+        salvaged = self.reader.salvage(self.session)
+        found = health_words(salvaged) if salvaged is not None else f"{error.health.value}: {error.found}"
+        if error.health is Health.UNKNOWN_VERSION:
+            return self.mismatch("unsupported_version", None, error.where, found, _NEWER)
+        return self.mismatch("hash_mismatch", None, error.where, found, self._restore())
+
+    def _restore(self) -> str:
+        return f"{_RESTORE} `interlock session repair {self.session}`."
+
     def _plan(self, recorded: Recorded) -> Iterator[Mismatch]:
         node = recorded.node
         try:
@@ -111,7 +121,7 @@ class _Check:
         except ContentDamagedError as error:
             is_capture = error.digest in recorded.after.nodes[node].captures
             code: Code = "missing_capture" if is_capture and "missing" in error.found else "hash_mismatch"
-            yield self.mismatch(code, node, f"{error.what} {error.digest}", error.found, _RESTORE)
+            yield self.mismatch(code, node, f"{error.what} {error.digest}", error.found, self._restore())
 
     def _compared(self, recorded: Recorded, derived: AppendPlan) -> Iterator[Mismatch]:
         # What was sent again with a retry, and notes that say nothing, the log does not tell apart.
@@ -126,7 +136,9 @@ class _Check:
                 return
         for digest, data in derived.artifacts:
             if self.reader.artifact(digest) != data:
-                yield self.mismatch("hash_mismatch", recorded.node, f"artifact {digest}", "other bytes", _RESTORE)
+                yield self.mismatch(
+                    "hash_mismatch", recorded.node, f"artifact {digest}", "other bytes", self._restore()
+                )
 
     def _difference(self, node: NodeId, here: "_Fact | None", there: "_Fact | None") -> Mismatch:
         kinds = {fact.kind for fact in (here, there) if fact is not None}
@@ -173,5 +185,6 @@ def _without(value: Json, left_out: set[str] | frozenset[str]) -> Json:
 
 
 _ASK = "Somebody changed the record, or another build of Interlock wrote it: compare with a backup."
-_RESTORE = "Restore the session from a backup; what is sound of it can be copied into a new one."
+_RESTORE = "Restore the session from a backup, or copy what is sound of it into a new one:"
+_NEWER = "Nothing of it is damaged. Use the Interlock that wrote it."
 _SHOWN_BYTES_MAX = 400

@@ -2,17 +2,20 @@
 
 import secrets
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
+from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event, parse_event
+from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Witness, WitnessReleasedError
-from interlock.views.session import Session, evolve, new_session
+from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness, WitnessReleasedError
+from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
 class MemoryWitness:
@@ -80,6 +83,11 @@ class MemoryStore:
         count, summary = self._summaries.get(session, (0, b""))
         return summary if count and count == len(self.segments(session)) else None
 
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """See `SessionReader.salvage`. Memory holds no damage."""
+        facts = self.load(session)
+        return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
         return parse_snapshot(self._found("snapshot", ref))
@@ -114,10 +122,7 @@ class MemoryStore:
             return fold
         for event in segment.events:
             fold = evolve(fold, event)
-        content = [*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])]
-        for digest, data in content:
-            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
-            self._content[digest] = data
+        self._keep([*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])])
         self._segments.setdefault(plan.session, []).append(segment.data)
         self._folds[plan.session] = fold
         witness.advance(fold)
@@ -128,6 +133,21 @@ class MemoryStore:
         if not isinstance(witness, MemoryWitness) or witness.is_released:
             raise WitnessReleasedError("not a witness of this store")
         self._summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
+
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """See `SessionWriter.restore`."""
+        if not isinstance(witness, MemoryWitness):
+            raise WitnessReleasedError("not a witness of this store")
+        if witness.session is not None:
+            raise BrokenHistoryError("a session that has history is not restored")
+        fold, session = new_session(witness.session_id), witness.session_id
+        for event in chain.from_iterable(history):
+            fold = evolve(fold, event)
+        self._keep([*contents.snapshots.items(), *contents.workflows.items(), *contents.artifacts.items()])
+        self._segments[session] = [segment for segment, _ in attested(session, history)]
+        self._folds[session] = fold
+        witness.advance(fold)
+        return fold
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
         """See `KeyRingPort.keys`."""
@@ -144,6 +164,11 @@ class MemoryStore:
         old = self.ensured()
         self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=old.current)
         return self._ring
+
+    def _keep(self, content: Iterable[tuple[Digest, bytes]]) -> None:
+        for digest, data in content:
+            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
+            self._content[digest] = data
 
     def _found(self, what: str, digest: Digest) -> bytes:
         try:

@@ -4,7 +4,7 @@ Reading and appending are two ports: who holds only a `SessionReader` cannot wri
 that only `SessionWriter.hold` mints, and that is worth nothing once its `with` block has ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +13,7 @@ from typing import NewType, Protocol
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.record.tokens import SigningKey
@@ -26,6 +27,55 @@ class Health(StrEnum):
     CORRUPT_TAIL = "corrupt_tail"
     CORRUPT_HEAD = "corrupt_head"
     UNKNOWN_VERSION = "unknown_version"
+
+
+class SalvageCode(StrEnum):
+    """What stands over anything that is not the whole of a session (locks 10). Closed."""
+
+    SALVAGED_PREFIX = "SALVAGED_PREFIX"
+    """The log is damaged. All that stands before the damage is here; nothing is said of what came after."""
+    PARTIAL_DATA = "PARTIAL_DATA"
+    """Nothing of the log can be used, or content that it refers to is missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a log attests behind the part that verifies. `bytes` are those of its manifest and segments.
+
+    Unless `is_known`, some of it cannot be read any more, and there may be more groups and events than counted.
+    """
+
+    groups: int
+    events: int
+    bytes: int
+    is_known: bool
+
+
+NOTHING_LEFT_OUT = LeftOut(groups=0, events=0, bytes=0, is_known=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """The part of a session's log that verifies: all of it, or what stands before the damage.
+
+    `history` is as `SessionReader.history` gives it and `facts` its fold, None without history. `where` and `found`
+    say what ends it; empty if nothing does. For looking at and for copying; nothing is built on it.
+    """
+
+    session: SessionId
+    facts: Session | None
+    history: tuple[tuple[Event, ...], ...]
+    health: Health = Health.HEALTHY
+    where: str = ""
+    found: str = ""
+    left_out: LeftOut = NOTHING_LEFT_OUT
+
+    @property
+    def code(self) -> SalvageCode | None:
+        """The banner that a view of it bears; None over a whole log."""
+        if self.health is Health.HEALTHY:
+            return None
+        return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
 
 
 class SessionUnhealthyError(InterlockError):
@@ -172,6 +222,15 @@ class SessionReader(Protocol):
         """
         ...
 
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """Return what verifies of a session's log, whatever follows it; None where there is no such session.
+
+        Raises:
+            SessionBusyError: It looks damaged, and another process holds it.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """Return a stored snapshot.
 
@@ -228,6 +287,21 @@ class SessionWriter(Protocol):
         Raises:
             WitnessReleasedError: The witness is not valid.
             StoreFailureError: The disk failed; what was cached before is not used either.
+        """
+        ...
+
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """Make the history of a session that has none true, all of it or nothing, and return its fold.
+
+        Args:
+            witness: Of the session that the events name.
+            history: Its events, one sequence for each plan, as `SessionReader.history` gives them.
+            contents: All that the events refer to.
+
+        Raises:
+            WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            BrokenHistoryError: The events cannot follow each other, or the session has history; nothing was touched.
+            StoreFailureError: The disk failed; nothing of it is truth.
         """
         ...
 

@@ -8,7 +8,7 @@ nothing that was written.
 import errno
 import itertools
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -171,11 +171,15 @@ class CrashDisk:
 
     # -- what is left -------------------------------------------------------------------------------------------
 
-    def survivors(self) -> Iterator["CrashDisk"]:
-        """Yield every disk that a power loss may leave, each distinct one once."""
+    def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
+        """Yield every disk that a power loss may leave, each distinct one once.
+
+        Where so many changes of names are pending that not every combination can be tried, `kept_changes` says which:
+        for each a flag, by its place in `pending`.
+        """
         seen: set[frozenset[tuple[str, bytes]]] = set()
         torn = [number for number, file in self.files.items() if file.data != file.durable]
-        for kept in itertools.product((False, True), repeat=len(self.pending)):
+        for kept in kept_changes or itertools.product((False, True), repeat=len(self.pending)):
             names = dict(self.names_durable)
             for change in itertools.compress(self.pending, kept):
                 _apply(names, change)

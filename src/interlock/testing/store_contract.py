@@ -11,10 +11,11 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
 from interlock.record.append_plan import AppendPlan, Draft, Stamps
+from interlock.record.content import Contents
 from interlock.record.payloads import SessionCreated
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import ContentDamagedError, WitnessReleasedError
+from interlock.store.ports import NOTHING_LEFT_OUT, ContentDamagedError, Health, WitnessReleasedError
 from interlock.views.session import BrokenHistoryError
 
 Store = LocalStore | MemoryStore
@@ -56,7 +57,7 @@ class StoreContract(ABC):
         """Return stamps with fresh event ids."""
 
     def reopen(self, store: Store) -> Store:
-        """Return a store over the same truth that remembers nothing."""
+        """Return a store over the same truth that remembers nothing; only the last made one is reopened."""
         return store
 
     def test_what_was_appended_is_loaded_and_survives_reopening(self) -> None:
@@ -135,6 +136,60 @@ class StoreContract(ABC):
             store.append(witness, start, self.stamps())
         assert store.load(SessionId(derived_id("sess", "other"))) is None
 
+    def test_all_of_a_healthy_session_is_salvaged_and_of_an_unknown_one_nothing(self) -> None:
+        """Salvage of what is whole is what load and history give."""
+        store, (start, advance) = self.make_store(), self.plans()
+        assert store.salvage(start.session) is None
+        with store.hold(start.session) as witness:
+            assert store.salvage(start.session) is None
+            store.append(witness, start, self.stamps())
+            store.append(witness, advance, self.stamps())
+        again = self.reopen(store)
+        salvaged = again.salvage(start.session)
+        assert salvaged is not None
+        assert (salvaged.facts, salvaged.history) == (again.load(start.session), again.history(start.session))
+        assert (salvaged.health, salvaged.code, salvaged.left_out) == (Health.HEALTHY, None, NOTHING_LEFT_OUT)
+
+    def test_a_restored_session_is_the_one_it_was_and_goes_on(self) -> None:
+        """Its fold, its groups and its content come back in another store, and it is appended to as before."""
+        store, (start, advance) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+        started, history, contents = store.load(start.session), store.history(start.session), _contents_of(start)
+        other = self.make_store()
+        with other.hold(start.session) as witness:
+            assert other.restore(witness, history, contents) == started == witness.session
+            assert other.append(witness, start, self.stamps()) == started
+            advanced = other.append(witness, advance, self.stamps())
+        again = self.reopen(other)
+        assert again.load(start.session) == advanced != started
+        assert again.history(start.session)[:1] == history
+        for ref, data in contents.snapshots.items():
+            assert again.snapshot(ref).to_bytes() == data
+        for workflow_hash, data in contents.workflows.items():
+            assert again.workflow_bytes(workflow_hash) == data
+
+    def test_nothing_is_restored_over_history_or_from_events_that_cannot_follow_each_other(self) -> None:
+        """A session that is there stays as it is; broken or foreign events leave nothing."""
+        store, (start, advance) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+            advanced = store.append(witness, advance, self.stamps())
+            history, contents = store.history(start.session), _contents_of(start, advance)
+            with expects(BrokenHistoryError):
+                store.restore(witness, history, contents)
+        assert self.reopen(store).load(start.session) == advanced
+        other = self.make_store()
+        with other.hold(start.session) as witness, expects(BrokenHistoryError):
+            other.restore(witness, history[1:], contents)
+        foreign = SessionId(derived_id("sess", "other"))
+        with other.hold(foreign) as stranger, expects(BrokenHistoryError):
+            other.restore(stranger, history, contents)
+        with expects(WitnessReleasedError):
+            other.restore(witness, history, contents)
+        again = self.reopen(other)
+        assert (again.load(start.session), again.load(foreign), again.sessions()) == (None, None, ())
+
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
         """Current becomes previous; what was previous is gone."""
         store = self.make_store()
@@ -145,3 +200,11 @@ class StoreContract(ABC):
         assert second.previous == first.current != second.current
         assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
         assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous
+
+
+def _contents_of(*plans: AppendPlan) -> Contents:
+    return Contents(
+        snapshots={ref: data for plan in plans for ref, data in plan.snapshots},
+        workflows=dict(plan.workflow for plan in plans if plan.workflow is not None),
+        artifacts={digest: data for plan in plans for digest, data in plan.artifacts},
+    )

@@ -1,4 +1,4 @@
-"""`interlock session …`: look at what was recorded. Nothing here writes."""
+"""`interlock session …`: look at what was recorded, carry it elsewhere, repair it. Looking writes nothing."""
 
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
@@ -12,13 +12,15 @@ from interlock.cli.session.looking import LOOKING, add_looking_commands, looking
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
-_DESCRIPTION = """Look at recorded sessions. Nothing is written.
+_DESCRIPTION = """Look at recorded sessions, carry them elsewhere, repair them. Looking writes nothing.
 Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong."""
 
 
 def add_session_commands(add_parser: AddParser) -> None:
     """Add the command group to a parser's commands."""
-    group = add_parser("session", help="verify and explain what was recorded", description=_DESCRIPTION)
+    group = add_parser(
+        "session", help="look at what was recorded, carry it elsewhere, repair it", description=_DESCRIPTION
+    )
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
     add_looking_commands(lambda name, words: _action(actions, name, words))
     verify = _action(actions, "verify", "make every recorded decision again and compare")
@@ -28,6 +30,17 @@ def add_session_commands(add_parser: AddParser) -> None:
     )
     explain = _action(actions, "explain", "show why a run stands where it stands: conditions, inputs, the way taken")
     explain.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
+    export = _action(actions, "export", "write a session with all it refers to into one file")
+    export.add_argument("session", metavar="SESSION", help="the session's id")
+    export.add_argument("--out", metavar="FILE", help="the file; `-` for standard output (SESSION.interlock.json)")
+    export.add_argument(
+        "--salvage", dest="is_salvage", action="store_true", help="of a damaged session, export what is sound"
+    )
+    export.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
+    bring = _action(actions, "import", "make a session of a file that export wrote")
+    bring.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
+    repair = _action(actions, "repair", "copy what is sound of a damaged session into a new one")
+    repair.add_argument("session", metavar="SESSION", help="the damaged session's id")
 
 
 def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
@@ -52,10 +65,31 @@ def _command(chosen: argparse.Namespace) -> Command:
     store = LocalStore(data_dir_of(os.environ, place_arguments(chosen)))
     if chosen.action in LOOKING:
         return looking(chosen, store)
-    if chosen.action == "verify":
-        from interlock.cli.session.verify import run_verify
+    match chosen.action:
+        case "verify":
+            from interlock.cli.session.verify import run_verify
 
-        return lambda: run_verify(store, chosen.sessions, as_json=chosen.as_json, is_forced=chosen.is_forced)
-    from interlock.cli.session.explain import run_explain
+            return lambda: run_verify(store, chosen.sessions, as_json=chosen.as_json, is_forced=chosen.is_forced)
+        case "export":
+            from interlock.cli.session.export import ExportOrder, run_export
 
-    return lambda: run_explain(store, chosen.node, as_json=chosen.as_json)
+            order = ExportOrder(
+                session=chosen.session,
+                out=chosen.out,
+                is_salvage=chosen.is_salvage,
+                is_forced=chosen.is_forced,
+                as_json=chosen.as_json,
+            )
+            return lambda: run_export(store, order)
+        case "import":
+            from interlock.cli.session.import_ import run_import
+
+            return lambda: run_import(store, chosen.file, as_json=chosen.as_json)
+        case "repair":
+            from interlock.cli.session.repair import run_repair
+
+            return lambda: run_repair(store, chosen.session, as_json=chosen.as_json)
+        case _:
+            from interlock.cli.session.explain import run_explain
+
+            return lambda: run_explain(store, chosen.node, as_json=chosen.as_json)

@@ -16,11 +16,18 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.base import MalformedRecordError, UnknownVersionError
-from interlock.record.manifest import Group, group_of, parse_segment_closed, segment_rel_path
-from interlock.record.payloads import ArtifactPayload
+from interlock.record.content import references_of
+from interlock.record.manifest import (
+    Group,
+    SegmentClosed,
+    group_of,
+    parse_manifest_record,
+    parse_segment_closed,
+    segment_rel_path,
+)
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.ports import Health
+from interlock.store.ports import Health, LeftOut
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _NULS_MIN = 2
@@ -105,6 +112,8 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
         DamageError: See the module.
         OSError: The disk failed.
     """
+    if not verified.manifest_lines:
+        return ()
     manifest = files.read(layout.manifest(verified.session))[: verified.manifest_bytes]
     known, history, at = unread(verified.session), list[tuple[ev.Event, ...]](), 0
     while at < len(manifest):
@@ -142,19 +151,40 @@ def taken_in(known: Verified, segment: StoredSegment) -> Verified:
 
 def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]:
     """Return the files a segment makes reachable, itself first: what must be durable before it counts."""
-    paths = [layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index)]
-    paths += [layout.snapshot(ref) for ref in segment.group.pins]
-    for event in segment.events:
-        match event:
-            case ev.RunStartedEvent():
-                paths.append(layout.pinned_workflow(event.data.workflow_hash))
-            case ev.NodeOutputAppendedEvent() if isinstance(event.data.payload, ArtifactPayload):
-                paths.append(layout.artifact(event.data.payload.sha256))
-            case ev.DecisionTraceAppendedEvent() if event.data.capture_ref is not None:
-                paths.append(layout.artifact(event.data.capture_ref))
-            case _:
-                continue
-    return tuple(dict.fromkeys(paths))
+    named = references_of(segment.events)
+    return (
+        layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index),
+        *map(layout.snapshot, segment.group.pins),
+        *map(layout.pinned_workflow, named.workflows),
+        *map(layout.artifact, named.artifacts),
+    )
+
+
+def left_out(files: FileOps, verified: Verified) -> LeftOut:
+    """Return what the manifest attests behind its verified beginning, as far as its lines can still be read.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    tail = files.read(layout.manifest(verified.session), verified.manifest_bytes)
+    groups = events = segment_bytes = 0
+    is_known, due = tail.endswith(b"\n"), verified.facts.next_index
+    for line in tail.splitlines():
+        try:
+            record = parse_manifest_record(line)
+        except (MalformedRecordError, UnknownVersionError):
+            is_known = False
+            continue
+        if not isinstance(record, SegmentClosed):
+            continue
+        first, last = record.first_event_index, record.last_event_index
+        if not due <= first <= last or record.segment_rel_path != segment_rel_path(first, last):
+            is_known = False
+            continue
+        is_known = is_known and first == due
+        groups, events, due = groups + 1, events + last - first + 1, last + 1
+        segment_bytes += record.bytes
+    return LeftOut(groups=groups, events=events, bytes=len(tail) + segment_bytes, is_known=is_known)
 
 
 def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified:
@@ -165,13 +195,27 @@ def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified
             candidates = _candidates(files, known) if segment is None else iter((segment,))
             if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
                 return known
-            raise DamageError(where=_place(known), found="not what its segment calls for", verified=known)
+            health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
+            found = "not what its segment calls for"
+            raise DamageError(where=_place(known), found=found, verified=known, health=health)
         try:
             known = taken_in(known, segment)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         at += len(segment.group.data)
     return known
+
+
+def _is_newer(data: bytes, at: int, group: Group) -> bool:
+    """Say whether a newer Interlock wrote one of the records where a group is due."""
+    for line in data[at:].split(b"\n", group.lines)[: group.lines]:
+        try:
+            parse_manifest_record(line)
+        except UnknownVersionError:
+            return True
+        except MalformedRecordError:
+            continue
+    return False
 
 
 def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:

@@ -12,62 +12,57 @@ leaves a proper prefix of it: it never happened either, readers stop before it a
 lock, cuts it off and syncs before it writes. A cut after the group is whole but not synced leaves truth that may
 still be lost: whoever reads it syncs it before answering from it or building on it. As every append syncs what
 it builds on, only the last group can ever be in that state.
+
+A whole session is restored in the same order: its manifest holds nothing until everything is in place, and gets all
+groups at once, by taking the name of the empty one. Until then there is no such session for anybody.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeAlias
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import Digest, SessionId
 from interlock.record.append_plan import AppendPlan, Segment, Stamps, stamp
+from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
-from interlock.record.manifest import Group, group_of
+from interlock.record.manifest import Group, attested, group_of
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.held import HeldSession, own_witness, told
 from interlock.store.local.locks import Locks
-from interlock.store.local.reading import DamageError, StoredSegment, Verified, follow, history_of, taken_in, unread
+from interlock.store.local.reading import (
+    DamageError,
+    StoredSegment,
+    Verified,
+    follow,
+    history_of,
+    left_out,
+    taken_in,
+    unread,
+)
 from interlock.store.ports import (
     FailureKind,
     LogMark,
-    SessionUnhealthyError,
+    Salvaged,
     StoreFailureError,
     Witness,
     WitnessReleasedError,
 )
-from interlock.views.session import Session
+from interlock.views.session import BrokenHistoryError, Session
 
 _READS_BEFORE_LOCK = 2
 """What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 
 
-class HeldSession:
-    """The witness of this store: valid inside the `with` block that yielded it, for its session alone."""
-
-    def __init__(self, verified: Verified) -> None:
-        self._verified: Verified | None = verified
-
-    @property
-    def session(self) -> Session | None:
-        """See `Witness.session`."""
-        facts = self.verified().facts
-        return facts if facts.next_index else None
-
-    def verified(self) -> Verified:
-        """Return what was verified under the lock.
-
-        Raises:
-            WitnessReleasedError: The hold has ended.
-        """
-        if self._verified is None:
-            raise WitnessReleasedError("the session's hold has ended")
-        return self._verified
-
-    def advance(self, verified: Verified | None) -> None:
-        """Go on with what an append made true; None ends the hold."""
-        self._verified = verified
+_Content: TypeAlias = tuple[str, Digest, bytes]
+"""A content-addressed file: where it stands, the digest of its bytes, and those."""
+_Placed: TypeAlias = tuple[str, bytes]
+"""A segment: where it stands, and its bytes."""
 
 
 class SessionLog:
@@ -84,20 +79,28 @@ class SessionLog:
 
     def load(self, session: SessionId) -> Session | None:
         """See `SessionReader.load`."""
-        try:
+        with told(session):
             facts = self._settled(session).facts
-        except OSError as error:
-            raise store_failure(error) from error
         return facts if facts.next_index else None
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        try:
+        with told(session):
             return history_of(self._files, self._settled(session))
-        except DamageError as damage:
-            raise _unhealthy(session, damage) from damage
-        except OSError as error:
-            raise store_failure(error) from error
+
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """See `SessionReader.salvage`."""
+        with told(session):
+            try:
+                verified, damage = self._settled(session), None
+            except DamageError as error:
+                verified, damage = error.verified, error
+            history = history_of(self._files, verified)
+            whole = Salvaged(session=session, facts=verified.facts if history else None, history=history)
+            if damage is None:
+                return whole if history else None
+            rest = left_out(self._files, verified)
+        return replace(whole, health=damage.health, where=damage.where, found=damage.found, left_out=rest)
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
@@ -117,19 +120,19 @@ class SessionLog:
         """See `SessionWriter.hold`. For a session that is not there yet, its directory is made."""
         held: HeldSession | None = None
         try:
-            self._make_dirs(session)
-            with self._locks.hold(session):
-                held = HeldSession(self._settled(session, under_lock=True))
-                yield held
-        except OSError as error:
-            raise store_failure(error) from error
+            with told(session):
+                self._make_dirs(session)
+                with self._locks.hold(session):
+                    held = HeldSession(self._settled(session, under_lock=True))
+                    yield held
         finally:
             if held is not None:
                 held.advance(None)
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        known = self.verified_by(witness)
+        witness = own_witness(witness)
+        known = witness.verified()
         if known.session != plan.session:
             raise WitnessReleasedError("a witness of another session")
         segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
@@ -143,54 +146,75 @@ class SessionLog:
             pinned=known.pins,
         )
         after = taken_in(known, StoredSegment(data=segment.data, events=segment.events, group=group))
-        try:
-            written = self._write(known, plan, segment)
+        with told(known.session):
+            content = self._write(known, plan, segment)
             self._attest(known, group)
-        except OSError as error:
-            raise store_failure(error) from error
-        for path in written:
-            self._content.mark_synced(path)
-        self._remember(after)
-        assert isinstance(witness, HeldSession), "it was verified"
-        witness.advance(after)
+        self._finish(witness, after, content)
         return after.facts
 
-    def verified_by(self, witness: Witness) -> Verified:
-        """Return what a witness of this store verified.
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """See `SessionWriter.restore`.
 
-        Raises:
-            WitnessReleasedError: It is of another store, or its hold has ended.
+        The order is that of an append with all of the history as its one group: content and segments, their
+        directories, and then the manifest, which gets its name whole.
         """
-        if not isinstance(witness, HeldSession):
-            raise WitnessReleasedError("not a witness of this store")
-        return witness.verified()
+        witness = own_witness(witness)
+        known = witness.verified()
+        if known.manifest_lines:
+            raise BrokenHistoryError("a session that has history is not restored")
+        after, segments, manifest = unread(known.session), list[_Placed](), list[bytes]()
+        for events, (data, group) in zip(history, attested(known.session, history), strict=True):
+            after = taken_in(after, StoredSegment(data=data, events=tuple(events), group=group))
+            segments.append(_placed(known.session, events, data))
+            manifest.append(group.data)
+        content = [(layout.snapshot(ref), ref, data) for ref, data in contents.snapshots.items()]
+        content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
+        content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
+        with told(known.session):
+            self._put(known, content, segments)
+            with self._cutting_back(known):
+                write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
+                self._files.sync_dir(layout.session_dir(known.session), full=True)
+        self._finish(witness, after, content)
+        return after.facts
 
-    def _write(self, known: Verified, plan: AppendPlan, segment: Segment) -> list[str]:
+    def _write(self, known: Verified, plan: AppendPlan, segment: Segment) -> list[_Content]:
         """Put everything in place that the group will attest; return the content files now durable."""
         self._cut_torn_tail(known)
-        content = [(layout.snapshot(ref), ref, data) for ref, data in plan.snapshots]
+        content: list[_Content] = [(layout.snapshot(ref), ref, data) for ref, data in plan.snapshots]
         content += [(layout.artifact(digest), digest, data) for digest, data in plan.artifacts]
         if plan.workflow is not None:
             workflow_hash, data = plan.workflow
             content.append((layout.pinned_workflow(workflow_hash), workflow_hash, data))
+        self._put(known, content, [_placed(plan.session, segment.events, segment.data)])
+        return content
+
+    def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
+        """Write content and segments, then sync every directory that gained a name."""
         dirs: set[str] = set()
         for path, digest, data in content:
             dirs |= self._content.put(path, digest, data)
-        first, last = segment.events[0].event_index, segment.events[-1].event_index
-        write_durably(self._files, layout.segment(plan.session, first, last), segment.data)
-        dirs.add(layout.events_dir(plan.session))
+        for path, data in segments:
+            write_durably(self._files, path, data)
+        dirs.add(layout.events_dir(known.session))
         if not known.manifest_lines:
-            dirs |= {layout.session_dir(plan.session), layout.SESSIONS, layout.WORKFLOWS, ""}
+            dirs |= {layout.session_dir(known.session), layout.SESSIONS, layout.WORKFLOWS, ""}
         for path in sorted(dirs):
             self._files.sync_dir(path, full=True)
-        return [path for path, _, _ in content]
 
     def _attest(self, known: Verified, group: Group) -> None:
-        """Write the group. If that fails at any byte, the manifest is cut back to what it was (D10)."""
+        """Write the group."""
         path = layout.manifest(known.session)
-        try:
+        with self._cutting_back(known):
             self._files.append(path, group.data)
             self._files.sync(path, full=True)
+
+    @contextmanager
+    def _cutting_back(self, known: Verified) -> Generator[None]:
+        """Cut the manifest back to what it was if a write of it fails at any byte (D10)."""
+        path = layout.manifest(known.session)
+        try:
+            yield
         except OSError:
             try:
                 self._files.truncate(path, known.manifest_bytes)
@@ -199,6 +223,13 @@ class SessionLog:
                 # Nobody can say what the disk holds now; only a fresh reading after a restart can.
                 self._refused.add(known.session)
             raise
+
+    def _finish(self, witness: HeldSession, after: Verified, content: Sequence[_Content]) -> None:
+        """Remember what became true."""
+        for path, _, _ in content:
+            self._content.mark_synced(path)
+        self._remember(after)
+        witness.advance(after)
 
     def _cut_torn_tail(self, known: Verified) -> None:
         """Remove what an interrupted append left, or the next group would be glued to it."""
@@ -230,7 +261,7 @@ class SessionLog:
         """Return what is verified now, made durable if another process wrote the last of it.
 
         Raises:
-            SessionUnhealthyError: It is damaged, and stayed so when read again.
+            DamageError: It is damaged, and stayed so when read again.
             OSError: The disk failed.
         """
         if session in self._refused:
@@ -252,13 +283,10 @@ class SessionLog:
                 return follow(self._files, known)
             except DamageError:
                 known = unread(session)
-        try:
-            if under_lock or self._files.stat(layout.lock(session)) is None:
-                return follow(self._files, known)
-            with self._locks.hold(session):
-                return follow(self._files, known)
-        except DamageError as damage:
-            raise _unhealthy(session, damage) from damage
+        if under_lock or self._files.stat(layout.lock(session)) is None:
+            return follow(self._files, known)
+        with self._locks.hold(session):
+            return follow(self._files, known)
 
     def _sync_last(self, verified: Verified) -> None:
         """Sync the last group and what it stands on: its writer may have been killed before it did (D10)."""
@@ -294,5 +322,5 @@ def _mark(stat: FileStat) -> LogMark:
     return LogMark((stat.size, stat.inode, stat.modified_s))
 
 
-def _unhealthy(session: SessionId, damage: DamageError) -> SessionUnhealthyError:
-    return SessionUnhealthyError(session=session, health=damage.health, where=damage.where, found=damage.found)
+def _placed(session: SessionId, events: Sequence[Event], data: bytes) -> _Placed:
+    return layout.segment(session, events[0].event_index, events[-1].event_index), data

@@ -1,22 +1,32 @@
 """The local store: one data directory, put together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import MalformedRecordError
+from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.held import own_witness
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
 from interlock.store.local.summary_cache import SummaryCache
-from interlock.store.ports import ContentDamagedError, FailureKind, KeyRing, LogMark, StoreFailureError, Witness
+from interlock.store.ports import (
+    ContentDamagedError,
+    FailureKind,
+    KeyRing,
+    LogMark,
+    Salvaged,
+    StoreFailureError,
+    Witness,
+)
 from interlock.views.session import Session
 
 
@@ -51,6 +61,10 @@ class LocalStore:
         """See `SessionReader.cached_summary`."""
         return self._summaries.read(session)
 
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """See `SessionReader.salvage`."""
+        return self._log.salvage(session)
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
         data = self._content.read(layout.snapshot(ref), ref, "snapshot")
@@ -78,7 +92,11 @@ class LocalStore:
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        self._summaries.write(self._log.verified_by(witness), summary)
+        self._summaries.write(own_witness(witness).verified(), summary)
+
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """See `SessionWriter.restore`."""
+        return self._log.restore(witness, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingPort.keys`."""

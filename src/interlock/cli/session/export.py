@@ -1,0 +1,101 @@
+"""`interlock session export`: one session with all it refers to, as one file."""
+
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import SessionId
+from interlock.service.export_session import Exported, export_session
+from interlock.service.salvage import left_out_words
+from interlock.service.shell import SystemShell
+from interlock.store.local.store import LocalStore
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOrder:
+    """What to export, and where to: a file, standard output for `-`, a file of the session's name for None."""
+
+    session: SessionId
+    out: str | None
+    is_salvage: bool
+    is_forced: bool
+    as_json: bool
+
+
+def run_export(store: LocalStore, order: ExportOrder) -> int:
+    """Write a bundle and return the exit code.
+
+    Raises:
+        StopError: The session cannot be exported, or the file cannot be written.
+    """
+    if order.out == STDOUT and order.as_json:
+        raise StopError("The bundle is what goes to standard output.", "Leave --json out.", exit_code=2)
+    path = Path(order.out or f"{order.session}.interlock.json")
+    if order.out != STDOUT:
+        _check_free(path, is_forced=order.is_forced)
+    with answered_by_store():
+        exported = export_session(store, SystemShell(), order.session, is_salvage=order.is_salvage)
+    if isinstance(exported, Refusal):
+        raise RefusedError(exported)
+    if order.out == STDOUT:
+        sys.stdout.buffer.write(exported.data)
+        return 0
+    _write(path, exported.data, is_forced=order.is_forced)
+    _tell(exported, path, as_json=order.as_json)
+    return 0
+
+
+def _tell(exported: Exported, path: Path, *, as_json: bool) -> None:
+    if as_json:
+        told = {
+            "file": str(path),
+            "bundleId": exported.bundle_id,
+            "sessionId": exported.session,
+            "events": exported.events,
+            "bytes": len(exported.data),
+        }
+        say_json(told | ({"salvage": exported.banner.to_json()} if exported.banner is not None else {}))
+        return
+    if exported.banner is not None:
+        say(f"{exported.banner.code}: this is not the whole session. Left out is {left_out_words(exported.banner)}.")
+    name = printable_line(str(path))
+    say(f"Wrote {name}: {exported.events} events of {exported.session}, {len(exported.data)} bytes.")
+    say("It holds everything that was recorded, notes and context included; tokens are not part of it.")
+    say(f"On the other machine: interlock session import {name}")
+
+
+def _check_free(path: Path, *, is_forced: bool) -> None:
+    if os.path.lexists(path) and not is_forced:
+        fix = "Nothing was overwritten. Choose another --out, or overwrite it with --force."
+        raise StopError(f"{printable_line(str(path))} exists already.", fix, exit_code=1)
+
+
+def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
+    """Write the file whole or not at all, readable by its owner alone, as the data directory is."""
+    try:
+        handle, temp = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        _check_free(path, is_forced=is_forced)
+        Path(temp).replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        Path(temp).unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> StopError:
+    fix = "Choose another --out, or make room and correct its permissions."
+    return StopError(f"{printable_line(str(path))} cannot be written: {error.strerror}.", fix, exit_code=1)

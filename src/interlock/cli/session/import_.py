@@ -1,0 +1,97 @@
+"""`interlock session import`: a bundle becomes a session of this data directory."""
+
+import json
+import sys
+from pathlib import Path
+
+from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Refusal
+from interlock.service.import_session import Imported, import_session
+from interlock.service.plans import Plans
+from interlock.service.ports import ReadPorts
+from interlock.service.restore import Restored, Restoring
+from interlock.service.salvage import left_out_words
+from interlock.service.shell import SystemShell
+from interlock.store.local.store import LocalStore
+
+STDIN = "-"
+
+
+def run_import(store: LocalStore, file: str, *, as_json: bool) -> int:
+    """Import a bundle, say how its runs go on, and return the exit code.
+
+    Raises:
+        StopError: The file cannot be read, or is not imported.
+    """
+    data = _data_of(file)
+    with answered_by_store():
+        imported = import_session(restoring(store), data)
+    if isinstance(imported, Refusal):
+        raise RefusedError(imported)
+    if as_json:
+        say_json(_json(imported))
+    else:
+        _tell(imported)
+    return 0
+
+
+def restoring(store: LocalStore) -> Restoring:
+    """Return what making a session takes, over a data directory."""
+    read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
+    return Restoring(read=read, writer=store, shell=SystemShell())
+
+
+def say_ways_on(restored: Restored) -> None:
+    """Say how each run of a session that was made goes on."""
+    for way in restored.ways_on:
+        run = way.run
+        say(
+            f"Run `{run.label}` ({run.workflow_id}), {way.status.replace('_', ' ')}. Your agent sees where it stands by"
+        )
+        arguments = way.next_call["arguments"]
+        say(f"  {way.next_call['tool']} {json.dumps(arguments)}")
+
+
+def restored_json(restored: Restored) -> dict[str, Json]:
+    """Return a session that was made as `--json` prints it."""
+    return {
+        "sessionId": restored.session,
+        "events": restored.events,
+        "groups": restored.groups,
+        "runs": [way.to_json() for way in restored.ways_on],
+    }
+
+
+def _data_of(file: str) -> bytes:
+    """Return a file's bytes; of one that is too large no more than shows that it is."""
+    try:
+        if file == STDIN:
+            return sys.stdin.buffer.read(BUNDLE_BYTES_MAX + 1)
+        with Path(file).open("rb") as stream:
+            return stream.read(BUNDLE_BYTES_MAX + 1)
+    except OSError as error:
+        message = f"{printable_line(file)} cannot be read: {error.strerror}."
+        raise StopError(message, "Name a file that `interlock session export` wrote.", exit_code=1) from None
+
+
+def _json(imported: Imported) -> dict[str, Json]:
+    told: dict[str, Json] = {**restored_json(imported.restored), "bundledSessionId": imported.source}
+    if imported.banner is not None:
+        told["salvage"] = imported.banner.to_json()
+    return told
+
+
+def _tell(imported: Imported) -> None:
+    restored = imported.restored
+    if imported.banner is not None:
+        say(
+            f"{imported.banner.code}: the bundle holds the sound beginning of a damaged session, and nothing is known"
+            f" of what followed. Left out is {left_out_words(imported.banner)}."
+        )
+    say(f"Imported {restored.events} events as {restored.session}.")
+    if restored.session != imported.source:
+        say(f"The id of the bundle, {imported.source}, is taken here, so this is a session of its own.")
+    say_ways_on(restored)

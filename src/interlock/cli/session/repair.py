@@ -1,0 +1,35 @@
+"""`interlock session repair`: what is sound of a damaged session, as a session of its own."""
+
+from interlock.cli.screen import say, say_json
+from interlock.cli.session.import_ import restored_json, restoring, say_ways_on
+from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import SessionId
+from interlock.service.repair_session import repair_session
+from interlock.service.salvage import left_out_words
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import Health
+
+
+def run_repair(store: LocalStore, session: SessionId, *, as_json: bool) -> int:
+    """Copy the sound beginning of a damaged session into a new one, say what was left out, return the exit code.
+
+    Raises:
+        StopError: There is nothing to repair, or nothing sound.
+    """
+    with answered_by_store():
+        repaired = repair_session(restoring(store), session)
+    if isinstance(repaired, Refusal):
+        raise RefusedError(repaired)
+    restored, banner = repaired.restored, repaired.banner
+    if as_json:
+        told = {**restored_json(restored), "repairedSessionId": session, "salvage": banner.to_json()}
+        say_json(told)
+        return 0
+    say(f"{banner.code}: copied {restored.events} events in {restored.groups} appends into {restored.session}.")
+    say(f"Left out is {left_out_words(banner)}.")
+    say(f"{session} is as it was, to the byte.")
+    if banner.health == Health.HEALTHY:
+        say("Its log verifies: in it, what needs none of the missing content goes on as before.")
+    say_ways_on(restored)
+    return 0

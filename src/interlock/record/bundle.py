@@ -1,0 +1,248 @@
+"""The bundle: one session with all it refers to, as one JSON file that proves itself (locks 1.3).
+
+A bundle is exactly the canonical bytes of its value, and each part of it has an entry with its digest: `envelope`
+is everything but `integrity` and `session`, every other part is named by its path. So no byte of it can differ
+unnoticed. Tokens are no part of it: whoever imports mints fresh ones.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Annotated, Literal, cast
+
+from pydantic import Field, ValidationError
+
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of_bytes
+from interlock.kernel.errors import ErrorCode, InterlockError
+from interlock.kernel.ids import ID_BODY_PATTERN, SessionId, derived_id
+from interlock.record.base import (
+    DigestField,
+    IndexField,
+    Record,
+    SessionIdField,
+    SnapshotRefField,
+    UnknownVersionError,
+    WorkflowHashField,
+    reading_error,
+)
+from interlock.record.events import Event
+from interlock.record.manifest import ManifestRecord
+from interlock.record.snapshot import ExecutionSnapshot
+
+INTEGRITY_KIND = "sha256_manifest_v1"
+_VERSION = 1
+_MAPS = frozenset({"artifacts", "pinnedWorkflows", "snapshots"})
+"""Members of `session` whose own members are parts by themselves."""
+
+
+class BundleError(InterlockError):
+    """A file is not a bundle that can be imported: where it fails, and what was found there."""
+
+    def __init__(self, code: ErrorCode, where: str, found: str) -> None:
+        super().__init__(f"{code}: {where}: {found}")
+        self.code = code
+        self.where = where
+        self.found = found
+
+
+class Producer(Record):
+    """What wrote the bundle. It informs; nothing depends on it."""
+
+    app_version: str
+    applied_config_hash: DigestField | None = None
+
+
+class SalvageBanner(Record):
+    """Why this is not the whole of a session (locks 10): nothing is claimed beyond what is here.
+
+    `where` and `found` say what ends it; the counts are what the log attests behind that, at least, or exactly where
+    `isCountKnown`.
+    """
+
+    code: Literal["SALVAGED_PREFIX", "PARTIAL_DATA"]
+    health: Literal["healthy", "corrupt_tail", "corrupt_head"]
+    where: str
+    found: str
+    groups_left_out: IndexField
+    events_left_out: IndexField
+    bytes_left_out: IndexField
+    is_count_known: bool
+
+
+class BundleEnvelope(Record):
+    """What a bundle says of itself. `exportedAt` (UTC) informs and never orders anything."""
+
+    bundle_schema_version: Literal[1]
+    bundle_id: Annotated[str, Field(pattern=rf"^bundle_{ID_BODY_PATTERN}$")]
+    exported_at: str
+    producer: Producer
+    salvage: SalvageBanner | None = None
+
+
+class IntegrityEntry(Record):
+    """The canonical bytes of one part: how many, and their digest."""
+
+    path: str
+    sha256: DigestField
+    bytes: IndexField
+
+
+class Integrity(Record):
+    """One entry for each part, ordered by path; no part without entry, no entry without part."""
+
+    kind: Literal["sha256_manifest_v1"]
+    entries: Annotated[tuple[IntegrityEntry, ...], Field(strict=False)]
+
+
+class ArtifactText(Record):
+    """An artifact's bytes as text: UTF-8 where they are that, else base64."""
+
+    encoding: Literal["utf-8", "base64"]
+    data: str
+
+    @classmethod
+    def of(cls, data: bytes) -> "ArtifactText":
+        """Return the text of some bytes; they have just this one."""
+        try:
+            return cls(encoding="utf-8", data=data.decode("utf-8"))
+        except UnicodeDecodeError:
+            return cls(encoding="base64", data=base64.b64encode(data).decode("ascii"))
+
+    def content(self) -> bytes:
+        """Return the bytes.
+
+        Raises:
+            ValueError: The text is no base64.
+        """
+        if self.encoding == "utf-8":
+            return self.data.encode("utf-8")
+        return base64.b64decode(self.data, validate=True)
+
+
+class BundledSession(Record):
+    """The session: its events and manifest in order, and the content they refer to by digest."""
+
+    session_id: SessionIdField
+    events: Annotated[
+        tuple[Annotated[Event, Field(discriminator="kind")], ...],
+        Field(min_length=1, strict=False),
+    ]
+    manifest: Annotated[
+        tuple[Annotated[ManifestRecord, Field(discriminator="kind")], ...],
+        Field(min_length=1, strict=False),
+    ]
+    snapshots: dict[SnapshotRefField, ExecutionSnapshot]
+    pinned_workflows: dict[WorkflowHashField, dict[str, Json]]
+    artifacts: dict[DigestField, ArtifactText]
+
+
+class Bundle(BundleEnvelope):
+    """A whole bundle, as it is read."""
+
+    integrity: Integrity
+    session: BundledSession
+
+
+def bundle_id(session: SessionId, events: Json) -> str:
+    """Return the id of every bundle of this session with these events: it is derived, so equal content has one."""
+    return derived_id("bundle", session, digest_of_bytes(canonical_bytes(events)))
+
+
+def sealed(envelope: BundleEnvelope, session: Mapping[str, Json]) -> bytes:
+    """Return the bytes of the bundle that holds an envelope and a session."""
+    value: dict[str, Json] = {**envelope.to_json(), "session": dict(session)}
+    value["integrity"] = {"kind": INTEGRITY_KIND, "entries": _entries_of(value)}
+    return canonical_bytes(value)
+
+
+def parse_bundle(data: bytes) -> Bundle:
+    """Return the bundle that a file's bytes are.
+
+    What its parts say is not judged here beyond their own schemas.
+
+    Raises:
+        BundleError: They are none; the code says in which way.
+    """
+    if len(data) > BUNDLE_BYTES_MAX:
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", f"more than {BUNDLE_BYTES_MAX} bytes")
+    value = _value_of(data)
+    version = value.get("bundleSchemaVersion")
+    if type(version) is int and version != _VERSION:
+        raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "bundleSchemaVersion", f"version {version}")
+    _check_spelling(value, data)
+    _check_integrity(value)
+    try:
+        return Bundle.model_validate_json(data, by_name=False)
+    except ValidationError as error:
+        fault = reading_error("bundle", error)
+        is_newer = isinstance(fault, UnknownVersionError)
+        code = ErrorCode.BUNDLE_UNSUPPORTED_VERSION if is_newer else ErrorCode.BUNDLE_INVALID_FORMAT
+        raise BundleError(code, "the bundle", fault.found) from None
+
+
+def _value_of(data: bytes) -> dict[str, Json]:
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not JSON") from None
+    if not isinstance(value, dict):
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not an object")
+    return cast("dict[str, Json]", value)
+
+
+def _check_spelling(value: dict[str, Json], data: bytes) -> None:
+    """Hold that the file is the one spelling of its value: no other whitespace, key order, number or escape."""
+    try:
+        is_canonical = canonical_bytes(value) == data
+    except NotCanonicalError:
+        is_canonical = False
+    if not is_canonical:
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not the bytes that an export writes")
+
+
+def _check_integrity(value: dict[str, Json]) -> None:
+    integrity = value.get("integrity")
+    if not isinstance(integrity, dict) or not isinstance(integrity.get("entries"), list):
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "integrity", "no list of entries")
+    if integrity.get("kind") != INTEGRITY_KIND:
+        raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "integrity.kind", "an unknown kind")
+    entries, expected = cast("list[Json]", integrity["entries"]), _entries_of(value)
+    if entries != expected:
+        raise BundleError(ErrorCode.BUNDLE_INTEGRITY_FAILED, *_difference(entries, expected))
+
+
+def _difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
+    """Return the first part whose entry is not what it must be, and what is wrong with it."""
+    named = {str(entry.get("path")): entry for entry in entries if isinstance(entry, dict)}
+    due = {str(entry["path"]): entry for entry in expected if isinstance(entry, dict)}
+    for path, entry in due.items():
+        if named.get(path) != entry:
+            return path, "differs from its entry" if path in named else "has no entry"
+    for path in named:
+        if path not in due:
+            return path, "an entry without a part"
+    return "integrity", "entries out of order"
+
+
+def _entries_of(value: Mapping[str, Json]) -> list[Json]:
+    """Return the entries that a bundle's value calls for, ordered by path."""
+    entries: list[Json] = []
+    for path, part in sorted(_parts_of(value), key=itemgetter(0)):
+        data = canonical_bytes(part)
+        entries.append({"path": path, "sha256": digest_of_bytes(data), "bytes": len(data)})
+    return entries
+
+
+def _parts_of(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    yield "envelope", {key: part for key, part in value.items() if key not in {"integrity", "session"}}
+    session = value.get("session")
+    if not isinstance(session, dict):
+        yield "session", session
+        return
+    for key, part in session.items():
+        if key in _MAPS and isinstance(part, dict):
+            yield from ((f"session/{key}/{name}", member) for name, member in part.items())
+        else:
+            yield f"session/{key}", part

@@ -1,0 +1,46 @@
+"""What events refer to by digest, and that content itself: without it a log is worth little (locks 1, D33)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from interlock.kernel.ids import Digest, SnapshotRef, WorkflowHash
+from interlock.record import events as ev
+from interlock.record.payloads import ArtifactPayload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """The digests that events name, each once, in the order of the events. Decision captures are artifacts too."""
+
+    snapshots: tuple[SnapshotRef, ...]
+    workflows: tuple[WorkflowHash, ...]
+    artifacts: tuple[Digest, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """Content by digest, as the bytes that have it."""
+
+    snapshots: Mapping[SnapshotRef, bytes]
+    workflows: Mapping[WorkflowHash, bytes]
+    artifacts: Mapping[Digest, bytes]
+
+
+def references_of(events: Iterable[ev.Event]) -> References:
+    """Return what events refer to by digest."""
+    snapshots: dict[SnapshotRef, None] = {}
+    workflows: dict[WorkflowHash, None] = {}
+    artifacts: dict[Digest, None] = {}
+    for event in events:
+        match event:
+            case ev.NodeCreatedEvent():
+                snapshots[event.data.snapshot_ref] = None
+            case ev.RunStartedEvent():
+                workflows[event.data.workflow_hash] = None
+            case ev.NodeOutputAppendedEvent() if isinstance(event.data.payload, ArtifactPayload):
+                artifacts[event.data.payload.sha256] = None
+            case ev.DecisionTraceAppendedEvent() if event.data.capture_ref is not None:
+                artifacts[event.data.capture_ref] = None
+            case _:
+                continue
+    return References(snapshots=tuple(snapshots), workflows=tuple(workflows), artifacts=tuple(artifacts))

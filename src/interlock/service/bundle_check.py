@@ -1,0 +1,154 @@
+"""Everything that is judged of a bundle before any of it is stored (locks 1.3)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.plan.compiled import CompiledWorkflow, parse_compiled
+from interlock.plan.fit import snapshot_fault
+from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.bundle import Bundle, BundledSession, BundleError, SalvageBanner, parse_bundle
+from interlock.record.content import Contents, References, references_of
+from interlock.record.events import Event
+from interlock.record.manifest import ManifestRecord, SegmentClosed, attested
+from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedBundle:
+    """A bundle that holds what it says: fit to be stored as it is."""
+
+    session: SessionId
+    history: tuple[tuple[Event, ...], ...]
+    contents: Contents
+    banner: SalvageBanner | None
+
+
+def checked_bundle(data: bytes) -> CheckedBundle:
+    """Return what a bundle's bytes hold, all of it judged.
+
+    Raises:
+        BundleError: It is not fit to be imported; the code says in which way.
+    """
+    bundle = parse_bundle(data)
+    facts = _folded(bundle)
+    history = _history(bundle.session)
+    named = references_of(bundle.session.events)
+    contents = Contents(
+        snapshots=_snapshots(bundle.session, named),
+        workflows=_workflows(bundle.session, named),
+        artifacts=_artifacts(bundle.session, named),
+    )
+    _check_fit(bundle.session, facts, contents)
+    return CheckedBundle(session=facts.session, history=history, contents=contents, banner=bundle.salvage)
+
+
+def _folded(bundle: Bundle) -> Session:
+    """Return the fold of the events: that there is one is what their order means."""
+    facts = new_session(bundle.session.session_id)
+    for at, event in enumerate(bundle.session.events):
+        try:
+            facts = evolve(facts, event)
+        except BrokenHistoryError as error:
+            _refuse(ErrorCode.BUNDLE_EVENT_ORDER_INVALID, f"session.events[{at}]", str(error))
+    return facts
+
+
+def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
+    """Return the events in the groups that the manifest makes of them, which must attest exactly these bytes."""
+    history, at = list[tuple[Event, ...]](), 0
+    for record in session.manifest:
+        if isinstance(record, SegmentClosed):
+            end = record.last_event_index + 1
+            if record.first_event_index != at or not at < end <= len(session.events):
+                _refuse_manifest(record, "its events are out of sequence")
+            history.append(session.events[at:end])
+            at = end
+    if at != len(session.events):
+        _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", f"attests {at} events of all")
+    expected = [line for _, group in attested(session.session_id, history) for line in group.data.splitlines()]
+    for record, line in zip(session.manifest, expected, strict=False):
+        if record.to_bytes() != line:
+            _refuse_manifest(record, "not what its events call for at this place")
+    if len(session.manifest) != len(expected):
+        found = f"{len(session.manifest)} records where the events call for {len(expected)}"
+        _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", found)
+    return tuple(history)
+
+
+def _snapshots(session: BundledSession, named: References) -> dict[SnapshotRef, bytes]:
+    code = ErrorCode.BUNDLE_MISSING_SNAPSHOT
+    _check_names("snapshots", named.snapshots, session.snapshots, code)
+    found = {ref: snapshot.to_bytes() for ref, snapshot in session.snapshots.items()}
+    for ref, data in found.items():
+        _check_digest("snapshots", ref, data)
+    return found
+
+
+def _workflows(session: BundledSession, named: References) -> dict[WorkflowHash, bytes]:
+    code = ErrorCode.BUNDLE_MISSING_PINNED_WORKFLOW
+    _check_names("pinnedWorkflows", named.workflows, session.pinned_workflows, code)
+    found = {one: canonical_bytes(value) for one, value in session.pinned_workflows.items()}
+    for workflow_hash, data in found.items():
+        _check_digest("pinnedWorkflows", workflow_hash, data)
+    return found
+
+
+def _artifacts(session: BundledSession, named: References) -> dict[Digest, bytes]:
+    _check_names("artifacts", named.artifacts, session.artifacts, ErrorCode.BUNDLE_INTEGRITY_FAILED)
+    found: dict[Digest, bytes] = {}
+    for digest, text in session.artifacts.items():
+        try:
+            found[digest] = text.content()
+        except ValueError:
+            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.artifacts.{digest}", f"no {text.encoding}")
+        _check_digest("artifacts", digest, found[digest])
+    return found
+
+
+def _check_names(part: str, named: Iterable[str], held: Iterable[str], missing: ErrorCode) -> None:
+    """Hold that a map has exactly what the events refer to."""
+    due, there = set(named), set(held)
+    for name in sorted(due - there):
+        _refuse(missing, f"session.{part}.{name}", "missing, and events refer to it")
+    for name in sorted(there - due):
+        _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.{part}.{name}", "no event refers to it")
+
+
+def _check_digest(part: str, name: Digest, data: bytes) -> None:
+    if digest_of_bytes(data) != name:
+        _refuse(ErrorCode.BUNDLE_INTEGRITY_FAILED, f"session.{part}.{name}", "content of another digest than its name")
+
+
+def _check_fit(session: BundledSession, facts: Session, contents: Contents) -> None:
+    """Hold that every pinned workflow can be read, and that every node's state is possible in its run's plan."""
+    plans = {one: _plan(one, data) for one, data in contents.workflows.items()}
+    pairs = {(node.snapshot, facts.runs[node.run].workflow_hash): None for node in facts.nodes.values()}
+    for ref, workflow_hash in pairs:
+        snapshot = session.snapshots[ref]
+        is_of_plan = snapshot.workflow_hash == workflow_hash
+        fault = snapshot_fault(snapshot, plans[workflow_hash]) if is_of_plan else "it pins another workflow"
+        if fault is not None:
+            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.snapshots.{ref}", fault)
+
+
+def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
+    where = f"session.pinnedWorkflows.{workflow_hash}"
+    try:
+        return parse_compiled(data)
+    except UnknownVersionError as error:
+        _refuse(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, where, error.found)
+    except MalformedRecordError as error:
+        _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, where, error.found)
+
+
+def _refuse_manifest(record: ManifestRecord, found: str) -> NoReturn:
+    where = f"session.manifest, record {record.manifest_index}"
+    _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, where, found)
+
+
+def _refuse(code: ErrorCode, where: str, found: str) -> NoReturn:
+    raise BundleError(code, where, found)

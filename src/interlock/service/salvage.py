@@ -1,0 +1,173 @@
+"""What of a session is sound: the longest beginning of its log that verifies and has all it refers to (locks 10)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.kernel.text import one_line
+from interlock.record.bundle import SalvageBanner
+from interlock.record.content import Contents, references_of
+from interlock.record.events import Event
+from interlock.record.manifest import attested
+from interlock.store.ports import ContentDamagedError, Health, LeftOut, SalvageCode, Salvaged, SessionReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundPrefix:
+    """The sound beginning of a session and all it refers to; `banner` says why it is not the whole, None if it is."""
+
+    session: SessionId
+    history: tuple[tuple[Event, ...], ...]
+    contents: Contents
+    banner: SalvageBanner | None
+
+    @property
+    def events(self) -> int:
+        """How many events it holds."""
+        return sum(map(len, self.history))
+
+
+def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Refusal:
+    """Return the sound beginning of a session, or why there is none.
+
+    Raises:
+        SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    # What is not listed is no name of ours, and is not looked for on the disk.
+    salvaged = reader.salvage(session) if session in reader.sessions() else None
+    if salvaged is None:
+        return _not_there(session)
+    if salvaged.health is Health.UNKNOWN_VERSION:
+        return _newer(salvaged)
+    read = _Reading(reader)
+    banner = _of_the_log(salvaged) if salvaged.code is not None else None
+    history = salvaged.history
+    for at, events in enumerate(history):
+        try:
+            read.take_in(events)
+        except ContentDamagedError as damage:
+            banner = _of_content(salvaged, at, damage)
+            history = history[:at]
+            break
+    if not history:
+        assert banner is not None, "a session without history and without damage is not there"
+        return _nothing_usable(session, banner)
+    return SoundPrefix(session=session, history=history, contents=read.contents(history), banner=banner)
+
+
+def left_out_words(banner: SalvageBanner) -> str:
+    """Return what a banner leaves out, in words: from where on, why, and how much."""
+    counts = (
+        f"appends: {banner.groups_left_out}, events: {banner.events_left_out}, bytes: {banner.bytes_left_out}"
+        f"{'' if banner.is_count_known else ' (at least; some of it cannot be read)'}"
+    )
+    return f"everything from {banner.where} on ({banner.found}); {counts}"
+
+
+def health_words(salvaged: Salvaged) -> str:
+    """Return in words what a log that does not verify is worth."""
+    events = sum(map(len, salvaged.history))
+    sound = f"the {events} events before it verify" if events else "nothing before it verifies"
+    return f"{salvaged.health.value}: {salvaged.found}; {sound} ({salvaged.code})"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads each piece of content once."""
+
+    reader: SessionReader
+    snapshots: dict[SnapshotRef, bytes] = field(default_factory=dict[SnapshotRef, bytes])
+    workflows: dict[WorkflowHash, bytes] = field(default_factory=dict[WorkflowHash, bytes])
+    artifacts: dict[Digest, bytes] = field(default_factory=dict[Digest, bytes])
+
+    def take_in(self, events: Sequence[Event]) -> None:
+        """Read what events refer to.
+
+        Raises:
+            ContentDamagedError: Some of it is missing or damaged.
+        """
+        named = references_of(events)
+        for ref in named.snapshots:
+            if ref not in self.snapshots:
+                self.snapshots[ref] = self.reader.snapshot(ref).to_bytes()
+        for workflow_hash in named.workflows:
+            if workflow_hash not in self.workflows:
+                self.workflows[workflow_hash] = self.reader.workflow_bytes(workflow_hash)
+        for digest in named.artifacts:
+            if digest not in self.artifacts:
+                self.artifacts[digest] = self.reader.artifact(digest)
+
+    def contents(self, history: Sequence[Sequence[Event]]) -> Contents:
+        """Return what this history refers to, which was read, and nothing else."""
+        named = references_of(chain.from_iterable(history))
+        return Contents(
+            snapshots={ref: self.snapshots[ref] for ref in named.snapshots},
+            workflows={one: self.workflows[one] for one in named.workflows},
+            artifacts={digest: self.artifacts[digest] for digest in named.artifacts},
+        )
+
+
+def _of_the_log(salvaged: Salvaged) -> SalvageBanner:
+    code = salvaged.code
+    assert code is not None, "only a damaged log bears a banner of its own"
+    return _banner(code, salvaged, salvaged.left_out, (salvaged.where, salvaged.found))
+
+
+def _of_content(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
+    """Return the banner of a history that is cut before the group with this number, for want of its content."""
+    rest = list(attested(salvaged.session, salvaged.history))[at:]
+    left_out = replace(
+        salvaged.left_out,
+        groups=salvaged.left_out.groups + len(rest),
+        events=salvaged.left_out.events + sum(map(len, salvaged.history[at:])),
+        bytes=salvaged.left_out.bytes + sum(len(segment) + len(group.data) for segment, group in rest),
+    )
+    first = salvaged.history[at][0].event_index
+    where = f"event {first} ({damage.what} {damage.digest})"
+    return _banner(SalvageCode.PARTIAL_DATA, salvaged, left_out, (where, damage.found))
+
+
+def _banner(code: SalvageCode, salvaged: Salvaged, left_out: LeftOut, damage: tuple[str, str]) -> SalvageBanner:
+    assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
+    return SalvageBanner(
+        code=code.value,
+        health=salvaged.health.value,
+        where=damage[0],
+        found=one_line(damage[1], _FOUND_BYTES_MAX),
+        groups_left_out=left_out.groups,
+        events_left_out=left_out.events,
+        bytes_left_out=left_out.bytes,
+        is_count_known=left_out.is_known,
+    )
+
+
+def _not_there(session: SessionId) -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_FOUND,
+        message=f"There is no session {one_line(session, _FOUND_BYTES_MAX)!r} in this data directory.",
+        suggestion="`interlock session list` names those that are there; `--data-dir` looks elsewhere.",
+    )
+
+
+def _newer(salvaged: Salvaged) -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_HEALTHY,
+        message=f"{salvaged.session} was written by a newer Interlock ({salvaged.where}: {salvaged.found}).",
+        suggestion="Nothing of it is damaged. Use the Interlock that wrote it.",
+        details={"health": salvaged.health.value, "where": salvaged.where, "found": salvaged.found},
+    )
+
+
+def _nothing_usable(session: SessionId, banner: SalvageBanner) -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_HEALTHY,
+        message=f"{banner.code}: nothing of {session} can be used. Unusable is {left_out_words(banner)}.",
+        suggestion="Restore it from a backup, or import a bundle of it. Nothing was written, and its files are as they"
+        " were.",
+        details={"salvage": banner.to_json()},
+    )
+
+
+_FOUND_BYTES_MAX = 300

@@ -1,0 +1,213 @@
+"""`interlock session export | import | repair`: files, words, exit codes, and what is never overwritten."""
+
+import io
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support_bundles import DOCUMENT, a_session
+from tests.support_modes import files_below
+
+from interlock.cli.main import main
+from interlock.cli.session import import_ as importing
+from interlock.cli.session.repair import run_repair
+from interlock.cli.session.store import RefusedError
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId
+from interlock.store.local.locks import OsLocks
+from interlock.store.local.store import LocalStore
+from interlock.testing.harness import Harness
+
+Printed = pytest.CaptureFixture[str]
+
+
+class Place:
+    """Two data directories and a current directory; the first holds a session."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.here, self.there = root / "here", root / "there"
+        self.session = a_session(Harness.on_disk(self.here, DOCUMENT))
+        self.bundle = root / f"{self.session}.interlock.json"
+
+    def run(self, *arguments: str, there: bool = False) -> int:
+        return main(["session", *arguments, "--data-dir", str(self.there if there else self.here)])
+
+    def damage(self, at: int = 4) -> None:
+        path = sorted((self.here / "sessions" / self.session / "events").iterdir())[at]
+        path.write_bytes(path.read_bytes() + b"x")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.chdir(tmp_path)
+    return Place(tmp_path)
+
+
+def printed(capsys: Printed) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_session_goes_from_one_data_directory_to_another_and_on(place: Place, capsys: Printed) -> None:
+    assert place.run("export", place.session) == 0
+    told = capsys.readouterr().out
+    assert f"Wrote {place.bundle.name}" in told
+    assert f"interlock session import {place.bundle.name}" in told
+    assert place.run("import", place.bundle.name, there=True) == 0
+    told = capsys.readouterr().out
+    assert f"as {place.session}." in told
+    assert "(test.flow), in progress" in told
+    calls = [line for line in told.splitlines() if line.startswith("  continue_workflow ")]
+    assert len(calls) == 3
+    there = Harness.on_disk(place.there, DOCUMENT)
+    looked = there.call("continue_workflow", json.loads(calls[0].removeprefix("  continue_workflow ")))
+    assert not there.follow(looked).is_error
+    assert place.run("verify", there=True) == 0
+
+
+def test_a_second_import_makes_a_second_session_and_says_so(place: Place, capsys: Printed) -> None:
+    place.run("export", place.session)
+    assert place.run("import", str(place.bundle)) == 0
+    assert f"The id of the bundle, {place.session}, is taken here" in capsys.readouterr().out
+    assert place.run("import", str(place.bundle), "--json") == 0
+    told = printed(capsys)
+    assert told["bundledSessionId"] == place.session != told["sessionId"]
+    assert (told["groups"], len(told["runs"])) == (8, 3)
+    assert told["runs"][0]["nextCall"]["tool"] == "continue_workflow"
+    assert len(LocalStore(place.here).sessions()) == 3
+
+
+def test_a_file_that_stands_there_is_not_overwritten_unless_forced(place: Place, capsys: Printed) -> None:
+    place.bundle.write_text("mine")
+    assert place.run("export", place.session) == 1
+    assert "Nothing was overwritten" in capsys.readouterr().err
+    assert place.bundle.read_text() == "mine"
+    assert place.run("export", place.session, "--force") == 0
+    assert json.loads(place.bundle.read_bytes())["session"]["sessionId"] == place.session
+    assert stat.S_IMODE(place.bundle.stat().st_mode) == 0o600
+    assert place.run("export", place.session, "--out", "other.json", "--json") == 0
+    capsys.readouterr()
+    assert {path.name for path in place.root.iterdir()} == {"here", place.bundle.name, "other.json"}
+
+
+@pytest.mark.parametrize("out", ["nowhere/x.json", "here"])
+def test_a_file_that_cannot_be_written_leaves_nothing_beside_it(place: Place, capsys: Printed, out: str) -> None:
+    before = files_below(place.root)
+    assert place.run("export", place.session, "--out", out, "--force") == 1
+    assert "cannot be written" in capsys.readouterr().err
+    assert files_below(place.root) == before
+
+
+def test_standard_output_carries_the_bundle_and_nothing_else(
+    place: Place, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.run("export", place.session, "--out", "-") == 0
+    data = capfdbinary.readouterr().out
+    assert json.loads(data)["bundleSchemaVersion"] == 1
+    assert place.run("export", place.session, "--out", "-", "--json") == 2
+    capfdbinary.readouterr()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert place.run("import", "-", there=True) == 0
+    assert LocalStore(place.there).sessions() == (place.session,)
+
+
+@pytest.mark.inv("BND-9")
+def test_a_damaged_session_is_exported_under_a_banner_only(place: Place, capsys: Printed) -> None:
+    place.damage()
+    assert place.run("export", place.session) == 1
+    told = capsys.readouterr().err
+    assert "SESSION_NOT_HEALTHY" in told
+    assert "--salvage" in told
+    assert not place.bundle.exists()
+    assert place.run("export", place.session, "--salvage", "--json") == 0
+    assert printed(capsys)["salvage"]["code"] == "SALVAGED_PREFIX"
+    assert place.run("export", place.session, "--salvage", "--force") == 0
+    assert "SALVAGED_PREFIX: this is not the whole session" in capsys.readouterr().out
+    assert place.run("import", str(place.bundle), "--json", there=True) == 0
+    assert printed(capsys)["salvage"]["groupsLeftOut"] == 4
+    assert place.run("import", str(place.bundle), there=True) == 0
+    told = capsys.readouterr().out
+    assert "SALVAGED_PREFIX: the bundle holds the sound beginning" in told
+    assert "nothing is known of what followed" in told
+
+
+@pytest.mark.inv("BND-1")
+def test_a_bundle_that_was_changed_is_refused_with_its_code_in_both_forms(place: Place, capsys: Printed) -> None:
+    place.run("export", place.session)
+    place.bundle.write_bytes(place.bundle.read_bytes().replace(b"Did a.", b"Did b."))
+    capsys.readouterr()
+    assert place.run("import", str(place.bundle), there=True) == 1
+    told = capsys.readouterr().err
+    assert "BUNDLE_INTEGRITY_FAILED: The file is not imported: session/events: differs from its entry." in told
+    assert "Nothing was stored." in told
+    assert place.run("import", str(place.bundle), "--json", there=True) == 1
+    error = printed(capsys)["error"]
+    assert (error["code"], error["details"]["where"]) == ("BUNDLE_INTEGRITY_FAILED", "session/events")
+    assert error["fix"] == error["suggestion"]
+    assert not place.there.exists()
+
+
+def test_a_file_that_is_not_there_or_too_large_is_told_in_words(
+    place: Place, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.run("import", "nope.json") == 1
+    assert "nope.json cannot be read: No such file" in capsys.readouterr().err
+    assert place.run("import", "here") == 1
+    capsys.readouterr()
+    place.run("export", place.session)
+    monkeypatch.setattr(importing, "BUNDLE_BYTES_MAX", 100)
+    assert place.run("import", str(place.bundle)) == 1
+    assert "BUNDLE_INVALID_FORMAT" in capsys.readouterr().err
+
+
+@pytest.mark.inv("SAL-3")
+def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Place, capsys: Printed) -> None:
+    assert place.run("repair", place.session) == 1
+    assert "is whole" in capsys.readouterr().err
+    place.damage()
+    before = files_below(place.here / "sessions" / place.session)
+    assert place.run("repair", place.session) == 0
+    told = capsys.readouterr().out
+    assert "SALVAGED_PREFIX: copied" in told
+    assert "(other bytes than the manifest attests); appends: 4, events:" in told
+    assert f"{place.session} is as it was, to the byte." in told
+    assert "  continue_workflow {" in told
+    assert place.run("repair", place.session, "--json") == 0
+    answer = printed(capsys)
+    assert (answer["repairedSessionId"], answer["groups"]) == (place.session, 4)
+    assert answer["salvage"]["groupsLeftOut"] == 4
+    assert files_below(place.here / "sessions" / place.session) == before
+    assert place.run("verify", answer["sessionId"]) == 0
+    assert place.run("verify", place.session) == 1
+    assert "interlock session repair" in capsys.readouterr().out
+
+
+@pytest.mark.inv("SAL-3")
+def test_repair_of_a_log_that_verifies_says_that_the_session_itself_goes_on(place: Place, capsys: Printed) -> None:
+    for path in (place.here / "artifacts").iterdir():
+        path.unlink()
+    assert place.run("repair", place.session) == 0
+    told = capsys.readouterr().out
+    assert "PARTIAL_DATA: copied" in told
+    assert "Its log verifies" in told
+
+
+def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) -> None:
+    for action in ("export", "repair"):
+        assert place.run(action, "sess_nope") == 1
+        assert "SESSION_NOT_FOUND" in capsys.readouterr().err
+
+
+@pytest.mark.produces("error:SESSION_LOCKED")
+def test_a_damaged_session_that_another_process_holds_is_locked_and_not_called_damaged(place: Place) -> None:
+    place.damage()
+    store = LocalStore(place.here, locks=OsLocks(place.here, wait_ms_max=30))
+    with OsLocks(place.here).hold(place.session), pytest.raises(RefusedError) as error:
+        run_repair(store, place.session, as_json=False)
+    refusal = error.value.refusal
+    assert refusal.code is ErrorCode.SESSION_LOCKED
+    assert refusal.envelope()["retry"] == {"kind": "retryable_after_ms", "afterMs": 1_000}
+    assert run_repair(store, SessionId(place.session), as_json=True) == 0

@@ -1,0 +1,196 @@
+"""What is judged of a bundle that proves itself: somebody may have written its integrity anew."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support_bundles import DOCUMENT, a_bundle, changed, imported, refused, value_of
+
+from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
+from interlock.kernel.errors import ErrorCode
+from interlock.record.events import parse_event
+from interlock.record.manifest import attested
+from interlock.service.bundle_check import checked_bundle
+from interlock.testing.harness import Harness
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def shortened(session: dict[str, Any]) -> None:
+    """Take the last event away, and from what the manifest says are its bounds."""
+    session["events"].pop()
+    closed = [record for record in session["manifest"] if record["kind"] == "segment_closed"]
+    closed[-1]["lastEventIndex"] -= 1
+
+
+EVENTS: dict[str, Change] = {
+    "an event is gone": lambda session: session["events"].pop(4),
+    "the first is gone": lambda session: session["events"].pop(0),
+    "two change places": lambda session: session["events"].insert(4, session["events"].pop(5)),
+    "one stands there twice": lambda session: session["events"].insert(4, session["events"][4]),
+    "another index": lambda session: session["events"][4].update(eventIndex=9),
+    "another session's": lambda session: session.update(sessionId="sess_" + "0" * 26),
+}
+MANIFEST: dict[str, Change] = {
+    "a record is gone": lambda session: session["manifest"].pop(),
+    "the first is gone": lambda session: session["manifest"].pop(0),
+    "two change places": lambda session: session["manifest"].insert(0, session["manifest"].pop(1)),
+    "one stands there twice": lambda session: session["manifest"].append(session["manifest"][-1]),
+    "another index": lambda session: session["manifest"][2].update(manifestIndex=9),
+    "another digest": lambda session: session["manifest"][0].update(sha256="sha256:" + "0" * 64),
+    "another length": lambda session: session["manifest"][0].update(bytes=1),
+    "another path": lambda session: session["manifest"][0].update(segmentRelPath="../../x"),
+    "bounds beyond the events": lambda session: session["manifest"][0].update(lastEventIndex=10_000),
+    "bounds that overlap": lambda session: session["manifest"][0].update(lastEventIndex=0),
+    "an event that differs": lambda session: session["events"][4].update(recordedAt="2020-01-01T00:00:00.000Z"),
+    "the last event gone from both": shortened,
+}
+
+
+def within(change: Change) -> bytes:
+    return changed(lambda value: change(value["session"]))
+
+
+def refusal(data: bytes) -> tuple[ErrorCode, str]:
+    """Return why a bundle is refused, and hold that nothing of it was stored."""
+    harness = Harness.in_memory(DOCUMENT)
+    told = refused(harness, data)
+    assert harness.store.sessions() == ()
+    assert "Nothing was stored." in told.suggestion
+    return told.code, told.message
+
+
+def first(session: dict[str, Any], part: str) -> str:
+    return min(session[part])
+
+
+def renamed(part: str, data: bytes | None = None) -> bytes:
+    """Return a bundle in which some content stands under a name that another content has."""
+
+    def change(value: dict[str, Any]) -> None:
+        contents = value["session"][part]
+        one, other = sorted(contents)[:2]
+        contents[one], contents[other] = contents[other], contents[one]
+
+    return changed(change, data)
+
+
+@pytest.mark.inv("BND-4")
+@pytest.mark.produces("error:BUNDLE_EVENT_ORDER_INVALID")
+@pytest.mark.parametrize("change", EVENTS.values(), ids=EVENTS)
+def test_events_that_cannot_follow_each_other_are_refused(change: Change) -> None:
+    code, message = refusal(within(change))
+    assert code is ErrorCode.BUNDLE_EVENT_ORDER_INVALID
+    assert "session.events[" in message
+
+
+@pytest.mark.inv("BND-4")
+@pytest.mark.produces("error:BUNDLE_MANIFEST_ORDER_INVALID")
+@pytest.mark.parametrize("change", MANIFEST.values(), ids=MANIFEST)
+def test_a_manifest_that_does_not_attest_exactly_these_events_is_refused(change: Change) -> None:
+    code, message = refusal(within(change))
+    assert code is ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID
+    assert "session.manifest" in message
+
+
+@pytest.mark.inv("BND-5")
+@pytest.mark.produces("error:BUNDLE_MISSING_SNAPSHOT", "error:BUNDLE_MISSING_PINNED_WORKFLOW")
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ("snapshots", ErrorCode.BUNDLE_MISSING_SNAPSHOT),
+        ("pinnedWorkflows", ErrorCode.BUNDLE_MISSING_PINNED_WORKFLOW),
+        ("artifacts", ErrorCode.BUNDLE_INTEGRITY_FAILED),
+    ],
+)
+def test_content_that_events_refer_to_and_that_is_not_there_is_refused_by_name(part: str, code: ErrorCode) -> None:
+    for name in value_of(a_bundle())["session"][part]:
+        found, message = refusal(within(lambda session, name=name: session[part].pop(name)))
+        assert found is code
+        assert f"session.{part}.{name}" in message
+
+
+@pytest.mark.inv("BND-5")
+@pytest.mark.parametrize("part", ["snapshots", "artifacts"])
+def test_content_under_a_name_that_is_not_its_digest_is_refused(part: str) -> None:
+    code, message = refusal(renamed(part))
+    assert code is ErrorCode.BUNDLE_INTEGRITY_FAILED
+    assert "another digest than its name" in message
+
+
+@pytest.mark.inv("BND-5")
+def test_another_plan_under_the_hash_that_a_run_pins_is_refused() -> None:
+    def change(session: dict[str, Any]) -> None:
+        session["pinnedWorkflows"][first(session, "pinnedWorkflows")]["name"] = "Another"
+
+    assert refusal(within(change))[0] is ErrorCode.BUNDLE_INTEGRITY_FAILED
+
+
+@pytest.mark.inv("BND-5")
+@pytest.mark.parametrize("part", ["snapshots", "pinnedWorkflows", "artifacts"])
+def test_content_that_no_event_refers_to_is_refused(part: str) -> None:
+    def change(session: dict[str, Any]) -> None:
+        if part == "artifacts":
+            session[part][digest_of_bytes(b"more")] = {"encoding": "utf-8", "data": "more"}
+            return
+        more = {**session[part][first(session, part)], **({"name": "More"} if part == "pinnedWorkflows" else {})}
+        if part == "snapshots":
+            more["workflowHash"] = digest_of("another")
+        session[part][digest_of(more)] = more
+
+    code, message = refusal(within(change))
+    assert code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert "no event refers to it" in message
+
+
+@pytest.mark.inv("BND-5")
+def test_an_artifact_whose_text_is_none_of_its_encoding_is_refused() -> None:
+    def change(session: dict[str, Any]) -> None:
+        session["artifacts"][first(session, "artifacts")] = {"encoding": "base64", "data": "*"}
+
+    assert refusal(within(change))[0] is ErrorCode.BUNDLE_INVALID_FORMAT
+
+
+def with_plan(change: Change) -> bytes:
+    """Return a bundle that pins a changed plan, with every hash, digest and record of it written anew."""
+
+    value = value_of(a_bundle())
+    session = value["session"]
+    bounds = [record["lastEventIndex"] + 1 for record in session["manifest"] if record["kind"] == "segment_closed"]
+    ((old, plan),) = session["pinnedWorkflows"].items()
+    change(plan)
+    text = json.dumps(session).replace(old, digest_of(plan))
+    for ref, snapshot in json.loads(text)["snapshots"].items():
+        text = text.replace(ref, digest_of(snapshot))
+    session = json.loads(text)
+    events = [parse_event(canonical_bytes(event)) for event in session["events"]]
+    history = [events[start:end] for start, end in zip([0, *bounds], bounds, strict=False)]
+    groups = [group.data for _, group in attested(session["sessionId"], history)]
+    session["manifest"] = [json.loads(line) for group in groups for line in group.splitlines()]
+    value["session"] = session
+    return changed(lambda _: None, canonical_bytes(value))
+
+
+@pytest.mark.inv("BND-5")
+def test_a_plan_that_cannot_be_read_or_that_its_snapshots_do_not_fit_is_refused() -> None:
+    assert checked_bundle(with_plan(lambda plan: plan.update(description="Another, and fit to run.")))
+    code, message = refusal(with_plan(lambda plan: plan.update(schemaVersion=2)))
+    assert (code, "session.pinnedWorkflows" in message) == (ErrorCode.BUNDLE_UNSUPPORTED_VERSION, True)
+    code, message = refusal(with_plan(lambda plan: plan.pop("plan")))
+    assert (code, "session.pinnedWorkflows" in message) == (ErrorCode.BUNDLE_INVALID_FORMAT, True)
+    steps = {"a": "z", "b": "y"}
+
+    def rename(plan: dict[str, Any]) -> None:
+        text = json.dumps(plan)
+        for old, new in steps.items():
+            text = text.replace(f'"{old}"', f'"{new}"')
+        plan.clear()
+        plan.update(json.loads(text))
+
+    code, message = refusal(with_plan(rename))
+    assert (code, "session.snapshots" in message) == (ErrorCode.BUNDLE_INVALID_FORMAT, True)
+
+
+def test_the_bundle_that_these_tests_change_is_fit_to_be_imported() -> None:
+    assert imported(Harness.in_memory(DOCUMENT), a_bundle()).banner is None

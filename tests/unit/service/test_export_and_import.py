@@ -1,0 +1,304 @@
+"""A session that was exported and imported is the same session to every view, and goes on."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support_bundles import (
+    DOCUMENT,
+    a_bundle,
+    a_session,
+    exported,
+    imported,
+    refused,
+    restoring,
+    value_of,
+    views,
+)
+from tests.support_modes import files_below
+
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId, derived_id
+from interlock.record.bundle import parse_bundle
+from interlock.service import export_session as exporting
+from interlock.service.export_session import export_session
+from interlock.service.import_session import import_session
+from interlock.service.verify import verify_session
+from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.testing.harness import CounterShell, Harness, linear_workflow
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "data-dir-1"
+
+
+@pytest.fixture(params=["memory", "disk"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+    """Fresh harnesses one after the other, each with a store and a key ring of its own."""
+
+    def fresh() -> Iterator[Harness]:
+        number = 0
+        while True:
+            number += 1
+            shell = CounterShell(number * 1_000_000)
+            if request.param == "disk":
+                yield Harness.on_disk(tmp_path / str(number), DOCUMENT, shell=shell)
+            else:
+                harness = Harness.in_memory(DOCUMENT)
+                read = replace(harness.ports.read, key_ring=harness.store)
+                yield replace(harness, ports=replace(harness.ports, read=read, shell=shell))
+
+    return fresh()
+
+
+@pytest.mark.inv("BND-6")
+def test_every_view_of_an_imported_session_is_that_of_the_exported_one(places: Iterator[Harness]) -> None:
+    here, there = next(places), next(places)
+    session = a_session(here)
+    before = views(here, session)
+    assert before["sound"] == ()
+    outcome = imported(there, exported(here, session).data)
+    assert (outcome.restored.session, outcome.source, outcome.banner) == (session, session, None)
+    assert views(there, session) == before == views(here, session)
+    assert there.store.load(session) == here.store.load(session)
+    assert there.store.history(session) == here.store.history(session)
+
+
+@pytest.mark.inv("BND-6")
+def test_a_real_data_directory_of_many_features_comes_over_whole(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "here")
+    here, there = Harness.on_disk(tmp_path / "here"), Harness.on_disk(tmp_path / "there")
+    (session,) = here.store.sessions()
+    imported(there, exported(here, session).data)
+    assert views(there, session) == views(here, session)
+    left = {path: data for path, data in files_below(tmp_path / "here").items() if not path.startswith("keys/")}
+    found = files_below(tmp_path / "there")
+    assert {path: found[path] for path in left} == left
+
+
+@pytest.mark.inv("BND-7")
+def test_the_old_tokens_do_not_work_elsewhere_and_the_fresh_ones_go_on_in_each_run(places: Iterator[Harness]) -> None:
+    here, there = next(places), next(places)
+    first = here.start("test.flow", goal="Carry on", context={"mode": "fast"})
+    second = here.advance(first)
+    session = here.session_of(first)
+    here.start("test.flow", sessionId=session, context={"mode": "slow"})
+    bundle = exported(here, session).data
+    for token in (first.ack, first.state, second.ack, second.state):
+        assert token.encode() not in bundle
+    outcome = imported(there, bundle)
+    assert there.advance(second).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert there.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    ways = outcome.restored.ways_on
+    assert [(way.run.label, way.run.goal, way.status) for way in ways] == [
+        (first["run"]["label"], "Carry on", "in_progress"),
+        (ways[1].run.label, None, "in_progress"),
+    ]
+    call = ways[0].next_call
+    looked = there.call(str(call["tool"]), cast("dict[str, Any]", call["arguments"]))
+    assert looked["pending"]["stepId"] == "b"
+    assert there.follow(looked)["pending"] == here.advance(second)["pending"]
+
+
+@pytest.mark.inv("BND-7")
+def test_a_complete_run_is_told_as_complete() -> None:
+    here, there = (Harness.in_memory(linear_workflow("test.one", "only")) for _ in range(2))
+    first = here.start("test.one")
+    here.advance(first)
+    (way,) = imported(there, exported(here, here.session_of(first)).data).restored.ways_on
+    assert way.status == "complete"
+
+
+@pytest.mark.inv("BND-8")
+def test_a_taken_id_makes_a_session_of_its_own_that_differs_in_its_id_alone(places: Iterator[Harness]) -> None:
+    here = next(places)
+    session = a_session(here)
+    before, bundle = views(here, session), exported(here, session).data
+    first, second = imported(here, bundle).restored, imported(here, bundle).restored
+    one, other = first.session, second.session
+    assert len({session, one, other}) == 3
+    assert set(here.store.sessions()) == {session, one, other}
+    history = here.store.history(session)
+    for copy in (one, other):
+        assert views(here, copy) == before
+        for events, moved in zip(history, here.store.history(copy), strict=True):
+            for event, copied in zip(events, moved, strict=True):
+                text = event.to_bytes()
+                kind, _, rest = event.dedupe_key.partition(f":{session}")
+                assert copied.dedupe_key == f"{kind}:{copy}{rest}"
+                assert copied.to_bytes() == text.replace(session.encode(), copy.encode())
+                assert text.count(session.encode()) == 2
+    looked = here.call("continue_workflow", cast("dict[str, Any]", first.ways_on[0].next_call["arguments"]))
+    assert here.session_of(looked) == one
+    assert not here.follow(looked).is_error
+    assert views(here, one) != before
+    assert views(here, session) == before == views(here, other)
+
+
+@pytest.mark.inv("BND-8")
+def test_an_id_that_a_damaged_session_has_is_taken_and_the_damaged_one_stays(tmp_path: Path) -> None:
+    here = Harness.on_disk(tmp_path, DOCUMENT)
+    session = a_session(here)
+    bundle, before = exported(here, session).data, views(here, session)
+    segment = min((tmp_path / "sessions" / session / "events").iterdir())
+    segment.write_bytes(b"x" + segment.read_bytes()[1:])
+    damaged = files_below(tmp_path / "sessions" / session)
+    again = Harness.on_disk(tmp_path, DOCUMENT)
+    copy = imported(again, bundle).restored.session
+    assert copy != session
+    assert views(again, copy) == before
+    assert files_below(tmp_path / "sessions" / session) == damaged
+    with pytest.raises(SessionUnhealthyError):
+        again.store.load(session)
+
+
+@pytest.mark.inv("BND-8")
+def test_a_session_that_comes_to_stand_meanwhile_is_left_alone() -> None:
+    here, there = Harness.in_memory(DOCUMENT), Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+    bundle = exported(here, session).data
+    ports = restoring(there)
+
+    class Late:
+        """A reader that looks before somebody else has stored the same session."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(there.store, name)
+
+        def load(self, wanted: SessionId) -> None:
+            if wanted == session and not there.store.sessions():
+                imported(there, bundle)
+
+    read = replace(ports.read, reader=Late())  # pyright: ignore[reportArgumentType] — the rest is the store's
+    outcome = import_session(replace(ports, read=read), bundle)
+    assert not isinstance(outcome, Refusal)
+    assert outcome.restored.session != session
+    assert there.store.load(session) == here.store.load(session)
+
+
+@pytest.mark.inv("BND-6")
+def test_two_exports_of_one_state_differ_in_their_time_alone() -> None:
+    here = Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+
+    class Later(CounterShell):
+        def unix_ms(self) -> int:
+            return 1_800_000_000_000
+
+    one = value_of(exported(here, session).data)
+    later = exported(replace(here, ports=replace(here.ports, shell=Later())), session)
+    other = value_of(later.data)
+    assert one["bundleId"] == other["bundleId"] == later.bundle_id
+    assert one["session"] == other["session"]
+    assert {key for key in one if one[key] != other[key]} == {"exportedAt", "integrity"}
+    assert len({exported(here, copy).bundle_id for copy in (session, imported(here, later.data).restored.session)}) == 2
+
+
+@pytest.mark.inv("BND-6")
+def test_exporting_reads_and_writes_nothing(tmp_path: Path) -> None:
+    here = Harness.on_disk(tmp_path, DOCUMENT)
+    session = a_session(here)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    files = files_below(tmp_path)
+    exported(Harness.on_disk(tmp_path, DOCUMENT), session)
+    assert files_below(tmp_path) == files
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.inv("BND-9")
+@pytest.mark.parametrize("what", ["snapshots", "workflows/pinned", "artifacts"])
+@pytest.mark.parametrize("how", ["missing", "other bytes"])
+def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, what: str, how: str) -> None:
+    here = Harness.on_disk(tmp_path, DOCUMENT)
+    session = a_session(here)
+    for path in (tmp_path / what).iterdir():
+        good = path.read_bytes()
+        path.unlink() if how == "missing" else path.write_bytes(b"x" + good[1:])
+        again = Harness.on_disk(tmp_path, DOCUMENT)
+        told = export_session(again.store, again.ports.shell, session)
+        assert isinstance(told, Refusal)
+        assert told.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert f"sha256:{path.name.removesuffix('.json')}" in told.message
+        assert how in told.message
+        assert "PARTIAL_DATA" in str(told.details)
+        path.write_bytes(good)
+    exported(Harness.on_disk(tmp_path, DOCUMENT), session)
+
+
+@pytest.mark.inv("BND-9")
+def test_a_damaged_session_is_exported_only_when_asked_for_and_says_so_ever_after(tmp_path: Path) -> None:
+    here = Harness.on_disk(tmp_path / "here", DOCUMENT)
+    session = a_session(here)
+    history = here.store.history(session)
+    (tmp_path / "here" / "sessions" / session / "events").joinpath(_name(history, 3)).unlink()
+    here = Harness.on_disk(tmp_path / "here", DOCUMENT)
+    told = export_session(here.store, here.ports.shell, session)
+    assert isinstance(told, Refusal)
+    assert told.code is ErrorCode.SESSION_NOT_HEALTHY
+    assert "--salvage" in told.suggestion
+    salvaged = exported(here, session, is_salvage=True)
+    banner = salvaged.banner
+    assert banner is not None
+    assert (banner.code, banner.health) == ("SALVAGED_PREFIX", "corrupt_tail")
+    assert (banner.where, banner.found) == (f"events/{_name(history, 3)}", "missing")
+    assert (banner.groups_left_out, banner.is_count_known) == (len(history) - 3, True)
+    assert banner.events_left_out == sum(map(len, history[3:]))
+    assert parse_bundle(salvaged.data).salvage == banner
+    there = Harness.on_disk(tmp_path / "there", DOCUMENT)
+    outcome = imported(there, salvaged.data)
+    assert outcome.banner == banner
+    assert there.store.history(session) == history[:3]
+    assert verify_session(there.store, there.ports.read.plans, session) == ()
+
+
+def _name(history: tuple[tuple[object, ...], ...], at: int) -> str:
+    first = sum(map(len, history[:at]))
+    return f"{first:08d}-{first + len(history[at]) - 1:08d}.jsonl"
+
+
+@pytest.mark.inv("BND-9")
+def test_a_whole_session_has_no_banner_even_if_salvage_is_asked_for() -> None:
+    here = Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+    assert exported(here, session, is_salvage=True).data == exported(here, session).data == a_bundle()
+
+
+@pytest.mark.inv("BND-10")
+@pytest.mark.parametrize("limit", [100, 20_000])
+def test_a_bundle_that_no_import_would_take_is_not_written(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    here = Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+    monkeypatch.setattr(exporting, "BUNDLE_BYTES_MAX", limit)
+    told = export_session(here.store, here.ports.shell, session)
+    assert isinstance(told, Refusal)
+    assert (told.code, told.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
+    assert "Copy the data directory" in told.suggestion
+    assert refused(here, b" " * (BUNDLE_BYTES_MAX + 1)).code is ErrorCode.BUNDLE_INVALID_FORMAT
+
+
+@pytest.mark.parametrize("session", ["sess_" + "0" * 26, "", ".", "..", "../sessions", derived_id("sess", "x")])
+def test_a_session_that_is_not_there_is_not_exported(tmp_path: Path, session: str) -> None:
+    here = Harness.on_disk(tmp_path, DOCUMENT)
+    a_session(here)
+    told = export_session(here.store, here.ports.shell, SessionId(session))
+    assert isinstance(told, Refusal)
+    assert told.code is ErrorCode.SESSION_NOT_FOUND
+
+
+@pytest.mark.inv("SAL-4")
+@pytest.mark.parametrize("kind", ["segment_closed", "snapshot_pinned"])
+def test_what_a_newer_interlock_wrote_is_neither_exported_nor_called_damaged(tmp_path: Path, kind: str) -> None:
+    here = Harness.on_disk(tmp_path, DOCUMENT)
+    session = a_session(here)
+    manifest = tmp_path / "sessions" / session / "manifest.jsonl"
+    lines = manifest.read_bytes().splitlines(keepends=True)
+    at = max(number for number, line in enumerate(lines) if kind.encode() in line)
+    lines[at] = lines[at].replace(b'"v":1', b'"v":2')
+    manifest.write_bytes(b"".join(lines))
+    again = Harness.on_disk(tmp_path, DOCUMENT)
+    told = export_session(again.store, again.ports.shell, session, is_salvage=True)
+    assert isinstance(told, Refusal)
+    assert told.details["health"] == Health.UNKNOWN_VERSION
+    assert "newer Interlock" in told.message
