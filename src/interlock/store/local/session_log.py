@@ -36,7 +36,7 @@ from interlock.store.ports import (
     Witness,
     WitnessReleasedError,
 )
-from interlock.views.session import Session
+from interlock.views.session import BrokenHistoryError, Session
 
 _READS_BEFORE_LOCK = 2
 """What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
@@ -276,4 +276,10 @@ class SessionLog:
 
 
 def _unhealthy(session: SessionId, damage: DamageError) -> SessionUnhealthyError:
-    return SessionUnhealthyError(session=session, health=damage.health, where=damage.where, found=damage.found)
+    return SessionUnhealthyError(
+        session=session,
+        health=damage.health,
+        where=damage.where,
+        found=damage.found,
+        breaks_history=isinstance(damage.__cause__, BrokenHistoryError),
+    )
