@@ -1,6 +1,7 @@
 """What decisions are made of: each primitive with the version of its meaning."""
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import get_args
 
@@ -17,6 +18,7 @@ CATALOGUE: Mapping[str, int] = MappingProxyType(
 """The version of each primitive. It goes up when the same inputs come to mean something else."""
 
 
+@cache
 def catalogue_digest() -> Digest:
     """Return the digest of the catalogue: two builds that share it decide alike."""
     return digest_of(dict(CATALOGUE))

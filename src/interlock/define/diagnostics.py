@@ -54,6 +54,8 @@ DiagnosticCode = Literal[
     "unknown_contract_ref",
     "unknown_capability",
     "undeclared_key",
+    "duplicate_write",
+    "same_pass_read_after_write",
     "missing_argument",
     "template_recursion",
     "duplicate_node_id",

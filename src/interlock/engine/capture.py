@@ -1,12 +1,13 @@
 """The captured record of one pass of decisions: what each read, what came of it, what it set (seed 3, D33).
 
-Stored by digest beside the decision trace. It holds only what the decisions read, and is never needed to go on: with
-it, every decision can be made again later and compared.
+Stored by digest beside the decision trace. It holds only what the decisions read, with the digest of the operators that
+made something of it, and is never needed to go on: with it, every decision can be made again later and compared.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from interlock.decide.catalogue import catalogue_digest
 from interlock.engine.journal import Decided
 from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
@@ -45,6 +46,7 @@ class Captured:
         body: dict[str, Json] = {
             "kind": "capture",
             "v": 1,
+            "catalogue": catalogue_digest(),
             "decisions": decisions,
             "effects": kept_effects,
             "leftOut": len(self.decided) - len(decisions) + len(effects) - len(kept_effects),

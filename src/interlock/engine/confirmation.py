@@ -73,7 +73,11 @@ def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | U
     claim = claim_in(attempt.evidence.artifacts) if attempt.asking.takes_claims else None
     if claim is not None:
         return Opened(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
-    lacks = tuple(reasons.needs_user(node.node_id, number, ask) for number, ask in enumerate(asks, start=1))
+    unheard = reply.unheard() if reply is not None else None
+    lacks = tuple(
+        reasons.needs_user(node.node_id, number, ask, unheard=unheard if number == 1 else None)
+        for number, ask in enumerate(asks, start=1)
+    )
     if attempt.never_stops:
         return Shut(findings=lacks)
     title = f"{attempt.workflow.name}: {rendered(node.title, seen)}"

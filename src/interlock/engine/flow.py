@@ -185,6 +185,7 @@ class _Walk:
                 stuck = self._lacks(Undecided(path=key, found="not set", wanted="a value"), node)
                 if stuck is not None:
                     return stuck
+                self.journal.lacked(node, key)
         return self._moved(self._running(node.node_id), node)
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:

@@ -62,6 +62,13 @@ class Reply:
     fault: str | None = None
     """Why a `cancel` is one although the person did not cancel, in words; it stands in no other reply."""
 
+    def unheard(self) -> str | None:
+        """Return in words why there is no answer; None where there is one."""
+        if self.action != "cancel":
+            return None
+        why = f": {self.fault}" if self.fault else "; they put the question away"
+        return f"They were asked (through {self.client}), and no answer came{why}."
+
     def record(self, asks: tuple[Ask, ...]) -> dict[str, Json]:
         """Return the reply as it is kept: what was asked, what was answered, through which client."""
         told: list[Json] = []

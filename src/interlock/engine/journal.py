@@ -59,8 +59,8 @@ class Journal:
             if verdict
             else "does not hold"
         )
-        ref = ConditionRef(kind="condition_id", condition_id=condition_id)
-        self._add("evaluated_condition", f"{in_words(condition)}: {words}", ref)
+        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_asked_of(spot))
+        self._add("evaluated_condition", f"{in_words(condition)}: {words}", *refs)
         held = None if isinstance(verdict, Undecided) else verdict
         self.decided.append(Decided(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held))
 
@@ -76,8 +76,7 @@ class Journal:
         frame = spot.frames[-1]
         goes_on = None if passes is None else frame.iteration < passes
         told = "cannot be decided" if passes is None else f"has {passes:g}, {frame.iteration} made"
-        place = IterationRef(kind="iteration", value=frame.iteration)
-        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", _loop(frame.loop_id), place)
+        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", *_asked_of(spot))
         took = GOES_ON if goes_on else LEAVES
         self.decided.append(Decided(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
         return bool(goes_on)
@@ -88,7 +87,12 @@ class Journal:
 
     def passed(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
         """Take in that a loop began a pass, or ended."""
-        self._add(kind, words, _loop(loop_id), IterationRef(kind="iteration", value=iteration))
+        self._add(kind, words, *_pass(loop_id, iteration))
+
+    def lacked(self, node: PlanNode, key: str) -> None:
+        """Take in that a step is handed out although what it needs is not there."""
+        words = f"`{key}`, which `{node.node_id}` needs, is not set; the step is handed out all the same."
+        self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
 
     def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:
         """Return the reasons, with the step they led to; none where nothing was decided."""
@@ -101,8 +105,14 @@ class Journal:
         self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
 
 
-def _loop(loop_id: str) -> LoopRef:
-    return LoopRef(kind="loop_id", loop_id=loop_id)
+def _asked_of(spot: Spot) -> tuple[LoopRef | IterationRef, ...]:
+    """Return the loop and the pass that a decision is about; nothing where it is about no loop."""
+    frame = spot.frames[-1] if spot.frames else None
+    return _pass(frame.loop_id, frame.iteration) if frame is not None and frame.loop_id == spot.node_id else ()
+
+
+def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:
+    return LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
 
 
 def read_by(condition: Condition, given: Given) -> dict[str, Json]:

@@ -205,9 +205,9 @@ def capability_missing(capability: Capability, status: str) -> Finding:
     )
 
 
-def needs_user(step_id: str, number: int, ask: Ask, *, words: str | None = None) -> Finding:
-    """`user_only_dependency:*` for what only a person can give; `words` are what a person said instead."""
-    told = f" The user said: {_share(words)}" if words else ""
+def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = None) -> Finding:
+    """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
+    told = f" {_share(unheard)}" if unheard else ""
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),

@@ -56,10 +56,13 @@ class Request:
     preferences: PreferenceDelta = field(default_factory=PreferenceDelta)
 
     def digest(self) -> Digest:
-        """Return the digest of what was sent, a confirmation aside, by which a replay with another is told (D8)."""
+        """Return the digest of what was sent, by which a replay with another is told (D8).
+
+        A confirmation takes no part, nor do notes that say nothing: the log does not keep them.
+        """
         sent = {digest_of(dict(one)): dict(one) for one in self.artifacts if one.get("kind") != CONFIRMATION_KIND}
         output: dict[str, Json] = {"artifacts": [sent[digest] for digest in sorted(sent)]}
-        if self.notes is not None:
+        if self.notes is not None and self.has_notes():
             output["notesMarkdown"] = self.notes
         preferences: dict[str, Json] = dict(self.preferences.changes())
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})

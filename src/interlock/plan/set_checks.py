@@ -1,4 +1,4 @@
-"""What steps set: a key that the workflow declares, of the declared type, and never a loop's own variable."""
+"""What steps set: a key that the workflow declares, once, of the declared type, and never a loop's own variable."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from interlock.decide.evaluate import same
 from interlock.define import document as doc
 from interlock.define.declared import choice_words, misfit, named_type, type_of
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
-from interlock.define.parts import Assessment, ContextInput, SetAction
+from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
+from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, utf8_bytes
@@ -51,6 +51,7 @@ class _Sets:
             if isinstance(step, doc.AgentStep):
                 for number, action in enumerate(step.sets):
                     yield from self._of_action(step, action, f"{step.at}.set[{number}]")
+                yield from _beside_each_other(step)
             inside = self._inside(step) if isinstance(step, doc.LoopStep) else self
             yield from inside.of_steps(doc.inner_steps(step))
 
@@ -115,6 +116,21 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
+
+
+def _beside_each_other(step: doc.AgentStep) -> Iterator[Diagnostic]:
+    """Yield what the actions of one step mean to each other and do not do: none sees what another sets (seed 3)."""
+    setting: dict[str, SetAction] = {}
+    for number, action in enumerate(step.sets):
+        if setting.setdefault(action.key, action) is not action:
+            message = f"The step sets the key {action.key!r} already."
+            yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Keep one of the two.")
+    for number, action in enumerate(step.sets):
+        read = (action.source or "").partition(".")[0]
+        if read in setting and read != action.key and read not in EVIDENCE_ROOTS:
+            message = f"It reads the value of {read!r} from before: no action sees what another of its step sets."
+            fix = f"If you mean the new value, take it from where {read!r} gets it; else leave this as it is."
+            yield warning(f"{step.at}.set[{number}].from", "same_pass_read_after_write", message, fix)
 
 
 def _unfit_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:

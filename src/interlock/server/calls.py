@@ -87,9 +87,8 @@ class Calls:
             return refusal_of(error)
         if isinstance(reply, types.InputRequiredResult):
             return reply
-        if reply.action == "cancel":
-            return outcome.answer
-        # Everything is judged again, for the world may have moved on; who has to be asked once more is not.
+        # Everything is judged again, for the world may have moved on; who has to be asked once more is not. A question
+        # that brought no answer is told with what became of it.
         again = await self._ran(_asked_so(command, replace(asking, reply=reply)))
         return again.answer if isinstance(again, NeedsPerson) else again
 

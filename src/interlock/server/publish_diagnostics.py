@@ -90,6 +90,12 @@ _NAMES: Mapping[DiagnosticCode, Told] = {
         " steps only produce; or a step sets a key that `inputs` does not declare.",
         "Declare it in `inputs`, or where a step brings it, in `produces`.",
     ),
+    "duplicate_write": Told("One step sets a context key twice.", "Keep one of the two."),
+    "same_pass_read_after_write": Told(
+        "An action of `set` reads a key that another one of its step sets: it reads the value from before.",
+        "If you mean the new value, take it from where the other action does.",
+        "warning",
+    ),
     "missing_argument": Told("A routine needs an argument that the call does not give.", "Add it to `args`."),
     "template_recursion": Told("A routine calls another routine.", "Write its steps out."),
 }

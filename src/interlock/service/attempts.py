@@ -3,14 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from interlock.engine.attempt import Asking, Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import AttemptId, ack_attempt
+from interlock.kernel.ids import AttemptId, Digest, ack_attempt
 from interlock.record.payloads import ArtifactPayload, GapRecorded
 from interlock.service.words import Scene
-from interlock.store.ports import SessionReader
+from interlock.store.ports import ContentDamagedError, SessionReader
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head
@@ -57,11 +58,11 @@ def brought_by(reader: SessionReader, node: Node) -> Request:
         ContentDamagedError: An artifact is missing or damaged.
     """
     notes, artifacts = notes_of_attempt(node), list[Mapping[str, Json]]()
-    for content_type, stored in _files(reader, node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
+    for content_type, digest in _files(node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
         if content_type == WHOLE_NOTES_CONTENT_TYPE:
-            notes = stored.decode("utf-8")
+            notes = reader.artifact(digest).decode("utf-8", "replace")
         else:
-            artifacts.append(json.loads(stored))
+            artifacts.append(stored_object(reader, digest))
     return Request(notes=notes, artifacts=tuple(artifacts))
 
 
@@ -71,17 +72,32 @@ def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:
     Raises:
         ContentDamagedError: The record is missing or damaged.
     """
-    for _, stored in _files(reader, node, {REPLY_CONTENT_TYPE}):
-        return json.loads(stored)
+    for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
+        return stored_object(reader, digest)
     return None
 
 
-def _files(reader: SessionReader, node: Node, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
+    """Return the JSON object that is stored under a digest.
+
+    Raises:
+        ContentDamagedError: It is missing or damaged, or no object although its bytes are those of its name.
+    """
+    try:
+        value: object = json.loads(reader.artifact(digest))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ContentDamagedError(what="artifact", digest=digest, found="no JSON object")
+    return cast("dict[str, Json]", value)
+
+
+def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
     for output in node.outputs:
         if output.is_of_checkpoint:
             continue
         if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
-            yield output.payload.content_type, reader.artifact(output.payload.sha256)
+            yield output.payload.content_type, output.payload.sha256
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:

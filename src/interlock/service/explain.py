@@ -10,6 +10,7 @@ from interlock.engine.journal import GOES_ON, LEAVES
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.service.attempts import stored_object
 from interlock.service.plans import Plans
 from interlock.service.words import scene_of
 from interlock.store.ports import SessionReader, SessionUnhealthyError
@@ -59,7 +60,7 @@ def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -
         ContentDamagedError: The captured record, the snapshot or the pinned workflow is missing or damaged.
     """
     scene = scene_of(session, session.runs[node.run], plans)
-    captures = [cast("dict[str, Json]", json.loads(reader.artifact(digest))) for digest in node.captures]
+    captures = [stored_object(reader, digest) for digest in node.captures]
     decisions = [one for capture in captures for one in _objects(capture, "decisions")]
     effects = [one for capture in captures for one in _objects(capture, "effects")]
     refusal = refusal_of(session, node)
@@ -68,7 +69,7 @@ def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -
         node=node.node,
         title=scene.title(node),
         decisions=tuple(_decision(scene.workflow, one) for one in decisions),
-        effects=tuple(f"set `{one['key']}` to {_value(one)}" for one in effects),
+        effects=tuple(f"`{one['key']}` = {_value(one)}" for one in effects),
         reasons=tuple(entry.summary for entry in node.trace),
         refusal=tuple(f"{one.code}: {one.message}" for one in refusal.blockers) if refusal is not None else (),
         gaps=tuple(gap.summary for gap in node.gaps),

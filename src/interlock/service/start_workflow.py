@@ -212,10 +212,12 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
     reply = command.asking.reply
     if reply is not None and reply.action == "accept":
         return None
-    told = f" They said: {reply.comment}" if reply is not None and reply.comment else ""
+    said = f"They said: {reply.comment}" if reply is not None and reply.comment else None
+    told = (reply.unheard() if reply is not None else None) or said
     refusal = Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun.{told}",
+        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun."
+        + (f" {told}" if told else ""),
         suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
         details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
     )

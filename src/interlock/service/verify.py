@@ -1,27 +1,27 @@
 """Verify: make every recorded decision again from what the log says came in, and compare (seed 3, D33).
 
-Nothing is written. Words are not compared, for a later release may say things better; facts are: what was decided, what
-was read for it, what it set, and where the run stood afterwards.
+Nothing is written. Words are not compared, for a later release may say things better; facts are: what came in, what was
+decided, what was read for it, what it set, and where the run stood afterwards.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Literal
+from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
-from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan
-from interlock.record.base import Record
-from interlock.record.events import Event
+from interlock.record.events import DecisionTraceAppendedEvent, Event
+from interlock.record.payloads import DecisionTraceAppended
+from interlock.service.attempts import stored_object
+from interlock.service.comparison import compared_captures, compared_events
 from interlock.service.plans import Plans
-from interlock.service.rederive import Recorded, derived_plan, recorded_plan
+from interlock.service.rederive import BrokenChainError, Recorded, derived_plan, is_as_sent, recorded_plan
 from interlock.service.salvage import health_words
 from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError
-from interlock.views.session import evolve, new_session
+from interlock.views.session import BrokenHistoryError, evolve, new_session
 
 Code = Literal[
     "hash_mismatch",
@@ -34,9 +34,6 @@ Code = Literal[
     "chain_broken",
 ]
 """Why a record does not verify; a closed set."""
-
-_WORDS = frozenset({"message", "suggestedFix", "summary"})
-"""Members that tell people what other members say: a later release may word them better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +62,9 @@ class Mismatch:
 def verify_session(
     reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
 ) -> tuple[Mismatch, ...]:
-    """Return everything of a session that does not verify, in the order of its log; empty where all of it does.
+    """Return what of a session does not verify, at most one thing a node, in the order of its log; else nothing.
 
-    Where another build decided with other operators, that is told; `is_forced` tells the decision that differs instead.
+    What another build decided with other operators is not compared, and that is told; `is_forced` compares it.
 
     Raises:
         StoreFailureError: The disk failed.
@@ -75,6 +72,8 @@ def verify_session(
     check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
     try:
         return tuple(check.run(reader.history(session_id)))
+    except BrokenHistoryError as error:
+        return (check.mismatch("chain_broken", None, "events", str(error), _ASK),)
     except SessionUnhealthyError as error:
         return (check.unhealthy(error),)
 
@@ -92,9 +91,12 @@ class _Check:
             after = before
             for event in events:
                 after = evolve(after, event)
-            recorded = recorded_plan(before, after, events)
-            if recorded is not None:
-                yield from self._plan(recorded)
+            try:
+                recorded = recorded_plan(before, after, events)
+                if recorded is not None:
+                    yield from self._plan(recorded)
+            except BrokenChainError as error:
+                yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
             before = after
 
     def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
@@ -105,86 +107,68 @@ class _Check:
         found = health_words(salvaged) if salvaged is not None else f"{error.health.value}: {error.found}"
         if error.health is Health.UNKNOWN_VERSION:
             return self.mismatch("unsupported_version", None, error.where, found, _NEWER)
-        return self.mismatch("hash_mismatch", None, error.where, found, self._restore())
+        code: Code = "chain_broken" if error.breaks_history else "hash_mismatch"
+        return self.mismatch(code, None, error.where, found, self._restore())
 
     def _restore(self) -> str:
         return f"{_RESTORE} `interlock session repair {self.session}`."
 
     def _plan(self, recorded: Recorded) -> Iterator[Mismatch]:
-        node = recorded.node
         try:
-            derived = derived_plan(self.reader, self.plans, recorded)
-            if isinstance(derived, str):
-                yield self.mismatch("decision_mismatch", node, "outcome", f"recorded as made; but {derived}", _ASK)
-            elif derived is not None:
-                yield from self._compared(recorded, derived)
+            found = self._judged(recorded)
         except ContentDamagedError as error:
-            is_capture = error.digest in recorded.after.nodes[node].captures
-            code: Code = "missing_capture" if is_capture and "missing" in error.found else "hash_mismatch"
-            yield self.mismatch(code, node, f"{error.what} {error.digest}", error.found, self._restore())
+            is_capture = error.digest == _capture_of(recorded)
+            code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
+            what = "capture" if is_capture else error.what
+            found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore())
+        if found is not None:
+            yield found
 
-    def _compared(self, recorded: Recorded, derived: AppendPlan) -> Iterator[Mismatch]:
-        # What was sent again with a retry, and notes that say nothing, the log does not tell apart.
-        is_unsure = recorded.has_earlier_evidence or not recorded.has_notes
-        left_out = _WORDS | ({"requestDigest"} if is_unsure else set[str]())
-        here = [_Fact.of(event.data, left_out) for event in recorded.events]
-        there = [_Fact.of(draft.data, left_out) for draft in derived.drafts if isinstance(draft.data, Record)]
-        here = [fact for fact in here if fact.kind != "EdgeCreated"]
-        for one, other in zip_longest(here, there):
-            if one != other:
-                yield self._difference(recorded.node, one, other)
-                return
-        for digest, data in derived.artifacts:
-            if self.reader.artifact(digest) != data:
-                yield self.mismatch(
-                    "hash_mismatch", recorded.node, f"artifact {digest}", "other bytes", self._restore()
-                )
+    def _judged(self, recorded: Recorded) -> Mismatch | None:
+        """Return the first thing of a plan that does not follow, or None where all of it does."""
+        node, reference = recorded.node, _capture_of(recorded)
+        capture = stored_object(self.reader, reference) if reference is not None else None
+        if capture is not None and not self.is_forced and capture.get("catalogue") != catalogue_digest():
+            found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
+            return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)
+        derived = derived_plan(self.reader, self.plans, recorded)
+        if not is_as_sent(self.reader, recorded):
+            found = "what is recorded of what came in is not what the digest was taken of"
+            return self.mismatch("hash_mismatch", node, "advance_recorded.data.requestDigest", found, _ASK)
+        if isinstance(derived, str):
+            found = f"recorded as made; what came in leads to: {derived}"
+            return self.mismatch("decision_mismatch", node, recorded.key.kind, found, _ASK)
+        return self._compared(recorded, derived, capture)
 
-    def _difference(self, node: NodeId, here: "_Fact | None", there: "_Fact | None") -> Mismatch:
-        kinds = {fact.kind for fact in (here, there) if fact is not None}
-        code: Code = "effect_mismatch"
-        if "NodeCreated" in kinds:
-            code = "snapshot_mismatch"
-        elif here is not None and not self.is_forced and self._is_of_other_operators(here):
-            code = "provenance_mismatch"
-        elif kinds & {"AdvanceRecorded", "DecisionTraceAppended", "RunStarted"}:
-            code = "decision_mismatch"
-        found = f"recorded: {here or 'nothing'}; what came in leads to: {there or 'nothing'}"
-        return self.mismatch(code, node, " / ".join(sorted(kinds)), found, _ASK)
-
-    def _is_of_other_operators(self, trace: "_Fact") -> bool:
-        """Say whether a captured record names other operators than this build has."""
-        reference = trace.value.get("captureRef")
-        if not isinstance(reference, str):
-            return False
-        captured = json.loads(self.reader.artifact(Digest(reference)))
-        return captured.get("catalogue") != catalogue_digest()
+    def _compared(self, recorded: Recorded, derived: AppendPlan, capture: Mapping[str, Json] | None) -> Mismatch | None:
+        made = _capture_made(derived)
+        if capture is None and made:
+            found = "recorded: no capture; what came in leads to decisions of which one is kept"
+            return self.mismatch("missing_capture", recorded.node, "decision_trace_appended", found, _ASK)
+        apart = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
+        if apart is not None:
+            return self.mismatch(apart.code, recorded.node, apart.where, apart.found, _ASK)
+        for ref, _ in derived.snapshots:
+            self.reader.snapshot(ref)
+        return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fact:
-    """What one event says, the words aside that tell it to people."""
-
-    kind: str
-    value: dict[str, Json]
-
-    @classmethod
-    def of(cls, record: Record, left_out: set[str] | frozenset[str]) -> "_Fact":
-        value = _without(record.to_json(), left_out)
-        assert isinstance(value, dict), "a record is an object"
-        return cls(kind=type(record).__name__, value=value)
-
-    def __str__(self) -> str:
-        return one_line(f"{self.kind} {json.dumps(self.value, ensure_ascii=False, sort_keys=True)}", _SHOWN_BYTES_MAX)
+def _capture_of(recorded: Recorded) -> Digest | None:
+    """Return the captured record that a plan refers to, if it does."""
+    traces = [event.data for event in recorded.events if isinstance(event, DecisionTraceAppendedEvent)]
+    return next((trace.capture_ref for trace in traces if trace.capture_ref is not None), None)
 
 
-def _without(value: Json, left_out: set[str] | frozenset[str]) -> Json:
-    if isinstance(value, dict):
-        return {key: _without(member, left_out) for key, member in value.items() if key not in left_out}
-    return [_without(item, left_out) for item in value] if isinstance(value, list) else value
+def _capture_made(derived: AppendPlan) -> dict[str, Json]:
+    """Return the captured record that a derived plan comes with; empty where nothing was decided."""
+    made = dict(derived.artifacts)
+    for draft in derived.drafts:
+        if isinstance(draft.data, DecisionTraceAppended) and draft.data.capture_ref is not None:
+            return cast("dict[str, Json]", json.loads(made[draft.data.capture_ref]))
+    return {}
 
 
 _ASK = "Somebody changed the record, or another build of Interlock wrote it: compare with a backup."
+_FORCE = "Verify with the build that wrote it, or compare all the same with `--force`."
 _RESTORE = "Restore the session from a backup, or copy what is sound of it into a new one:"
 _NEWER = "Nothing of it is damaged. Use the Interlock that wrote it."
-_SHOWN_BYTES_MAX = 400

@@ -79,14 +79,20 @@ class Salvaged:
 
 
 class SessionUnhealthyError(InterlockError):
-    """The session's log does not verify, so nothing of it is used."""
+    """The session's log does not verify, so nothing of it is used.
 
-    def __init__(self, *, session: SessionId, health: Health, where: str, found: str) -> None:
+    `breaks_history` says that its bytes are those attested, and its events contradict each other.
+    """
+
+    def __init__(
+        self, *, session: SessionId, health: Health, where: str, found: str, breaks_history: bool = False
+    ) -> None:
         super().__init__(f"{session} is {health.value}: {where}: {found}")
         self.session = session
         self.health = health
         self.where = where
         self.found = found
+        self.breaks_history = breaks_history
         self.label: str | None = None
         """The run that the call was about, where it was about one."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support_server import ABC, FAULTY, OPTIONAL, SHADOW, InMemory, Server, workspace_in
+from tests.support_verify import unsound_below
 
 from interlock.testing.harness import ERAS, Era
 
@@ -19,6 +20,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     workspace = workspace_in(directory, abc=ABC, optional=OPTIONAL, faulty=FAULTY, shadow=SHADOW, broken="a: *b\n")
     with Server(directory / "data", workspace, request.param) as server:
         yield server
+    assert unsound_below(directory) == []
 
 
 @pytest.fixture(params=ERAS)

@@ -48,6 +48,7 @@ def test_a_segment_that_no_manifest_line_names_is_ignored(server: Server) -> Non
 
 
 @pytest.mark.inv("READ-2", "CRASH-7")
+@pytest.mark.damages
 def test_a_changed_byte_hurts_its_own_session_alone(tmp_path: Path, space: Path) -> None:
     with Server(tmp_path / "data", space, "legacy") as server:
         hurt, well = server.start(goal="Hurt"), server.start(goal="Well")

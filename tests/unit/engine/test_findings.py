@@ -89,7 +89,7 @@ AUTHORED: dict[str, Finding] = {
     "criteria": reasons.unmet_criteria([LONG, LONG]),
     "guidance": reasons.follow_up("risk", "high", LONG),
     "a title beside a key": reasons.missing_key(LONG, "key"),
-    "what is asked": reasons.needs_user("a", 1, Ask(reason="needs_user_choice", ask=LONG), words=LONG),
+    "what is asked": reasons.needs_user("a", 1, Ask(reason="needs_user_choice", ask=LONG), unheard=LONG),
     "what was declined": reasons.declined("a", Ask(reason="needs_user_choice", ask=LONG), "client", LONG),
     "what is claimed": reasons.claimed("a", LONG, LONG),
     "what is damaged": reasons.corrupted(LONG, LONG),

@@ -306,8 +306,8 @@ def test_a_loop_that_is_used_up_ends_where_it_may_and_says_so() -> None:
     walker.done()
     assert walker.done().at == "c"
     assert ("exited_loop", "`l` ends: all 2 passes are used up.") in told(walker.trace)
-    (iteration,) = [ref.value for entry in walker.trace for ref in entry.refs or () if ref.kind == "iteration"]
-    assert iteration == 2
+    passes = [(entry.kind, ref.value) for entry in walker.trace for ref in entry.refs or () if ref.kind == "iteration"]
+    assert passes == [("evaluated_condition", 2), ("exited_loop", 2)]
 
 
 def test_a_loop_that_is_done_in_its_last_pass_is_not_used_up() -> None:

@@ -60,7 +60,6 @@ def test_the_digest_is_that_of_the_meaning_and_not_of_the_spelling() -> None:
 
 DIFFERENT = [
     Request(),
-    Request(notes=""),
     Request(notes="n"),
     Request(notes="n "),
     Request(notes="n", artifacts=({"kind": "k"},)),
@@ -75,6 +74,12 @@ DIFFERENT = [
 @pytest.mark.inv("ADV-7")
 def test_another_payload_has_another_digest() -> None:
     assert len({request.digest() for request in DIFFERENT}) == len(DIFFERENT)
+
+
+@pytest.mark.inv("ADV-7")
+@pytest.mark.parametrize("notes", ["", " \n", "``", NOTES_PLACEHOLDER])
+def test_notes_that_say_nothing_make_no_other_payload_for_the_log_does_not_keep_them(notes: str) -> None:
+    assert Request(notes=notes).digest() == Request().digest()
 
 
 @pytest.mark.inv("ADV-7")

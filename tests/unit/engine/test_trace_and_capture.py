@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support_flow import IS_FAST, Document, deciding, loop, step
-from tests.support_modes import events_of, serving, session_of
+from tests.support_modes import NEVER_STOPS, events_of, serving, session_of
 
 from interlock.kernel.budgets import (
     CAPTURE_BYTES_MAX,
@@ -16,6 +16,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.record.events import DecisionTraceAppendedEvent
+from interlock.record.payloads import TraceEntry
 from interlock.testing.harness import Called, Harness
 
 IS_SLOW: Document = {"var": "mode", "equals": "slow"}
@@ -102,21 +103,77 @@ def test_a_loop_without_a_pass_is_still_told_of(more: Document, context: Documen
     assert kinds == ["evaluated_condition", "exited_loop", "selected_next_step"]
 
 
+READINGS: dict[str, Document] = {
+    "for": {"for": {"count": 2}},
+    "forEach": {"forEach": {"items": "things"}},
+    "while": {"while": {"var": "iteration", "lte": 2}},
+    "until": {"until": {"var": "iteration", "gt": 2}},
+}
+
+
+def refs_of(entry: TraceEntry) -> Document:
+    """Return what a reason refers to, by kind."""
+    told = [ref.to_json() for ref in entry.refs or ()]
+    return {str(ref.pop("kind")): next(iter(ref.values())) for ref in told}
+
+
 @pytest.mark.inv("TRACE-2")
-def test_every_reading_of_a_loop_is_told_with_its_pass() -> None:
-    harness = serving(loop("l", step("b"), **{"for": {"count": 2}}), step("z"))
+@pytest.mark.parametrize("kind", READINGS)
+def test_every_reading_of_a_loop_is_told_with_the_loop_and_its_pass(kind: str) -> None:
+    harness = serving(loop("l", step("b"), **READINGS[kind]), step("z"))
+    first = harness.start("test.flow", context={"things": [1, 2]})
+    assert harness.advance(harness.advance(first))["pending"]["stepId"] == "z"
+    told = [entry for event in traces(harness, first) for entry in event.data.entries]
+    of_the_loop = [(entry.kind, refs_of(entry)) for entry in told if entry.kind != "selected_next_step"]
+    assert {refs["loop_id"] for _, refs in of_the_loop} == {"l"}
+    assert [refs["iteration"] for at, refs in of_the_loop if at == "evaluated_condition"] == [0, 1, 2]
+    assert [refs["iteration"] for at, refs in of_the_loop if at == "entered_loop"] == [0, 1]
+    assert [at for at, _ in of_the_loop].count("exited_loop") == 1
+    named = {"condition_id" in refs for at, refs in of_the_loop if at == "evaluated_condition"}
+    assert named == {kind in ("while", "until")}
+
+
+@pytest.mark.inv("TRACE-2")
+def test_loops_in_loops_are_each_told_with_their_own_pass() -> None:
+    inner = loop("inner", step("b"), **{"while": {"var": "iteration", "lte": 1}})
+    harness = serving(loop("outer", inner, **{"while": {"var": "iteration", "lte": 2}}), step("z"))
     first = harness.start("test.flow")
     harness.advance(harness.advance(first))
-    told = [entry for event in traces(harness, first) for entry in event.data.entries]
-    passes = [
-        ref.to_json()["value"]
-        for entry in told
-        if entry.kind == "evaluated_condition"
-        for ref in entry.refs or ()
-        if ref.kind == "iteration"
+    told = [
+        refs_of(entry) for event in traces(harness, first) for entry in event.data.entries if "condition" in entry.kind
     ]
-    assert passes == [0, 1, 2]
-    assert [entry.kind for entry in told].count("exited_loop") == 1
+    assert [(refs["loop_id"], refs["iteration"]) for refs in told] == [
+        ("outer", 0),
+        ("inner", 0),
+        ("inner", 1),
+        ("outer", 1),
+        ("inner", 0),
+        ("inner", 1),
+        ("outer", 2),
+    ]
+
+
+def test_a_choice_inside_a_loop_is_told_as_no_reading_of_the_loop() -> None:
+    harness = serving(loop("l", step("a"), step("b", when=IS_FAST), **{"for": {"count": 1}}))
+    first = harness.start("test.flow", context={"mode": "fast"})
+    harness.advance(first)
+    (entry,) = [entry for entry in traces(harness, first)[-1].data.entries if "condition" in entry.kind]
+    assert list(refs_of(entry)) == ["condition_id"]
+
+
+@pytest.mark.inv("TRACE-2")
+def test_a_step_that_is_handed_out_without_what_it_needs_is_told() -> None:
+    harness = serving(step("a"), step("b", needs=["box.size"]))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    gone_on = harness.advance(first)
+    assert gone_on["pending"]["stepId"] == "b"
+    assert gone_on.warnings == ["GAP_RECORDED"]
+    (trace,) = traces(harness, first)
+    assert [(entry.summary, refs_of(entry)) for entry in trace.data.entries] == [
+        ("`box.size`, which `b` needs, is not set; the step is handed out all the same.", {"step_id": "b"}),
+        ("Next: Step b", {"step_id": "b"}),
+    ]
+    assert trace.data.capture_ref is None
 
 
 # The captured record.

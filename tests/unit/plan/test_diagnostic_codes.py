@@ -51,6 +51,7 @@ def low(**when: object) -> dict[str, object]:
 LEVELS = [{"id": "d", "purpose": "D.", "levels": ["low", "high"]}]
 RATING = [{"id": "r", "purpose": "R.", "dimensions": LEVELS}]
 RATED = {"assessmentRefs": ["r"], "assessmentConsequences": [low()]}
+KEY = {"key": "k", "description": "K.", "type": "string"}
 NESTED = {
     "id": "wr.routine-nested",
     "name": "Nested",
@@ -127,6 +128,16 @@ FILES: dict[str, tuple[bytes, str, str]] = {
         "steps[0].outputContract.contractRef",
     ),
     "undeclared_key": (steps(step(when={"var": "k", "equals": 1})), "x.json", "steps[0].when"),
+    "duplicate_write": (
+        steps(step(set=[{"key": "k", "value": "a"}, {"key": "k", "value": "b"}]), inputs=[KEY]),
+        "x.json",
+        "steps[0].set[1].key",
+    ),
+    "same_pass_read_after_write": (
+        steps(step(set=[{"key": "k", "value": "a"}, {"key": "l", "from": "k"}]), inputs=[KEY, KEY | {"key": "l"}]),
+        "x.json",
+        "steps[0].set[1].from",
+    ),
     "missing_argument": (steps(call("wr.templates.routine.wanting")), "x.json", "steps[0].templateCall"),
     "template_recursion": (steps(call(args={"what": "it"})), "x.json", "steps[0].templateCall"),
     "duplicate_node_id": (
@@ -145,7 +156,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
 """Each code with the smallest file that has this fault and no other, and its place."""
 
 CORE = (NESTED, INNER, linear_workflow("wr.routine-wanting", step(prompt="Look at {what}.")))
-WARNINGS = {"legacy_id", "isolated_node", "unassessed_outcome", "gameable_validation"}
+WARNINGS = {"legacy_id", "same_pass_read_after_write", "isolated_node", "unassessed_outcome", "gameable_validation"}
 
 A, B, END = a_node("a"), a_node("b"), a_node("end", "terminal")
 A_TO_END = an_edge("a", "end", "terminal")

@@ -212,11 +212,7 @@ def test_outside_its_loop_a_name_is_an_ordinary_key() -> None:
 
 
 def test_a_pass_is_copied_as_the_number_it_is_and_an_item_as_whatever_it_is() -> None:
-    sets = [
-        {"key": "level", "from": "iteration"},
-        {"key": "mode", "from": "item"},
-        {"key": "mode", "from": "index"},
-    ]
+    sets = [{"key": "level", "from": "iteration"}, {"key": "mode", "from": "item"}, {"key": "speed", "from": "index"}]
     (found,) = diagnostics(loop("each", step("a", set=sets), forEach={"items": "things"}))
     assert (found.path, found.code) == ("steps[0].body[0].set[2].from", "wrong_type")
 
@@ -237,7 +233,45 @@ def test_steps_are_checked_wherever_they_stand_and_two_may_set_one_key() -> None
 
 
 def test_a_workflow_knows_which_steps_set_a_key() -> None:
-    sets = [{"key": "mode", "value": "x"}, {"key": "mode", "value": "y"}, {"key": "level", "value": 1}]
+    sets = [{"key": "mode", "value": "x"}, {"key": "level", "value": 1}]
     workflow = compiled(step("a", set=sets), step("b", set=sets[:1]), inputs=DECLARED)
     assert workflow.set_by == {"mode": ("a", "b"), "level": ("a",)}
     assert compiled_dialect(step("a")).set_by == {}
+
+
+# The actions of one step beside each other.
+
+
+@pytest.mark.inv("DEC-3")
+def test_a_step_that_sets_a_key_twice_is_refused_at_the_second() -> None:
+    sets = [{"key": "mode", "value": "x"}, {"key": "level", "value": 1}, {"key": "mode", "from": "goal"}]
+    (found,) = diagnostics(step("a", set=sets))
+    assert (found.path, found.code, found.severity) == ("steps[0].set[2].key", "duplicate_write", "error")
+
+
+@pytest.mark.inv("DEC-3")
+@pytest.mark.parametrize("source", ["speed", "box.size"])
+def test_reading_what_another_action_of_the_step_sets_is_warned_of_and_compiles(source: str) -> None:
+    read: Document = {"key": "pace" if source == "speed" else "mode", "from": source}
+    written: list[Document] = [{"key": "speed", "value": "fast"}, {"key": "box", "value": {}}]
+    for sets in ([read, *written], [*written, read]):
+        (found,) = diagnostics(step("a", set=sets))
+        assert (found.path, found.code) == (f"steps[0].set[{sets.index(read)}].from", "same_pass_read_after_write")
+        assert found.severity == "warning"
+        assert "from before" in found.message
+
+
+def test_reading_the_key_itself_or_evidence_or_in_a_later_step_is_no_chain() -> None:
+    review = {"outputContract": {"contractRef": "wr.contracts.review_verdict"}}
+    inputs = [*DECLARED, declared("artifact", "object")]
+    sets: list[Document] = [{"key": "box", "from": "artifact"}, {"key": "artifact", "value": {}}]
+    first = step("a", **review, set=sets)
+    later = step("b", set=[{"key": "mode", "from": "mode"}, {"key": "things", "from": "box.list"}])
+    assert [one.code for one in diagnostics(first, later, inputs=inputs)] == []
+
+
+def test_each_action_sets_what_stood_there_before_the_step() -> None:
+    sets = [{"key": "pace", "from": "speed"}, {"key": "mode", "from": "pace"}]
+    harness = Harness.in_memory(document(step("a", set=sets), step("b", prompt="{{pace}} {{mode}}"), inputs=DECLARED))
+    first = harness.start("test.flow", context={"speed": "fast", "pace": "slow", "must": "this"})
+    assert "fast slow" in harness.advance(first)["pending"]["prompt"]

@@ -10,6 +10,8 @@ from tests.support_modes import NEVER_STOPS, files_below, with_artifacts
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called, Harness, call_through
 
+pytestmark = pytest.mark.damages
+
 DOCUMENT = document(step("a"), step("b", when=IS_FAST), step("c"))
 
 

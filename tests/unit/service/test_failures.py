@@ -255,6 +255,7 @@ def stored(root: Path) -> list[Path]:
 
 
 @pytest.mark.inv("READ-2", "CRASH-7", "ANS-10")
+@pytest.mark.damages
 def test_a_flipped_byte_makes_its_own_session_unhealthy_and_no_other(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, DOCUMENT)
     hurt, well = harness.start("test.abc", goal="Hurt"), harness.start("test.abc", goal="Well")
@@ -300,6 +301,7 @@ def test_damaged_content_is_noticed_before_it_is_used(tmp_path: Path, directory:
 
 
 @pytest.mark.inv("ANS-2", "READ-2")
+@pytest.mark.damages
 def test_an_unhealthy_session_met_through_a_token_names_the_run_of_the_token(tmp_path: Path) -> None:
     """The token verifies, so the run is known, if only by its label (D15)."""
     harness = Harness.on_disk(tmp_path, DOCUMENT)
@@ -311,6 +313,7 @@ def test_an_unhealthy_session_met_through_a_token_names_the_run_of_the_token(tmp
 
 
 @pytest.mark.inv("READ-2", "EVT-2")
+@pytest.mark.damages
 def test_a_session_of_a_newer_interlock_is_not_called_damaged(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, DOCUMENT)
     first = harness.start("test.abc")

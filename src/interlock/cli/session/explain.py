@@ -9,22 +9,32 @@ from interlock.service.explain import Explained, explain, session_of_node
 from interlock.service.plans import Plans
 from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
+from interlock.views.session import Node, Session
 
 
 def run_explain(store: LocalStore, wanted: str, *, as_json: bool) -> int:
     """Tell each condition with its inputs and the way taken, what was set, what is missing."""
     with answered_by_store():
-        node = _node_of(store, wanted)
-        session = session_of_node(store, node) if node is not None else None
-        if node is None or session is None:
-            message = f"No session of this data directory holds the node {wanted[:80]!r}."
-            raise StopError(message, "Give a node's id, or a token that this data directory issued.", exit_code=1)
-        told = explain(store, Plans(store), session, session.nodes[node])
+        told = explain(store, Plans(store), *_found(store, wanted))
     if as_json:
-        say_json({"session": told.session, "node": told.node, "title": told.title, "capture": dict(told.record)})
+        say_json(_as_data(told))
     else:
         _say(told)
     return 0
+
+
+def _as_data(told: Explained) -> dict[str, object]:
+    return {
+        "session": told.session,
+        "node": told.node,
+        "title": told.title,
+        "refused": told.refusal,
+        "decided": told.decisions,
+        "set": told.effects,
+        "gaps": told.gaps,
+        "reasons": told.reasons,
+        "capture": dict(told.record),
+    }
 
 
 def _say(told: Explained) -> None:
@@ -43,14 +53,33 @@ def _say(told: Explained) -> None:
         say("Nothing was decided on the way here: the plan leads here from the step before.")
 
 
-def _node_of(store: LocalStore, wanted: str) -> NodeId | None:
-    """Return the node that an id or a token names."""
+def _found(store: LocalStore, wanted: str) -> tuple[Session, Node]:
+    """Return the node that an id or a token names, with its session.
+
+    Raises:
+        StopError: It is neither, or there is no such node.
+        SessionUnhealthyError: The session that the token names does not verify.
+    """
     if wanted.startswith("node_"):
-        return NodeId(wanted)
-    ring = store.keys()
-    found = verified(wanted, ring.keys() if ring is not None else ())
-    if isinstance(found, ShortRef):
-        session = store.load(found.session)
-        ref = whole_reference(session, found) if session is not None else None
-        return ref.node if ref is not None else None
-    return None if isinstance(found, TokenFault) else found.node
+        node = NodeId(wanted)
+        session = session_of_node(store, node)
+    else:
+        ring = store.keys()
+        ref = verified(wanted, ring.keys() if ring is not None else ())
+        if isinstance(ref, TokenFault):
+            shown = wanted[:_SHOWN_CHARS_MAX]
+            raise StopError(
+                f"{shown!r} is neither a node's id nor a token that this data directory issued.", _WANTED, exit_code=1
+            )
+        session = store.load(ref.session)
+        if isinstance(ref, ShortRef):
+            ref = whole_reference(session, ref) if session is not None else None
+        node = ref.node if ref is not None else NodeId(wanted)
+    if session is None or node not in session.nodes:
+        message = f"No session that is whole holds the node {node[:_SHOWN_CHARS_MAX]!r}."
+        raise StopError(message, _WANTED, exit_code=1)
+    return session, session.nodes[node]
+
+
+_SHOWN_CHARS_MAX = 80
+_WANTED = "Give a node's id (`node_…`), or a token of one of this data directory's answers."

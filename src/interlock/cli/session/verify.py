@@ -27,12 +27,17 @@ def run_verify(store: LocalStore, wanted: Sequence[str], *, as_json: bool, is_fo
         say_json({"sessions": names, "mismatches": mismatches})
     else:
         for name, mismatches in found.items():
-            say(f"{name}: {f'{len(mismatches)} mismatches' if mismatches else 'sound'}")
+            say(f"{name}: {_counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
                 say(_told(one))
-        say(f"{len(names)} sessions, {count} mismatches")
+        say(f"{_counted(len(names), 'session')}, {_counted(count, 'mismatch')}")
     return 1 if count else 0
 
 
 def _told(one: Mismatch) -> str:
     return f"  {one.code} at {one.node or 'the session'}, {one.where}: {one.found}\n    {one.fix}"
+
+
+def _counted(number: int, what: str) -> str:
+    plural = "es" if what.endswith("h") else "s"
+    return f"{number} {what}{'' if number == 1 else plural}"

@@ -7,7 +7,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local.files import store_failure
 from interlock.store.local.reading import DamageError, Verified
 from interlock.store.ports import SessionUnhealthyError, Witness, WitnessReleasedError
-from interlock.views.session import Session
+from interlock.views.session import BrokenHistoryError, Session
 
 
 class HeldSession:
@@ -55,7 +55,11 @@ def told(session: SessionId) -> Generator[None]:
         yield
     except DamageError as damage:
         raise SessionUnhealthyError(
-            session=session, health=damage.health, where=damage.where, found=damage.found
+            session=session,
+            health=damage.health,
+            where=damage.where,
+            found=damage.found,
+            breaks_history=isinstance(damage.__cause__, BrokenHistoryError),
         ) from damage
     except OSError as error:
         raise store_failure(error) from error

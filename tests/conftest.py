@@ -1,0 +1,46 @@
+"""What holds of every test: what its runs recorded follows again from what came in, unless it altered it on purpose."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+import pytest
+from tests.support_verify import unsound, unsound_below
+
+from interlock.service.shell import Shell
+from interlock.store.memory import MemoryStore
+from interlock.store.ports import KeyRingPort
+from interlock.store.workflow_files import WorkflowSources
+from interlock.testing.harness import Harness, Store
+
+STORES_MAX = 6
+"""Of a test that makes more stores, such as one of random examples, the last so many are verified."""
+
+
+@pytest.fixture
+def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
+    """The stores in memory that a test's harnesses serve from, as many as are kept."""
+    kept, over = deque[MemoryStore](maxlen=STORES_MAX), Harness.over
+
+    def watched(
+        store: Store,
+        *documents: Mapping[str, object],
+        keys: KeyRingPort | None = None,
+        shell: Shell | None = None,
+        sources: WorkflowSources | None = None,
+    ) -> Harness:
+        if isinstance(store, MemoryStore) and store not in kept:
+            kept.append(store)
+        return over(store, *documents, keys=keys, shell=shell, sources=sources)
+
+    monkeypatch.setattr(Harness, "over", watched)
+    return kept
+
+
+@pytest.fixture(autouse=True)
+def what_was_recorded_verifies(request: pytest.FixtureRequest, stores_in_memory: deque[MemoryStore]) -> Iterator[None]:
+    """Verify every session that a test leaves, in memory and on disk; one marked `damages` leaves others."""
+    directory = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    if request.node.get_closest_marker("damages") is None:
+        assert [one for store in stores_in_memory for one in unsound(store)] == []
+        assert directory is None or unsound_below(directory) == []

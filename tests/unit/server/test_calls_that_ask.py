@@ -1,0 +1,95 @@
+"""A call that waits for a person, from the client's call to its answer: asked once, and told what became of it."""
+
+from typing import Any
+
+import pytest
+from mcp import Client, types
+from mcp.client.session import ElicitationFnT
+from tests.support_flow import Document, step
+from tests.support_modes import NEVER_STOPS, codes, events_of, serving
+
+from interlock.kernel.errors import ErrorCode
+from interlock.server.app import build_server
+from interlock.testing.harness import ERAS, Called, Era, Harness, call_through
+
+PEN = types.Implementation(name="pen", version="1")
+GATED = step("a", requireConfirmation=True)
+both_eras = pytest.mark.parametrize("era", ERAS)
+UNHEARD = {
+    "put away": (types.ElicitResult(action="cancel"), "and no answer came; they put the question away."),
+    "no form": (
+        types.ElicitResult(action="accept", content={"decision": "maybe"}),
+        "and no answer came: `decision` is 'maybe', not `confirm` or `decline`.",
+    ),
+}
+
+
+def person(result: types.ElicitResult) -> ElicitationFnT:
+    async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — the SDK's
+        return result
+
+    return answer
+
+
+async def advanced(harness: Harness, era: Era, result: types.ElicitResult, **more: Any) -> tuple[Called, Called]:
+    """Return the start of a run, and what reporting its first step comes to where the user answers so."""
+    first = harness.start("test.flow")
+    sent: Document = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}, **more}
+    server = build_server(harness.ports, None)
+    async with Client(server, mode=era, elicitation_callback=person(result), client_info=PEN) as client:
+        return first, await call_through(client, "continue_workflow", sent)
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("GATE-3")
+async def test_a_yes_opens_the_gate_and_is_told_first(era: Era) -> None:
+    harness = serving(GATED, step("b"))
+    result = types.ElicitResult(action="accept", content={"decision": "confirm", "comment": "Go."})
+    _, answer = await advanced(harness, era, result)
+    assert answer["pending"]["stepId"] == "b"
+    assert (answer["answered"]["client"], answer["answered"]["comment"]) == ("pen", "Go.")
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("GATE-4")
+async def test_a_no_is_recorded_with_its_words(era: Era) -> None:
+    harness = serving(GATED, step("b"))
+    _, answer = await advanced(harness, era, types.ElicitResult(action="accept", content=NO))
+    assert codes(answer) == ["USER_ONLY_DEPENDENCY"]
+    assert "They said: Later." in answer["blockers"][0]["message"]
+
+
+NO: dict[str, Any] = {"decision": "decline", "comment": "Later."}
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("GATE-1")
+@pytest.mark.parametrize("how", UNHEARD)
+async def test_where_no_answer_came_the_agent_is_told_why_and_nothing_is_recorded(era: Era, how: str) -> None:
+    result, words = UNHEARD[how]
+    harness = serving(GATED, step("b"))
+    first, answer = await advanced(harness, era, result)
+    assert (answer["kind"], answer["nextIntent"]) == ("blocked", "await_user_confirmation")
+    assert answer.ack == first.ack
+    for told in (answer["blockers"][0]["message"], answer.text):
+        assert "They were asked (through pen), " in told
+        assert words in told
+    assert events_of(harness, first, "advance_recorded") == []
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("GATE-5")
+@pytest.mark.parametrize("how", UNHEARD)
+async def test_a_start_that_nobody_answered_says_why_and_begins_nothing(era: Era, how: str) -> None:
+    result, words = UNHEARD[how]
+    harness = serving(step("a"))
+    server = build_server(harness.ports, None)
+    async with Client(server, mode=era, elicitation_callback=person(result), client_info=PEN) as client:
+        refused = await call_through(client, "start_workflow", {"workflowId": "test.flow", "preferences": NEVER_STOPS})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert words in refused["message"]
+    assert harness.store.sessions() == ()

@@ -1,0 +1,503 @@
+"""Every recorded decision follows again from what came in; where somebody altered the record, the node is named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support_flow import IS_FAST, Document, declared, document, loop, step
+from tests.support_modes import NEVER_STOPS, answering, asking, claim, codes, serving, with_artifacts
+from tests.support_tampering import Body, Tampering
+from tests.support_verify import unsound
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import NodeId
+from interlock.service.plans import Plans
+from interlock.service.verify import Mismatch, verify_session
+from interlock.store.local import layout
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.testing.harness import Harness
+
+pytestmark = pytest.mark.damages
+
+Alteration = Callable[[Tampering], NodeId]
+
+WORKFLOW = document(
+    step("a", set=[{"key": "seen", "from": "mode"}, {"key": "summary", "value": "set"}]),
+    step("quick", when=IS_FAST),
+    step("rate", outputContract={"contractRef": "wr.contracts.review_verdict"}, notes="required"),
+    loop("twice", step("again"), **{"for": {"count": 2}}),
+    step("gate", requireConfirmation=True),
+    step("end"),
+    inputs=[declared("mode"), declared("seen"), declared("summary"), declared("note")],
+)
+VERDICT: Document = {
+    "kind": "wr.review_verdict",
+    "verdict": "minor",
+    "confidence": "high",
+    "findings": [],
+    "summary": "Sound.",
+}
+DIVERGENCE: Document = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Done before."}
+OBSERVED: Document = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "available"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A run with a bit of everything: a choice, sets, a refusal, an artifact, a loop, a claim, gaps, preferences."""
+    harness = Harness.on_disk(tmp_path, WORKFLOW)
+    at = harness.start("test.flow", goal="G", context={"mode": "fast", "note": "n"})
+    at = harness.advance(at, "Did a.", context={"note": "m"})
+    at = harness.advance(at, None)
+    at = harness.advance(at, "Was quick.", output=with_artifacts(DIVERGENCE, OBSERVED, notes="Was quick."))
+    at = harness.advance(at, output=with_artifacts(VERDICT), preferences={"riskPolicy": "balanced"})
+    at = harness.advance(harness.advance(at), preferences=NEVER_STOPS)
+    at = harness.advance(at, None, output=with_artifacts(claim(), notes=None))
+    assert harness.advance(at)["isComplete"]
+    return tmp_path
+
+
+def verified(root: Path, **options: bool) -> tuple[Mismatch, ...]:
+    """Return what does not verify of the one session that a process finds in a directory."""
+    store = LocalStore(root)
+    (name,) = store.sessions()
+    return verify_session(store, Plans(store), name, **options)
+
+
+def setting(*path: str | int, to: Any) -> Callable[[Body], None]:
+    """Return a change that sets a member, wherever it stands."""
+
+    def change(body: Body) -> None:
+        inner: Any = body
+        for part in path[:-1]:
+            inner = inner[part]
+        inner[path[-1]] = to
+
+    return change
+
+
+def altering(kind: str, *path: str | int, to: Any, number: int = 0) -> Alteration:
+    return lambda log: log.alter(kind, setting("data", *path, to=to), number=number)
+
+
+def capturing(*path: str | int, to: Any, number: int = 0) -> Alteration:
+    return lambda log: log.alter_capture(setting(*path, to=to), number=number)
+
+
+def lowering(log: Tampering) -> NodeId:
+    """Let a preference be another than the one that was sent."""
+
+    def change(event: Body) -> None:
+        event["data"]["delta"][0]["value"] = event["data"]["effective"]["riskPolicy"] = "aggressive"
+
+    return log.alter("preferences_changed", change, number=1)
+
+
+def rating_otherwise(log: Tampering) -> NodeId:
+    """Let an artifact be another than the one that was sent."""
+
+    def change(event: Body) -> None:
+        payload = event["data"]["payload"]
+        payload["sha256"] = log.refiled(layout.artifact(payload["sha256"]), setting("verdict", to="blocking"))
+
+    return log.alter("node_output_appended", change, number=artifact_number(log, "wr.review_verdict"))
+
+
+def artifact_number(log: Tampering, kind: str) -> int:
+    """Return which of the outputs is an artifact of a kind."""
+    outputs = [event for plan in log.plans for event in plan if event["kind"] == "node_output_appended"]
+    for number, event in enumerate(outputs):
+        payload = event["data"]["payload"]
+        is_artifact = payload["payloadKind"] == "artifact_ref"
+        if is_artifact and json.loads((log.root / layout.artifact(payload["sha256"])).read_bytes())["kind"] == kind:
+            return number
+    raise LookupError(kind)
+
+
+def refusing(log: Tampering) -> NodeId:
+    """Let an attempt that was accepted be told as refused."""
+    blocker = {
+        "code": "INVARIANT_VIOLATION",
+        "pointer": {"kind": "context_budget"},
+        "message": "No.",
+        "suggestedFix": "None.",
+    }
+    return altering("advance_recorded", "outcome", to={"kind": "blocked", "blockers": {"blockers": [blocker]}})(log)
+
+
+def accepting(log: Tampering) -> NodeId:
+    """Let an attempt that was refused be told as accepted."""
+    outcome = {"kind": "advanced", "toNodeId": log.node_of("advance_recorded", number=1)}
+    return altering("advance_recorded", "outcome", to=outcome, number=1)(log)
+
+
+def elsewhere(log: Tampering) -> NodeId:
+    """Let a gap stand on the node before it."""
+    root = log.node_of("run_started")
+    return log.alter("gap_recorded", setting("scope", "nodeId", to=root))
+
+
+def opened_by_a_person(log: Tampering) -> NodeId:
+    """Let a gate have been opened by a person, where there was a claim."""
+    traces = [event for plan in log.plans for event in plan if event["kind"] == "decision_trace_appended"]
+    files = [log.root / layout.artifact(event["data"]["captureRef"]) for event in traces]
+    number = next(at for at, file in enumerate(files) if "gate" in json.loads(file.read_bytes()))
+    return capturing("gate", "openedBy", to="person", number=number)(log)
+
+
+def read_by_nobody_yet(log: Tampering) -> NodeId:
+    """Let a run have been started with another value, which a later decision reads; return that decision's node."""
+    altering("context_set", "context", "mode", to="slow")(log)
+    return log.node_of("decision_trace_appended")
+
+
+IN_THE_RECORD: dict[str, tuple[Alteration, str, str]] = {
+    "what a decision read": (
+        capturing("decisions", 0, "read", 0, "value", to="slow"),
+        "decision_mismatch",
+        "capture: decisions[0].read[0].value",
+    ),
+    "how it was decided": (
+        capturing("decisions", 0, "verdict", to=False),
+        "decision_mismatch",
+        "capture: decisions[0].verdict",
+    ),
+    "the way that was taken": (
+        capturing("decisions", 0, "took", to="elsewhere"),
+        "decision_mismatch",
+        "capture: decisions[0].took",
+    ),
+    "that there was a decision": (capturing("decisions", to=[]), "decision_mismatch", "capture: decisions[0]"),
+    "what was captured as set": (
+        capturing("effects", 0, "value", to="slow"),
+        "effect_mismatch",
+        "capture: effects[0].value",
+    ),
+    "who opened a gate": (opened_by_a_person, "decision_mismatch", "capture: gate.openedBy"),
+    "what was left out of a capture": (capturing("leftOut", to=1), "decision_mismatch", "capture: leftOut"),
+    "the reference to a capture": (
+        lambda log: log.alter("decision_trace_appended", lambda event: event["data"].pop("captureRef")),
+        "missing_capture",
+        "decision_trace_appended",
+    ),
+    "a trace as a whole": (
+        lambda log: log.drop("decision_trace_appended"),
+        "missing_capture",
+        "decision_trace_appended",
+    ),
+    "the kind of a reason": (
+        altering("decision_trace_appended", "entries", 0, "kind", to="exited_loop"),
+        "decision_mismatch",
+        "decision_trace_appended.data.entries[0].kind",
+    ),
+    "what a reason refers to": (
+        altering("decision_trace_appended", "entries", 0, "refs", 0, "stepId", to="end"),
+        "decision_mismatch",
+        "decision_trace_appended.data.entries[0].refs[0].stepId",
+    ),
+    "context that came in": (
+        altering("context_set", "context", "note", to="k", number=1),
+        "hash_mismatch",
+        "advance_recorded.data.requestDigest",
+    ),
+    "context at the start, which a later decision read": (
+        read_by_nobody_yet,
+        "decision_mismatch",
+        "capture: decisions[0]",
+    ),
+    "what a step set": (
+        altering("context_set", "context", "seen", to="slow", number=2),
+        "effect_mismatch",
+        "context_set.data.context.seen",
+    ),
+    "what a step set, under the name of a summary": (
+        altering("context_set", "context", "summary", to="other", number=2),
+        "effect_mismatch",
+        "context_set.data.context.summary",
+    ),
+    "true for 1": (
+        altering("context_set", "context", "seen", to=True, number=2),
+        "effect_mismatch",
+        "context_set.data.context.seen",
+    ),
+    "that a step set something": (
+        lambda log: log.drop("context_set", number=2),
+        "effect_mismatch",
+        "context_set / decision_trace_appended",
+    ),
+    "notes": (
+        altering("node_output_appended", "payload", "notesMarkdown", to="Did b."),
+        "hash_mismatch",
+        "advance_recorded.data.requestDigest",
+    ),
+    "notes of a retry": (
+        altering("node_output_appended", "payload", "notesMarkdown", to="Was slow.", number=1),
+        "hash_mismatch",
+        "advance_recorded.data.requestDigest",
+    ),
+    "an artifact": (rating_otherwise, "hash_mismatch", "advance_recorded.data.requestDigest"),
+    "a preference that was sent": (lowering, "hash_mismatch", "advance_recorded.data.requestDigest"),
+    "the digest of a request": (
+        altering("advance_recorded", "requestDigest", to=digest_of_bytes(b"")),
+        "hash_mismatch",
+        "advance_recorded.data.requestDigest",
+    ),
+    "an accepted attempt": (refusing, "decision_mismatch", "advance_recorded.data.outcome"),
+    "a refused attempt": (accepting, "decision_mismatch", "advance_recorded.data.outcome"),
+    "why an attempt was refused": (
+        altering(
+            "advance_recorded", "outcome", "blockers", "blockers", 0, "code", to="INVALID_REQUIRED_OUTPUT", number=1
+        ),
+        "decision_mismatch",
+        "advance_recorded.data.outcome.blockers.blockers[0].code",
+    ),
+    "where the run stood": (
+        lambda log: log.alter_snapshot(setting("enginePayload", "engineState", "skipped", "values", to=["end"])),
+        "snapshot_mismatch",
+        "node_created.data.snapshotRef",
+    ),
+    "the severity of a gap": (
+        altering("gap_recorded", "severity", to="info"),
+        "effect_mismatch",
+        "gap_recorded.data.severity",
+    ),
+    "the reason of a gap": (
+        altering("gap_recorded", "reason", "detail", to="invalid_required_output", number=1),
+        "effect_mismatch",
+        "gap_recorded.data.reason.detail",
+    ),
+    "that there was a gap": (lambda log: log.drop("gap_recorded"), "effect_mismatch", "gap_recorded.data"),
+    "the node of a gap": (elsewhere, "effect_mismatch", "gap_recorded.scope.nodeId"),
+    "what a client can do": (
+        altering("capability_observed", "status", to="unavailable"),
+        "effect_mismatch",
+        "capability_observed.data.status",
+    ),
+    "why the script was left": (
+        altering("divergence_recorded", "reason", to="safety_stop"),
+        "effect_mismatch",
+        "divergence_recorded.data.reason",
+    ),
+    "the cause of an edge": (
+        altering("edge_created", "cause", "kind", to="intentional_fork"),
+        "decision_mismatch",
+        "edge_created.data.cause.kind",
+    ),
+    "the event that an edge names": (
+        lambda log: log.alter("edge_created", lambda event: event["data"]["cause"].update(eventId=event["eventId"])),
+        "decision_mismatch",
+        "edge_created.data.cause.eventId",
+    ),
+    "what a run executes, by name": (
+        altering("run_started", "workflowId", to="test.other"),
+        "decision_mismatch",
+        "run_started.data.workflowId",
+    ),
+}
+"""Each alteration, what it is called, and where it is seen."""
+
+
+@pytest.mark.inv("VERIFY-1")
+def test_a_run_with_a_bit_of_everything_is_sound(root: Path) -> None:
+    assert verified(root) == ()
+    assert verified(root, is_forced=True) == ()
+
+
+@pytest.mark.inv("VERIFY-1")
+def test_an_attempt_that_asked_for_more_autonomy_and_was_refused_is_sound() -> None:
+    """Nobody agreed to the autonomy, so the log does not hold it; the digest of the request still does."""
+    harness = asking(serving(step("a"), step("b")))
+    blocked = harness.advance(harness.start("test.flow"), None, preferences=NEVER_STOPS)
+    assert codes(blocked) == ["MISSING_REQUIRED_OUTPUT"]
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("VERIFY-1")
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize("preferences", [{}, NEVER_STOPS, {**NEVER_STOPS, "riskPolicy": "balanced"}])
+def test_what_a_person_said_no_to_is_sound(preferences: Document, *, gated: bool) -> None:
+    harness = answering(serving(step("a", requireConfirmation=gated), step("b")), "decline", "Not yet.")
+    answer = harness.advance(harness.start("test.flow"), preferences=preferences)
+    assert answer["kind"] == ("blocked" if gated or preferences else "ok")
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("VERIFY-1")
+def test_notes_that_say_nothing_and_evidence_that_is_sent_twice_are_sound() -> None:
+    harness = serving(step("a", produces=["level"]), step("b", notes="optional"), step("c"))
+    output = with_artifacts({"kind": "mine"}, claim())
+    at = harness.advance(harness.start("test.flow"), None, output=output)
+    at = harness.advance(at, None, output=output)
+    at = harness.advance(at, " ", context={"level": 1})
+    assert harness.advance(at, " ")["pending"]["stepId"] == "c"
+    assert unsound(harness.store) == []
+
+
+@pytest.mark.inv("VERIFY-2")
+@pytest.mark.parametrize("what", IN_THE_RECORD)
+def test_one_altered_fact_is_found_at_its_node_though_every_digest_is_good_again(root: Path, what: str) -> None:
+    alteration, code, where = IN_THE_RECORD[what]
+    node = alteration(Tampering(root))
+    (session,) = LocalStore(root).sessions()
+    assert LocalStore(root).load(session) is not None, "the log itself is healthy"
+    first = verified(root)[0]
+    assert (first.code, first.node, first.where) == (code, node, where), first
+    assert first.fix
+
+
+def test_words_may_have_been_said_otherwise_by_an_earlier_release(root: Path) -> None:
+    log = Tampering(root)
+    altering("decision_trace_appended", "entries", 0, "summary", to="Other words.")(log)
+    altering("gap_recorded", "summary", to="Other words.")(log)
+    altering("advance_recorded", "outcome", "blockers", "blockers", 0, "message", to="Other words.", number=1)(log)
+    assert verified(root) == ()
+
+
+# Damage: digests are as they were.
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def content_of(log: Tampering, what: str) -> Path:
+    """Return a file that the tip alone needs, or the run as a whole."""
+    if what == "the captured record":
+        return log.file_of_capture()
+    if what == "the pinned workflow":
+        (file,) = (log.root / layout.PINNED).iterdir()
+        return file
+    if what == "the snapshot of the tip":
+        (created,) = [event for event in log.plans[-1] if event["kind"] == "node_created"]
+        return log.root / layout.snapshot(created["data"]["snapshotRef"])
+    outputs = [event for plan in log.plans for event in plan if event["kind"] == "node_output_appended"]
+    output = outputs[artifact_number(log, "wr.review_verdict")]
+    return log.root / layout.artifact(output["data"]["payload"]["sha256"])
+
+
+CONTENT = {
+    "the captured record": ("capture", "missing_capture"),
+    "the snapshot of the tip": ("snapshot", "hash_mismatch"),
+    "an artifact": ("artifact", "hash_mismatch"),
+    "the pinned workflow": ("pinned workflow", "hash_mismatch"),
+}
+
+
+@pytest.mark.inv("VERIFY-2")
+@pytest.mark.parametrize("what", CONTENT)
+def test_one_changed_byte_of_content_is_found_at_the_advance_that_needs_it(root: Path, what: str) -> None:
+    log = Tampering(root)
+    flip(content_of(log, what))
+    found = verified(root)[0]
+    assert (found.code, found.found) == ("hash_mismatch", "other bytes")
+    assert found.where.startswith(f"{CONTENT[what][0]} sha256:")
+    assert found.node in LocalStore(root).load(log.session).nodes  # pyright: ignore[reportOptionalMemberAccess]
+
+
+@pytest.mark.parametrize("what", CONTENT)
+def test_content_that_is_gone_is_told_at_the_advance_that_needs_it(root: Path, what: str) -> None:
+    log = Tampering(root)
+    content_of(log, what).unlink()
+    found = verified(root)[0]
+    assert (found.code, found.found) == (CONTENT[what][1], "missing")
+    assert found.where.startswith(CONTENT[what][0])
+
+
+def test_a_capture_that_is_no_object_is_told_though_its_name_is_right(root: Path) -> None:
+    log = Tampering(root)
+    data = b"[]"
+    digest = digest_of_bytes(data)
+    (root / layout.artifact(digest)).write_bytes(data)
+    node = log.alter("decision_trace_appended", setting("data", "captureRef", to=digest))
+    (found,) = verified(root)
+    assert (found.code, found.node, found.found) == ("hash_mismatch", node, "no JSON object")
+
+
+def test_a_log_that_is_not_healthy_is_told_as_a_whole(root: Path) -> None:
+    log = Tampering(root)
+    flip(root / layout.events_dir(log.session) / "00000000-00000004.jsonl")
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("hash_mismatch", None)
+    assert "corrupt_head" in found.found
+
+
+def test_a_log_of_a_newer_release_is_told_as_such(root: Path) -> None:
+    log = Tampering(root)
+    manifest = root / layout.manifest(log.session)
+    manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2', 1))
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("unsupported_version", None)
+
+
+# What cannot be history.
+
+
+def test_events_that_contradict_each_other_are_told_as_a_broken_chain(root: Path) -> None:
+    log = Tampering(root)
+    log.drop("node_created", number=1)
+    with pytest.raises(SessionUnhealthyError) as unhealthy:
+        LocalStore(root).load(log.session)
+    assert (unhealthy.value.health, unhealthy.value.breaks_history) == (Health.CORRUPT_TAIL, True)
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("chain_broken", None)
+    assert "which is not in the log" in found.found
+
+
+def test_an_attempt_that_makes_no_node_is_told_as_a_broken_chain_at_the_node_it_is_about(root: Path) -> None:
+    log = Tampering(root)
+    event = next(event for plan in log.plans for event in plan if event["kind"] == "advance_recorded")
+    about = event["scope"]["nodeId"]
+    altering("advance_recorded", "attemptId", to="att_" + "0" * 26)(log)
+    assert (verified(root)[0].code, verified(root)[0].node) == ("chain_broken", about)
+
+
+def test_an_attempt_on_a_node_whose_run_is_complete_is_told_as_a_broken_chain(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, document(step("a")))
+    first = harness.start("test.flow")
+    harness.advance(first)
+    harness.advance(harness.look(first)["fork"]["ackToken"])
+    log = Tampering(tmp_path)
+    end = log.node_of("node_created", number=1)
+
+    def move(event: Body) -> None:
+        event["scope"]["nodeId"] = end
+
+    log.alter("node_created", setting("data", "parentNodeId", to=end), number=2)
+    log.alter("edge_created", setting("data", "fromNodeId", to=end), number=1)
+    log.alter("advance_recorded", move, number=1)
+    (found,) = verified(tmp_path)
+    assert (found.code, found.node) == ("chain_broken", end)
+
+
+# Another build's operators.
+
+
+@pytest.mark.inv("VERIFY-3")
+def test_what_other_operators_decided_is_not_compared_unless_it_is_asked_for(root: Path) -> None:
+    node = capturing("catalogue", to=digest_of_bytes(b"another"))(Tampering(root))
+    (found,) = verified(root)
+    assert (found.code, found.node) == ("provenance_mismatch", node)
+    assert "--force" in found.fix
+    assert verified(root, is_forced=True) == (), "they decided alike"
+
+
+@pytest.mark.inv("VERIFY-3")
+def test_a_capture_that_names_no_operators_is_of_others(root: Path) -> None:
+    Tampering(root).alter_capture(lambda capture: capture.pop("catalogue"))
+    (found,) = verified(root)
+    assert found.code == "provenance_mismatch"
+
+
+@pytest.mark.inv("VERIFY-3")
+def test_where_comparing_is_forced_the_first_decision_that_differs_is_shown(root: Path) -> None:
+    log = Tampering(root)
+    capturing("catalogue", to=digest_of_bytes(b"another"))(log)
+    node = capturing("decisions", 0, "verdict", to=False)(log)
+    assert [one.code for one in verified(root)] == ["provenance_mismatch"]
+    (found,) = verified(root, is_forced=True)
+    assert (found.code, found.node, found.where) == ("decision_mismatch", node, "capture: decisions[0].verdict")
+    assert found.found == "recorded: false; what came in leads to: true"
