@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from interlock.cli.main import main
-from interlock.kernel.ids import AttemptId, NodeId, OutputId, RunId, SessionId, derived_id, node_of_attempt
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import AttemptId, OutputId, RunId, derived_id, node_of_attempt
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, Stamps
 from interlock.record.events import Actor
 from interlock.service.shell import mint_event, recorded_at
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import FIXED_UNIX_MS, Called, CounterShell, Harness
+from interlock.views.session import Node, Run
 
 MINUTE = 60_000
 HOSTILE = (
@@ -88,43 +90,55 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
     return replace(harness, ports=replace(harness.ports, anchors=anchored, keeps_repo_root=True))
 
 
+def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
+    """Return a run as it stands and its preferred tip."""
+    facts = harness.store.load(harness.session_of(start))
+    assert facts is not None
+    run = facts.runs[RunId(start["run"]["runId"])]
+    assert run.tip is not None
+    return run, facts.nodes[run.tip]
+
+
+def appended(
+    harness: Harness, start: Called, *drafts: Draft, client: str = "a client", artifacts: tuple[bytes, ...] = ()
+) -> None:
+    """Make drafts true that no call of ours makes, or not yet."""
+    session, shell = harness.session_of(start), harness.ports.shell
+    stamps = Stamps(
+        mint_event_id=lambda: mint_event(shell),
+        recorded_at=recorded_at(shell),
+        actor=Actor(type="agent", identifier=client),
+    )
+    files = tuple((digest_of_bytes(one), one) for one in artifacts)
+    with harness.store.hold(session) as witness:
+        harness.store.append(witness, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
+
+
 def checkpointed(harness: Harness, start: Called, notes: str, client: str = "a client") -> None:
     """Record a checkpoint of the node that a run's preferred tip is, as whoever keeps one records it."""
-    session, run = SessionId(start["run"]["sessionId"]), RunId(start["run"]["runId"])
-    with harness.store.hold(session) as witness:
-        facts = witness.session
-        assert facts is not None
-        tip = facts.runs[run].tip
-        assert tip is not None
-        node = facts.nodes[tip]
-        attempt = AttemptId(derived_id("att", node.node, "checkpoint", node.checkpoints))
-        child = node_of_attempt(attempt)
-        created = data.NodeCreated(
-            node_kind="checkpoint",
-            parent_node_id=node.node,
-            workflow_hash=facts.runs[run].workflow_hash,
-            snapshot_ref=node.snapshot,
-        )
-        edge = PlannedEdge(
-            edge_kind="checkpoint", from_node=node.node, to_node=child, cause="checkpoint_created", cause_position=0
-        )
-        kept = data.NodeOutputAppended(
-            output_id=OutputId(derived_id("out", attempt, "notes")),
-            output_channel="recap",
-            payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
-        )
-        drafts = (Draft(data=created, run=run, node=child), Draft(data=edge, run=run), _on(run, node.node, kept))
-        shell = harness.ports.shell
-        stamps = Stamps(
-            mint_event_id=lambda: mint_event(shell),
-            recorded_at=recorded_at(shell),
-            actor=Actor(type="agent", identifier=client),
-        )
-        harness.store.append(witness, AppendPlan(session=session, drafts=drafts), stamps)
-
-
-def _on(run: RunId, node: NodeId, record: data.NodeOutputAppended) -> Draft:
-    return Draft(data=record, run=run, node=node)
+    run, node = tip_of(harness, start)
+    attempt = AttemptId(derived_id("att", node.node, "checkpoint", node.checkpoints))
+    child = node_of_attempt(attempt)
+    created = data.NodeCreated(
+        node_kind="checkpoint",
+        parent_node_id=node.node,
+        workflow_hash=run.workflow_hash,
+        snapshot_ref=node.snapshot,
+    )
+    edge = PlannedEdge(
+        edge_kind="checkpoint", from_node=node.node, to_node=child, cause="checkpoint_created", cause_position=0
+    )
+    kept = data.NodeOutputAppended(
+        output_id=OutputId(derived_id("out", attempt, "notes")),
+        output_channel="recap",
+        payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
+    )
+    drafts = (
+        Draft(data=created, run=run.run, node=child),
+        Draft(data=edge, run=run.run),
+        Draft(data=kept, run=run.run, node=node.node),
+    )
+    appended(harness, start, *drafts, client=client)
 
 
 def damage(root: Path, session: str) -> None:

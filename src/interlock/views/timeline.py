@@ -62,7 +62,7 @@ def _what(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.AdvanceRecordedEvent():
             return _attempted(session, key, title_of)
         case ev.NodeCreatedEvent(data=created) if created.parent_node_id is not None:
-            return f"kept a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'the end'}"
+            return f"kept a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
         case _:
             return f"recorded {key.kind}"
 

@@ -8,8 +8,10 @@ import pytest
 from tests.support_history import HOSTILE, MINUTE, Place, begun_at, checkpointed, damage, label_of
 
 from interlock.cli.screen import StopError
+from interlock.cli.session.chosen import short_of
 from interlock.cli.session.list import ListOrder, run_list
 from interlock.cli.session.moments import ago, since
+from interlock.kernel.ids import SessionId
 from interlock.store.git import GitAnchors
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import FIXED_UNIX_MS, Called, Harness, linear_workflow
@@ -148,6 +150,22 @@ def test_an_option_that_means_nothing_ends_with_2(place: Place, options: list[st
     assert said in told.err
 
 
+def test_deep_search_passes_over_what_it_cannot_read(place: Place, harness: Harness) -> None:
+    first = three(place, harness)[0]
+    for stored in (place.root / "sessions" / first["run"]["sessionId"] / "events").glob("*"):
+        stored.unlink()
+    assert labels(place, "Ship", "--deep", "--workflow", "team.ship")[-1] == label_of(first)
+
+
+@pytest.mark.inv("HIS-2")
+def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harness: Harness) -> None:
+    manifest = place.root / "sessions" / harness.start("team.ship")["run"]["sessionId"] / "manifest.jsonl"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":9'))
+    told = place.run("list").out
+    assert "unknown_version" in told
+    assert "A newer Interlock wrote it" in told
+
+
 @pytest.mark.inv("HIS-2")
 def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Place, harness: Harness) -> None:
     first, second, _ = three(place, harness)
@@ -216,6 +234,12 @@ def test_each_shown_session_can_be_named_as_it_is_shown(place: Place, harness: H
     for run in told:
         shown = place.run("show", run["short"], "--json")
         assert shown.json()["session"] == run["session"]
+
+
+def test_a_short_name_grows_until_it_names_one_session_alone() -> None:
+    sessions = [SessionId("sess_aaaa000001"), SessionId("sess_bbbb000001"), SessionId("sess_cccc000002")]
+    assert [short_of(sessions)(one) for one in sessions] == ["a000001", "b000001", "c000002"]
+    assert short_of(sessions[1:])(sessions[1]) == "000001"
 
 
 @pytest.mark.parametrize(

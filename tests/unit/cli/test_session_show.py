@@ -4,11 +4,15 @@ import sys
 
 import pytest
 from tests.support_flow import deciding, loop, step
-from tests.support_history import HOSTILE, Place, begun_at, checkpointed, label_of, redone
+from tests.support_history import HOSTILE, Place, appended, begun_at, checkpointed, label_of, redone, tip_of
 from tests.support_modes import NEVER_STOPS, claim, with_artifacts
 
 from interlock.cli.session.show import run_show
 from interlock.kernel.budgets import NOTES_BYTES_MAX
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import OutputId, derived_id
+from interlock.record import payloads as data
+from interlock.record.append_plan import Draft
 from interlock.store.git import GitAnchors
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, Harness, linear_workflow
@@ -141,6 +145,24 @@ def test_an_artifact_that_names_no_kind_is_told_by_its_type(place: Place, harnes
     first = harness.start("team.ship")
     harness.advance(first, None, output={"notesMarkdown": "Done.", "artifacts": [{"kind": "x" * 9, "n": 1}]})
     assert "artifact xxxxxxxxx, " in place.run("show").out
+
+
+def test_an_artifact_that_is_no_json_is_told_by_its_type(place: Place, harness: Harness) -> None:
+    first = harness.start("team.ship")
+    harness.advance(first)
+    run, tip = tip_of(harness, first)
+    stored = b"\xff\x00 no JSON"
+    payload = data.ArtifactPayload(
+        payload_kind="artifact_ref",
+        sha256=digest_of_bytes(stored),
+        content_type="application/octet-stream",
+        byte_length=len(stored),
+    )
+    output = data.NodeOutputAppended(
+        output_id=OutputId(derived_id("out", tip.node, "odd")), output_channel="artifact", payload=payload
+    )
+    appended(harness, first, Draft(data=output, run=run.run, node=tip.node), artifacts=(stored,))
+    assert f"artifact application/octet-stream, {len(stored)} bytes, {digest_of_bytes(stored)}" in place.run("show").out
 
 
 def test_branches_are_listed_and_drawn_and_the_preferred_one_is_marked(place: Place, harness: Harness) -> None:

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 from tests.support_flow import step
-from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
+from tests.support_history import HOSTILE, Place, begun_at, checkpointed, label_of, redone
 from tests.support_modes import NEVER_STOPS, with_artifacts
 
 from interlock.cli.session.timeline import TimelineOrder, run_timeline
+from interlock.store.git import GitAnchors
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -69,13 +70,20 @@ def test_disclosures_observations_and_decisions_are_told_with_what_they_came_wit
         inputs=[{"key": "mode", "type": "string", "description": "The mode."}],
     )
     harness = place.serving(document)
-    first = harness.start("team.all", preferences=NEVER_STOPS, context={"mode": "slow"})
+    first = begun_at(harness, GitAnchors(branch="main")).start(
+        "team.all", preferences=NEVER_STOPS, context={"mode": "slow"}
+    )
     probe = {"kind": "wr.capability_observation", "capability": "web_browsing", "status": "unavailable"}
     harness.advance(harness.advance(first, None, output=with_artifacts(probe)), None)
     more = [line for entry in place.run("timeline", "--json").json()["entries"] for line in entry["more"]]
     assert any(line.startswith("capability web_browsing: unavailable, by ") for line in more)
     assert any(line.startswith("gap, critical, missing_required_output: ") for line in more)
     assert any(line.startswith("because: ") for line in more)
+    left = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Skipped it."}
+    redone(harness, first, "Seen.", output=with_artifacts(probe, left))
+    told = [line for entry in place.run("timeline", "--json").json()["entries"] for line in entry["more"]]
+    assert "left the script, efficiency_skip: Skipped it." in told
+    assert "git_branch: main" in told
     redone(harness, first, "Seen.", output=with_artifacts(probe | {"status": "available"}))
     more = place.run("timeline", "--last", "1", "--json").json()["entries"][0]["more"]
     assert any(line.startswith("resolved the gap gap_") for line in more)

@@ -43,12 +43,10 @@ def _run(account: SessionAccount, run: RunAccount, look: Look) -> Iterator[Block
         yield Heading(level=2, line=(f"Open gaps: {len(run.gaps)}",))
         yield Bullets(tuple(_gap(gap) for gap in run.gaps))
     yield Heading(level=2, line=("Steps, the newest first" if look.newest_first else "Steps",))
-    if run.left_out and not look.newest_first:
-        yield _left_out(run)
     for step in reversed(run.steps) if look.newest_first else run.steps:
         yield from _step(step, look)
-    if run.left_out and look.newest_first:
-        yield _left_out(run)
+    if run.left_out:
+        yield Remark((f"{run.left_out} earlier steps are left out; --all shows them.",))
     if len(run.branches) > 1:
         yield Heading(level=2, line=(f"Branches: {len(run.branches)}",))
         yield Bullets(tuple(_branch(branch) for branch in run.branches))
@@ -89,10 +87,6 @@ def _listed(texts: tuple[str, ...]) -> Line:
     for text in texts:
         parts += [", ", Said(text)] if parts else [Said(text)]
     return tuple(parts)
-
-
-def _left_out(run: RunAccount) -> Remark:
-    return Remark((f"{run.left_out} earlier steps are left out; --all shows them.",))
 
 
 def _step(step: StepAccount, look: Look) -> Iterator[Block]:

@@ -15,9 +15,7 @@ def step_words(run: RunSummary) -> str:
     return f"{run.number} of {run.total}" if run.number is not None else "-"
 
 
-def place_words(place: Place | None) -> str:
+def place_words(place: Place) -> str:
     """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
-    if place is None:
-        return "the end"
     within = f" (pass {place.loop.number})" if place.loop is not None else ""
     return f"step {place.number}, {place.title}{within}"

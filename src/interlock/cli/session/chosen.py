@@ -82,11 +82,11 @@ def listing(store: LocalStore, plans: Plans) -> Listing:
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     """Return how each of these sessions is named in short: by the fewest last characters that name it alone."""
-    bodies = {session: session.rpartition("_")[2] for session in sessions}
+    named = set(sessions)
     chars = _SHORT_CHARS_MIN
-    while len({body[-chars:] for body in bodies.values()}) < len(bodies):
+    while len({session[-chars:] for session in named}) < len(named):
         chars += 1
-    return lambda session: bodies[session][-chars:]
+    return lambda session: session[-chars:]
 
 
 _SHORT_CHARS_MIN = 6

@@ -1,0 +1,48 @@
+"""Entries of the timeline that no call of ours makes are still told, by what they hold."""
+
+import pytest
+from tests.support_record import NOTHING, History, Sent, sample
+
+from interlock.kernel.canonical import canonical_bytes
+from interlock.record.events import EVENT_CLASSES, kind_of, parse_event
+from interlock.views.session import Node, Session, evolve, new_session
+from interlock.views.timeline import entry_of
+
+
+def fold(history: History) -> Session:
+    session = new_session(history.session)
+    for event in history.events:
+        session = evolve(session, event)
+    return session
+
+
+def titled(node: Node) -> str | None:
+    return f"step at {node.index}"
+
+
+@pytest.mark.parametrize("kind", [kind_of(one) for one in EVENT_CLASSES])
+def test_each_kind_of_event_alone_has_an_entry(kind: str) -> None:
+    history = History()
+    history.start(sent=Sent(context={"a": 1}))
+    event = parse_event(canonical_bytes(sample(kind)))
+    if kind in {"run_started", "node_created", "advance_recorded"}:
+        event = next((one for one in history.events if one.kind == kind), history.events[-1])
+    entry = entry_of(fold(history), (event,), titled)
+    assert entry.what
+    assert (entry.first, entry.last, entry.events) == (event.event_index, event.event_index, (event,))
+
+
+def test_an_append_without_a_deciding_event_is_told_by_its_kind() -> None:
+    history = History()
+    history.start(sent=Sent(context={"a": 1, "b": None}))
+    (event,) = (one for one in history.events if one.kind == "context_set")
+    entry = entry_of(fold(history), (event,), titled)
+    assert (entry.what, entry.more, entry.node) == ("recorded context_set", ("context: a, -b",), None)
+
+
+def test_a_checkpoint_where_nothing_is_pending_is_told_as_kept_at_the_end() -> None:
+    history = History()
+    root = history.start(sent=NOTHING)
+    history.checkpoint(root)
+    entry = entry_of(fold(history), history.segments[-1].events, lambda _: None)
+    assert entry.what == "kept a checkpoint in its end"
