@@ -139,6 +139,10 @@ def test_files_cut_together_leave_what_stands_before_the_first_of_them(cuts: lis
     assert kept == sound or (kept < sound and not whole[MANIFEST])
 
 
+def times_below(root: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in root.rglob("*")}
+
+
 def garbled(data: bytes, chance: random.Random) -> Iterator[bytes]:
     """Yield a file with a stretch overwritten, taken out, doubled, or zeroed."""
     for _ in range(40):
@@ -161,6 +165,21 @@ def test_whatever_else_happens_to_a_file_only_a_prefix_of_the_truth_is_ever_salv
         salvaged = prefix_of(disk)
         kept.add(len(salvaged.history) if salvaged is not None else 0)
     assert len(kept) == (1 if path != MANIFEST else len(kept))
+
+
+@pytest.mark.inv("SAL-1")
+@pytest.mark.parametrize("path", [FILES[0], FILES[-1]])
+def test_a_process_that_remembers_a_session_salvages_no_more_of_it_than_a_fresh_one(path: str) -> None:
+    disk = DISK.copy()
+    store = opened(disk)
+    assert store.history(A) == WHOLE
+    number = disk.names_now[path]
+    data = b"x" + bytes_of(path)[1:]
+    disk.files[number] = replace(disk.files[number], data=data, durable=data)
+    salvaged = store.salvage(A)
+    assert salvaged == opened(disk).salvage(A)
+    assert salvaged is not None
+    assert (salvaged.history, salvaged.health) == ((), Health.CORRUPT_HEAD)
 
 
 @pytest.mark.inv("SAL-2")
@@ -194,7 +213,9 @@ def test_on_a_real_disk_every_cut_leaves_a_prefix_that_is_repaired_and_nothing_e
             path.write_bytes(good[:size])
             before = files_below(directory)
             fresh = Harness.on_disk(tmp_path, DOCUMENT)
+            times = times_below(tmp_path)
             salvaged = fresh.store.salvage(session)
+            assert times_below(tmp_path) == times
             assert salvaged is None or salvaged.history == history[: len(salvaged.history)]
             if salvaged is not None and salvaged.health is Health.CORRUPT_TAIL:
                 copy = repaired(fresh, session).restored.session

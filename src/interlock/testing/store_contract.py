@@ -41,6 +41,12 @@ class _Expected:
         return issubclass(kind, self._error)
 
 
+class _Forged:
+    """A witness that no store made."""
+
+    session = None
+
+
 class StoreContract(ABC):
     """The suite. Plans come from the subclass, so that the suite needs no engine."""
 
@@ -126,6 +132,13 @@ class StoreContract(ABC):
             store.append(foreign, start, self.stamps())
         with store.hold(start.session), expects(WitnessReleasedError):
             store.append(witness, start, self.stamps())
+        with store.hold(start.session) as genuine:
+            forged = _Forged()
+            assert genuine.session is forged.session
+            with expects(WitnessReleasedError):
+                store.append(forged, start, self.stamps())
+            with expects(WitnessReleasedError):
+                store.restore(forged, (), _contents_of(start))
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 

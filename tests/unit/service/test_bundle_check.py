@@ -45,6 +45,9 @@ MANIFEST: dict[str, Change] = {
     "bounds that overlap": lambda session: session["manifest"][0].update(lastEventIndex=0),
     "an event that differs": lambda session: session["events"][4].update(recordedAt="2020-01-01T00:00:00.000Z"),
     "the last event gone from both": shortened,
+    "the last group is gone": lambda session: session.update(
+        manifest=session["manifest"][: max(at for at, one in enumerate(session["manifest"]) if "bytes" in one)]
+    ),
 }
 
 

@@ -30,6 +30,7 @@ from interlock.store.local.files import FileOps
 from interlock.store.ports import Health, LeftOut
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
+_OTHER_GROUP = "not what its segment calls for"
 _NULS_MIN = 2
 """A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
 
@@ -119,7 +120,7 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     while at < len(manifest):
         segment = _named_segment(files, known, manifest, at)
         if segment is None:
-            raise DamageError(where=_place(known), found="not what was verified", verified=known)
+            raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known)
         known = taken_in(known, segment)
         history.append(segment.events)
         at += len(segment.group.data)
@@ -196,8 +197,7 @@ def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified
             if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
                 return known
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
-            found = "not what its segment calls for"
-            raise DamageError(where=_place(known), found=found, verified=known, health=health)
+            raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
             known = taken_in(known, segment)
         except BrokenHistoryError as error:

@@ -91,11 +91,14 @@ class SessionLog:
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
         with told(session):
+            damage = None
             try:
-                verified, damage = self._settled(session), None
+                verified = self._settled(session)
+                history = history_of(self._files, verified)
             except DamageError as error:
-                verified, damage = error.verified, error
-            history = history_of(self._files, verified)
+                # What this process remembers may be sound although what it stands on is so no longer.
+                damage, verified = error, error.verified
+                history = history_of(self._files, verified)
             whole = Salvaged(session=session, facts=verified.facts if history else None, history=history)
             if damage is None:
                 return whole if history else None
