@@ -1,0 +1,123 @@
+"""A data directory of many sessions, made as a server makes them but without waiting for the disk."""
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.engine.answer import Answer
+from interlock.engine.request import Request
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import SessionId
+from interlock.service.catalog import Catalog
+from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.person import NeedsPerson
+from interlock.service.plans import Plans
+from interlock.service.ports import Ports, ReadPorts
+from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.store.local.files import OsFiles
+from interlock.store.local.store import LocalStore
+from interlock.testing.harness import InlineWorkflows
+from interlock.testing.load import NOTES, linear_workflow
+
+SESSIONS = 2_000
+ADVANCES = 10
+FIRST_UNIX_MS = 1_750_000_000_000
+"""When the first session begins."""
+APART_MS = 3_600_000
+"""Between the beginnings of two sessions."""
+STEP_MS = 60_000
+"""Between two calls of a session."""
+COMPLETE, IN_PROGRESS = "bench.complete", "bench.in_progress"
+"""Sessions run these workflows by turns: the first is through after its advances, the second is not."""
+
+_PARTS = ("login form", "search index", "billing export", "release notes", "cache layer", "mail gateway", "audit log")
+_VERBS = ("Repair", "Extend", "Review", "Measure", "Rewrite")
+
+
+class UnsyncedFiles(OsFiles):
+    """The real disk, of which nothing is made durable: only for directories that a crash may take."""
+
+    def sync(self, path: str, *, full: bool = False) -> None:
+        """Make nothing durable."""
+
+    def sync_dir(self, path: str, *, full: bool = False) -> None:
+        """Make nothing durable."""
+
+
+class SteppingShell:
+    """A clock that is set, and entropy that counts: two data directories made alike hold the same bytes but keys."""
+
+    def __init__(self, unix_ms: int) -> None:
+        self.now_ms = unix_ms
+        self._entropy = itertools.count(1)
+
+    def unix_ms(self) -> int:
+        """See `Shell.unix_ms`."""
+        return self.now_ms
+
+    def entropy(self) -> bytes:
+        """See `Shell.entropy`."""
+        return next(self._entropy).to_bytes(10, "big")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A session as it was left: `answer` is the last one its agent heard."""
+
+    session: SessionId
+    goal: str
+    answer: Answer
+
+
+def make_sessions(data_dir: Path, *, sessions: int = SESSIONS, advances: int = ADVANCES) -> list[Made]:
+    """Fill a data directory with sessions of one run each, every one advanced so many times; return them in order.
+
+    Goals, notes and one artifact of each session are its own; every second run is complete. Recorded times begin at
+    `FIRST_UNIX_MS`; the files are as old as they are.
+    """
+    shell = SteppingShell(FIRST_UNIX_MS)
+    ports = _ports(data_dir, advances, shell)
+    made: list[Made] = []
+    for number in range(sessions):
+        shell.now_ms = FIRST_UNIX_MS + number * APART_MS
+        made.append(_session(ports, shell, number, advances))
+    return made
+
+
+def goal_of(number: int) -> str:
+    """Return the goal of the session of this number, from 0."""
+    return f"{_VERBS[number % len(_VERBS)]} the {_PARTS[number % len(_PARTS)]}, part {number}"
+
+
+def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> Made:
+    workflow_id, goal = (COMPLETE, IN_PROGRESS)[number % 2], goal_of(number)
+    started = StartCommand(workflow_id=workflow_id, workspace=None, request=Request(context={"goal": goal}))
+    answer = _answer(start_workflow(ports, started))
+    session = SessionId(str(_member(answer, "run", "sessionId")))
+    for step in range(advances):
+        shell.now_ms += STEP_MS
+        report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
+        evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
+        acked = ContinueCommand(ack_token=str(answer.structure["ackToken"]), request=evidence)
+        answer = _answer(continue_workflow(ports, acked))
+    return Made(session=session, goal=goal, answer=answer)
+
+
+def _ports(data_dir: Path, advances: int, shell: SteppingShell) -> Ports:
+    store = LocalStore(data_dir, files=UnsyncedFiles(data_dir))
+    workflows = InlineWorkflows(linear_workflow(COMPLETE, advances), linear_workflow(IN_PROGRESS, advances + 2))
+    read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
+    return Ports(read=read, writer=store, catalog=Catalog(workflows), shell=shell)
+
+
+def _member(answer: Answer, name: str, key: str) -> object:
+    value = answer.structure[name]
+    assert isinstance(value, dict), f"an answer's {name} is an object"
+    return value[key]
+
+
+def _answer(outcome: Answer | Refusal | NeedsPerson) -> Answer:
+    if not isinstance(outcome, Answer):
+        raise RuntimeError(f"a lawful call was not answered: {outcome}")  # noqa: TRY004 — no caller's type is wrong
+    return outcome
