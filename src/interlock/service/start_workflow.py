@@ -90,6 +90,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=command.actor
     )
     with ports.writer.hold(start.session) as witness, ports.read.trace.span("append"):
+        if joined is not None and witness.session is None:
+            return _no_session(start.session)  # it was collected since it was looked at
         session = ports.writer.append(witness, plan, stamps)
     return _told(ports, session, start)
 

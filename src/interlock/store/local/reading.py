@@ -6,8 +6,10 @@ group never happened if it is a proper prefix of the group of a segment that sta
 stand for the part of it that the disk lost). Everything else is damage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from rpds import HashTrieSet
 
@@ -23,8 +25,13 @@ from interlock.store.local.files import FileOps
 from interlock.store.ports import Health
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
+_READS_BEFORE_LOCK = 2
+"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 _NULS_MIN = 2
 """A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
+
+
+Found = TypeVar("Found")
 
 
 class DamageError(InterlockError):
@@ -98,6 +105,33 @@ def follow(files: FileOps, known: Verified) -> Verified:
     return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
 
 
+def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
+    """Read; what looks damaged is read again, the last time under the lock (D11).
+
+    Raises:
+        DamageError: It is damaged.
+        OSError: The disk failed.
+    """
+    for _ in range(_READS_BEFORE_LOCK):
+        try:
+            return read()
+        except DamageError:
+            continue
+    with hold():
+        return read()
+
+
+def whole_groups(files: FileOps, session: SessionId) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    if files.stat(layout.manifest(session)) is not None:
+        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0)
+
+
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
     """Return the events of a verified session, one tuple for each plan that was appended, oldest first.
 
@@ -158,20 +192,27 @@ def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]
 
 
 def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified:
-    """Take in the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
+    """Take in the whole groups of the manifest's bytes from `at` on."""
+    for verified, _ in _whole_groups(files, known, data, at):
+        known = verified
+    return known
+
+
+def _whole_groups(files: FileOps, known: Verified, data: bytes, at: int) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
         segment = _named_segment(files, known, data, at)
         if segment is None or not data.startswith(segment.group.data, at):
             candidates = _candidates(files, known) if segment is None else iter((segment,))
             if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
-                return known
+                return
             raise DamageError(where=_place(known), found="not what its segment calls for", verified=known)
         try:
             known = taken_in(known, segment)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
+        yield known, segment
         at += len(segment.group.data)
-    return known
 
 
 def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:

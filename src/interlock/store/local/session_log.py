@@ -17,7 +17,8 @@ it builds on, only the last group can ever be in that state.
 import threading
 from collections import OrderedDict
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
 from interlock.kernel.ids import SessionId
@@ -27,8 +28,17 @@ from interlock.record.manifest import Group, group_of
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
-from interlock.store.local.locks import Locks
-from interlock.store.local.reading import DamageError, StoredSegment, Verified, follow, history_of, taken_in, unread
+from interlock.store.local.locks import Locks, hold_if_made
+from interlock.store.local.reading import (
+    DamageError,
+    StoredSegment,
+    Verified,
+    follow,
+    history_of,
+    surely_read,
+    taken_in,
+    unread,
+)
 from interlock.store.ports import (
     FailureKind,
     SessionUnhealthyError,
@@ -37,9 +47,6 @@ from interlock.store.ports import (
     WitnessReleasedError,
 )
 from interlock.views.session import Session
-
-_READS_BEFORE_LOCK = 2
-"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 
 
 class HeldSession:
@@ -101,7 +108,7 @@ class SessionLog:
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
         try:
-            names = map(SessionId, sorted(self._files.names(layout.SESSIONS)))
+            names = (SessionId(name) for name in sorted(self._files.names(layout.SESSIONS)) if layout.is_session(name))
             return tuple(name for name in names if (stat := self._files.stat(layout.manifest(name))) and stat.size)
         except OSError as error:
             raise store_failure(error) from error
@@ -152,7 +159,7 @@ class SessionLog:
 
     def _write(self, known: Verified, plan: AppendPlan, segment: Segment) -> list[str]:
         """Put everything in place that the group will attest; return the content files now durable."""
-        self._cut_torn_tail(known)
+        cut_torn_tail(self._files, known.session, known.manifest_bytes)
         content = [(layout.snapshot(ref), ref, data) for ref, data in plan.snapshots]
         content += [(layout.artifact(digest), digest, data) for digest, data in plan.artifacts]
         if plan.workflow is not None:
@@ -184,15 +191,6 @@ class SessionLog:
                 # Nobody can say what the disk holds now; only a fresh reading after a restart can.
                 self._refused.add(known.session)
             raise
-
-    def _cut_torn_tail(self, known: Verified) -> None:
-        """Remove what an interrupted append left, or the next group would be glued to it."""
-        path = layout.manifest(known.session)
-        stat = self._files.stat(path)
-        assert stat is not None, "the hold made the manifest"
-        if stat.size != known.manifest_bytes:
-            self._files.truncate(path, known.manifest_bytes)
-            self._files.sync(path, full=True)
 
     def _make_dirs(self, session: SessionId) -> None:
         """Make what a new session needs; the first append syncs it. An existing one costs one look.
@@ -230,18 +228,11 @@ class SessionLog:
             return verified
 
     def _read(self, known: Verified, *, under_lock: bool) -> Verified:
-        """Follow the manifest; what looks damaged is read again, the last time under the lock (D11)."""
-        session = known.session
-        for _ in range(_READS_BEFORE_LOCK):
-            try:
-                return follow(self._files, known)
-            except DamageError:
-                known = unread(session)
+        """Follow the manifest from what is known; what looks damaged is read again from its start (D11)."""
+        session, begin = known.session, iter((known,))
+        hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session)
         try:
-            if under_lock or self._files.stat(layout.lock(session)) is None:
-                return follow(self._files, known)
-            with self._locks.hold(session):
-                return follow(self._files, known)
+            return surely_read(lambda: follow(self._files, next(begin, unread(session))), hold)
         except DamageError as damage:
             raise _unhealthy(session, damage) from damage
 
@@ -273,6 +264,22 @@ class SessionLog:
     def _mutex_of(self, session: SessionId) -> threading.Lock:
         with self._mutex:
             return self._mutexes.setdefault(session, threading.Lock())
+
+
+def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
+    """Remove what an interrupted append left after the verified bytes, or the next group would be glued to it.
+
+    Only under the session's lock.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    path = layout.manifest(session)
+    stat = files.stat(path)
+    assert stat is not None, "the hold made the manifest"
+    if stat.size != manifest_bytes:
+        files.truncate(path, manifest_bytes)
+        files.sync(path, full=True)
 
 
 def _unhealthy(session: SessionId, damage: DamageError) -> SessionUnhealthyError:
