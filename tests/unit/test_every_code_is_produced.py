@@ -19,7 +19,6 @@ NOT_YET = {
         (f"error:{code}" for code in ErrorCode if code.startswith("BUNDLE_")),
         "No command exports or imports a session yet.",
     ),
-    "error:SESSION_LOCKED": "No command appends to a session yet; calls answer TOKEN_SESSION_LOCKED.",
     "event:observation_recorded": "Nothing looks at the workspace yet.",
 }
 """Grows only with a reason beside it. A name that a test produces must not stand here."""

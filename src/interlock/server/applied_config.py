@@ -30,6 +30,7 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "gates.claims": config.gates_claims,
         "evidence.artifact_bytes_max": config.artifact_bytes_max,
         "workflows.user_dir": _text(settings),
+        "retention.days": config.retention_days,
     }
     return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.engine.gates import GateClaims
-from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences
 from interlock.views.session import BASELINE
@@ -19,6 +19,7 @@ class Config:
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     user_dir: Path | None = None
+    retention_days: int = RETENTION_DAYS
     said: frozenset[str] = frozenset()
 
 

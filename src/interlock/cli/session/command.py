@@ -1,4 +1,4 @@
-"""`interlock session …`: look at what was recorded. Nothing here writes."""
+"""`interlock session …`: look at what was recorded, and mark what stays. No session is altered."""
 
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
@@ -11,7 +11,7 @@ from interlock.cli.group import Command, run_in_group
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
-_DESCRIPTION = """Look at recorded sessions. Nothing is written.
+_DESCRIPTION = """Look at recorded sessions, and mark those that stay. No command here alters a session.
 Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong."""
 
 
@@ -26,6 +26,8 @@ def add_session_commands(add_parser: AddParser) -> None:
     )
     explain = _action(actions, "explain", "show why a run stands where it stands: conditions, inputs, the way taken")
     explain.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
+    for name, words in (("keep", "let sessions stay whatever their age"), ("unkeep", "let kept sessions expire again")):
+        _action(actions, name, words).add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
 
 
 def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
@@ -47,7 +49,12 @@ def _command(chosen: argparse.Namespace) -> Command:
     from interlock.server.settings import data_dir_of
     from interlock.store.local.store import LocalStore
 
-    store = LocalStore(data_dir_of(os.environ, place_arguments(chosen)))
+    store = LocalStore(data_dir := data_dir_of(os.environ, place_arguments(chosen)))
+    if chosen.action in ("keep", "unkeep"):
+        from interlock.cli.session.keep import run_keep, run_unkeep
+
+        run = run_keep if chosen.action == "keep" else run_unkeep
+        return lambda: run(data_dir, chosen.sessions, as_json=chosen.as_json)
     if chosen.action == "verify":
         from interlock.cli.session.verify import run_verify
 
