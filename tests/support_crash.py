@@ -57,7 +57,7 @@ def stamps() -> Stamps:
 
 def opened(disk: CrashDisk) -> LocalStore:
     """Return a store that remembers nothing, as a new process does."""
-    return LocalStore(Path("/nowhere"), files=disk, locks=ThreadLocks())
+    return LocalStore(Path("/nowhere"), files=disk, locks=ThreadLocks(), now_s=lambda: disk.now_s)
 
 
 def start_plan(name: str = "a") -> AppendPlan:

@@ -9,10 +9,16 @@ from functools import partial
 from interlock.cli.config.command import add_config_commands, run_config
 from interlock.cli.output import printing
 from interlock.cli.session.command import add_session_commands, run_session
+from interlock.cli.upkeep.command import add_upkeep_commands, run_upkeep
 from interlock.cli.workflow.command import add_workflow_commands, run_workflow
 from interlock.version import VERSION
 
-_GROUPS = {"workflow": run_workflow, "session": run_session, "config": run_config}
+_GROUPS = {
+    "workflow": run_workflow,
+    "session": run_session,
+    "config": run_config,
+    **dict.fromkeys(("gc", "keys", "doctor"), run_upkeep),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +43,7 @@ def _run(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
             from interlock.cli.schemas import run_schemas  # noqa: PLC0415 — a server does not pay for it
 
             return run_schemas(chosen.action)
-        case "workflow" | "session" | "config":
+        case name if name in _GROUPS:
             return _GROUPS[chosen.command](chosen)
         case "demo":
             from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
@@ -63,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     add_workflow_commands(commands.add_parser)
     add_session_commands(commands.add_parser)
     add_config_commands(commands.add_parser)
+    add_upkeep_commands(commands.add_parser)
     schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
     schemas.add_argument("action", choices=["generate", "verify"])
     commands.add_parser("version", help="print the version")

@@ -2,30 +2,45 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
+from interlock.store.retention import Progress, untold
+
 _Read = TypeVar("_Read")
-_SECONDS_MIN = 0.5
+_SECONDS_MIN = 0.3
 """What is over sooner is not worth a word."""
 _STEP_SECONDS = 0.1
 _ERASE = "\r\x1b[K"
 
 
-def with_progress(read: Iterable[_Read], total: int, what: str) -> Iterator[_Read]:
-    """Yield what is read, and tell how many of `total` came; the words are gone when the last has come."""
+@contextmanager
+def shown_progress(what: str) -> Generator[Progress]:
+    """Return what takes the progress and shows it on one line of stderr, which is empty again afterwards."""
     if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] — it may be closed
-        yield from read
+        yield untold
         return
-    told, is_shown = time.monotonic() + _SECONDS_MIN - _STEP_SECONDS, False
+    next_s, is_shown = time.monotonic() + _SECONDS_MIN, False
+
+    def show(done: int, total: int) -> None:
+        nonlocal next_s, is_shown
+        if time.monotonic() >= next_s:
+            next_s, is_shown = time.monotonic() + _STEP_SECONDS, True
+            sys.stderr.write(f"{_ERASE}{what}: {done} of {total}")
+            sys.stderr.flush()
+
     try:
-        for number, one in enumerate(read, start=1):
-            if time.monotonic() - told >= _STEP_SECONDS:
-                told, is_shown = time.monotonic(), True
-                sys.stderr.write(f"{_ERASE}{what}: {number} of {total}")
-                sys.stderr.flush()
-            yield one
+        yield show
     finally:
         if is_shown:
             sys.stderr.write(_ERASE)
             sys.stderr.flush()
+
+
+def with_progress(read: Iterable[_Read], total: int, what: str) -> Iterator[_Read]:
+    """Yield what is read, and tell how many of `total` came; the words are gone when the last has come."""
+    with shown_progress(what) as show:
+        for number, one in enumerate(read, start=1):
+            show(number, total)
+            yield one

@@ -75,6 +75,18 @@ SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
 RENEW_AFTER_S = 12 * 3600
 """Age from which a reused content-addressed file is renewed, so that no sweep takes it (D33)."""
+RETENTION_DAYS = 90
+"""Days after its last event from which a session may be collected, where the configuration says nothing (locks 2.2)."""
+RETENTION_DAYS_MAX = 36_500
+"""A century: who means for ever says so with 0."""
+KEEP_MARKS_MAX = 10_000
+"""Sessions that are kept whatever their age: more than that is no exception, and the file of marks is read whole."""
+SWEEP_AFTER_S = 24 * 3600
+"""Age from which a sweep takes what nothing refers to: what a writer reuses it has renewed by half of that (D33)."""
+SWEEP_LOCK_WAIT_MS_MAX = 50
+"""How long a sweep waits for a session's lock before it leaves the session to the next one: writers go first."""
+FREE_BYTES_MIN = 100_000_000
+"""Free space below which `doctor` warns: a day of work fits, and whoever reads it still has time to act."""
 WORKER_THREADS_MAX = 8
 """Calls that touch the disk at once in one server."""
 

@@ -32,6 +32,7 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
         "observations.repo_root": config.keeps_repo_root,
         "tokens.format": config.token_format,
         "workflows.user_dir": _text(settings),
+        "retention.days": config.retention_days,
     }
     return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.engine.gates import GateClaims
-from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences
 from interlock.service.ports import SHORT, TokenFormat
@@ -22,6 +22,7 @@ class Config:
     keeps_repo_root: bool = False
     token_format: TokenFormat = SHORT
     user_dir: Path | None = None
+    retention_days: int = RETENTION_DAYS
     said: frozenset[str] = frozenset()
 
 

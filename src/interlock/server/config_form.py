@@ -1,7 +1,7 @@
 """The form of `config.toml`: a closed set of keys, each with its meaning, its default and when a change takes hold.
 
-Every value is applied when a server starts. A key is marked restart-required where a change alters what clients
-learn of tools and workflows when they connect (locks 6); the other keys are runtime-safe.
+Every value is applied when a server starts, or the command that it is for. A key is marked restart-required where a
+change alters what clients learn of tools and workflows when they connect (locks 6); the other keys are runtime-safe.
 """
 
 import re
@@ -17,7 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import faults_of, value_at
 from interlock.engine.gates import GateClaims
-from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, ARTIFACT_BYTES_SETTABLE_MAX, ARTIFACT_BYTES_SETTABLE_MIN
+from interlock.kernel.budgets import (
+    ARTIFACT_BYTES_MAX,
+    ARTIFACT_BYTES_SETTABLE_MAX,
+    ARTIFACT_BYTES_SETTABLE_MIN,
+    RETENTION_DAYS,
+    RETENTION_DAYS_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy
 from interlock.server.config import Config, ConfigFault
@@ -105,6 +111,18 @@ class ObservationsForm(_Form):
     )
 
 
+class RetentionForm(_Form):
+    """How long sessions stay."""
+
+    days: Annotated[int, _SAFE] = Field(
+        default=RETENTION_DAYS,
+        ge=0,
+        le=RETENTION_DAYS_MAX,
+        description="days after its last event from which `interlock gc` takes a session; with 0 it takes none for its"
+        " age. Nothing goes by itself, and sessions marked by `interlock session keep` stay",
+    )
+
+
 class ConfigForm(_Form):
     """A whole `config.toml`. Every table and every key may be left out."""
 
@@ -114,6 +132,7 @@ class ConfigForm(_Form):
     observations: ObservationsForm = Field(default_factory=ObservationsForm)
     tokens: TokensForm = Field(default_factory=TokensForm)
     workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
+    retention: RetentionForm = Field(default_factory=RetentionForm)
 
 
 _TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
@@ -124,6 +143,7 @@ _TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
         "observations": ObservationsForm,
         "tokens": TokensForm,
         "workflows": WorkflowsForm,
+        "retention": RetentionForm,
     }
 )
 
@@ -168,6 +188,7 @@ def _config(form: ConfigForm) -> Config:
         keeps_repo_root=form.observations.repo_root,
         token_format=form.tokens.format,
         user_dir=None if form.workflows.user_dir is None else Path(form.workflows.user_dir),
+        retention_days=form.retention.days,
         said=frozenset(
             f"{table}.{key}" for table in _TABLES for key in cast("BaseModel", getattr(form, table)).model_fields_set
         ),

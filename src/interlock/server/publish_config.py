@@ -9,8 +9,8 @@ from interlock.server.config_form import PRESETS, RESTART_MARK, key_schemas
 _INTRO = """# Configuration
 
 The keys of `config.toml` in the data directory. The set is closed: a key that is not here is a fault. Every value is
-applied when a server starts. *Restart-required* marks what changes the workflows or tools that clients learn of when
-they connect; a change of any other key is *runtime-safe*."""
+applied when a server starts, that of `retention` when `interlock gc` runs. *Restart-required* marks what changes the
+workflows or tools that clients learn of when they connect; a change of any other key is *runtime-safe*."""
 _DEFAULTS: Mapping[str, str] = {
     "preferences.autonomy": "the preset's",
     "preferences.risk_policy": "the preset's",

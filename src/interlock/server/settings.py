@@ -91,6 +91,13 @@ def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Pa
     return _absolute(data) if data else _platform_data_dir()
 
 
+def data_dir_origin(environment: Mapping[str, str], arguments: PlaceArguments) -> Origin:
+    """Return what named the data directory that `data_dir_of` returns."""
+    if arguments.data_dir:
+        return "argument"
+    return "environment" if environment.get("INTERLOCK_DATA_DIR") else "default"
+
+
 def _user_workflows(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> tuple[Path, Origin]:
     if arguments.workflows_dir:
         return _absolute(arguments.workflows_dir), "argument"

@@ -89,6 +89,8 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
         return waits
     ports.read.key_ring.ensured()
     with ports.writer.hold(start.session) as witness:
+        if joined is not None and witness.session is None:
+            return _no_session(start.session)  # it was collected since it was looked at
         session = appended(ports, witness, plan, command.actor)
     return _told(ports, session, start)
 

@@ -158,7 +158,10 @@ def _refused(fault: TokenFault, argument: Argument) -> Refusal:
         case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
             message = f"`{argument}` is a token of {fault.found}, which this release does not know."
         case ErrorCode.TOKEN_BAD_SIGNATURE:
-            message = f"`{argument}` does not verify: this data directory did not issue it, or its text was altered."
+            message = (
+                f"`{argument}` does not verify: this data directory did not issue it, its text was altered, or its key"
+                " was rotated out."
+            )
         case _:
             message = f"`{argument}` is not a token ({fault.found}); one begins with {_SHAPE[argument]}."
     return Refusal(

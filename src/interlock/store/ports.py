@@ -106,6 +106,14 @@ class SessionBusyError(InterlockError):
         self.waited_ms = waited_ms
 
 
+class UpkeepBusyError(InterlockError):
+    """Another process worked on what belongs to no session (marks, keys, a collection) for longer than one may wait."""
+
+    def __init__(self, *, waited_ms: int) -> None:
+        super().__init__(f"upkeep is locked; waited {waited_ms} ms")
+        self.waited_ms = waited_ms
+
+
 class FailureKind(StrEnum):
     """Why the disk did not do its part."""
 

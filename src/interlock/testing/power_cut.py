@@ -7,6 +7,7 @@ nothing that was written.
 
 import errno
 import itertools
+import stat
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -35,15 +36,21 @@ class File:
 
 Names: TypeAlias = dict[str, int]
 """What each path names."""
+Entry: TypeAlias = tuple[int, str]
+"""A name in a directory, which is told by its number: it stays the same directory under whatever name."""
+Entries: TypeAlias = dict[Entry, int]
+"""What each entry names."""
+
+_ROOT = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Renaming:
-    """One change of names in a directory that is not synced: `gone` lose their meaning, `given` gets one."""
+    """One change of names in a directory that is not synced: `gone` loses its meaning, `given` gets one."""
 
-    directory: str
-    gone: str | None = None
-    given: tuple[str, int] | None = None
+    directory: int
+    gone: Entry | None = None
+    given: tuple[Entry, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +78,20 @@ class Trouble:
 
 @dataclass(slots=True)
 class CrashDisk:
-    """`FileOps` in memory. Copies are independent."""
+    """`FileOps` in memory. Copies are independent. `now_s` is the clock by which it dates files."""
 
-    files: dict[int, File] = field(default_factory=lambda: {0: File(data=b"", durable=b"", is_dir=True)})
-    names_now: Names = field(default_factory=lambda: {"": 0})
-    names_durable: Names = field(default_factory=lambda: {"": 0})
+    files: dict[int, File] = field(default_factory=lambda: {_ROOT: File(data=b"", durable=b"", is_dir=True)})
+    names_now: Names = field(default_factory=lambda: {"": _ROOT})
+    entries_durable: Entries = field(default_factory=Entries)
     pending: list[_Renaming] = field(default_factory=list[_Renaming])
     steps: list[Step] = field(default_factory=list[Step])
     trouble: Trouble | None = None
+    now_s: float = 0.0
 
     def copy(self) -> "CrashDisk":
         """Return an equal disk without trouble and without memory of steps."""
-        return CrashDisk(dict(self.files), dict(self.names_now), dict(self.names_durable), list(self.pending))
+        entries, pending = dict(self.entries_durable), list(self.pending)
+        return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s)
 
     # -- the operations -----------------------------------------------------------------------------------------
 
@@ -96,7 +105,12 @@ class CrashDisk:
             return None
         number = self.names_now[path]
         file = self.files[number]
-        return FileStat(size=len(file.data), device=1, inode=number, modified_s=file.modified_s)
+        mode = stat.S_IFDIR | 0o700 if file.is_dir else stat.S_IFREG | 0o600
+        return FileStat(size=len(file.data), device=1, inode=number, modified_s=file.modified_s, mode=mode)
+
+    def is_link(self, path: str) -> bool:  # noqa: ARG002 — there are no links here
+        """See `FileOps.is_link`."""
+        return False
 
     def names(self, path: str) -> list[str]:
         """See `FileOps.names`."""
@@ -112,24 +126,25 @@ class CrashDisk:
         if path in self.names_now:
             return False
         self._step("make_dir", path)
-        self._create(path, File(data=b"", durable=b"", is_dir=True))
+        self._create(path, File(data=b"", durable=b"", is_dir=True, modified_s=self.now_s))
         return True
 
     def write(self, path: str, data: bytes) -> None:
         """See `FileOps.write`."""
         if path in self.names_now:
             raise FileExistsError(errno.EEXIST, "exists")
-        self._step("write", path, data, lambda kept: self._create(path, File(data=kept, durable=b"")))
+        self._step("write", path, data, lambda kept: self._create(path, self._file_of(kept)))
 
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
         old = self._file(path)
-        self._step("append", path, data, lambda kept: self._put(path, replace(old, data=old.data + kept)))
+        self._step("append", path, data, lambda kept: self._put(path, self._file_of(old.data + kept, old)))
 
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         self._step("truncate", path)
-        self._put(path, replace(self._file(path), data=self._file(path).data[:size]))
+        old = self._file(path)
+        self._put(path, self._file_of(old.data[:size], old))
 
     def sync(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — this disk has no cache of its own
         """See `FileOps.sync`."""
@@ -140,34 +155,53 @@ class CrashDisk:
         """See `FileOps.sync_dir`."""
         self._file(path)
         self._step("sync_dir", path)
-        for change in [change for change in self.pending if change.directory == path]:
-            _apply(self.names_durable, change)
-        self.pending = [change for change in self.pending if change.directory != path]
+        directory = self.names_now[path]
+        for change in [change for change in self.pending if change.directory == directory]:
+            _apply(self.entries_durable, change)
+        self.pending = [change for change in self.pending if change.directory != directory]
 
     def rename(self, source: str, target: str) -> None:
-        """See `FileOps.rename`."""
-        self._file(source)
+        """See `FileOps.rename`. One step: no crash leaves a file under both names or under none."""
+        file = self._file(source)
+        if target in self.names_now and (file.is_dir or self._file(target).is_dir):
+            raise OSError(errno.ENOTEMPTY, "a directory in the way")
+        directory, _ = self._entry(target)
         self._step("rename", target)
-        self._change(_Renaming(directory=_parent(target), gone=source, given=(target, self.names_now[source])))
+        self._file(source)
+        number, gone = self.names_now[source], self._entry(source)
+        below = [path for path in self.names_now if path == source or path.startswith(f"{source}/")]
+        for path in below:
+            self.names_now[target + path[len(source) :]] = self.names_now.pop(path)
+        self.pending.append(_Renaming(directory=directory, gone=gone, given=(self._entry(target), number)))
 
     def link(self, source: str, target: str) -> bool:
         """See `FileOps.link`."""
         self._step("link", target)
         if target in self.names_now:
             return False
-        self._change(_Renaming(directory=_parent(target), given=(target, self.names_now[source])))
+        self._give(target, self.names_now[source])
         return True
 
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
-        self._file(path)
+        if self._file(path).is_dir:
+            raise IsADirectoryError(errno.EISDIR, "a directory")
         self._step("unlink", path)
-        self._change(_Renaming(directory=_parent(path), gone=path))
+        self._take(path)
+
+    def remove_dir(self, path: str) -> None:
+        """See `FileOps.remove_dir`."""
+        self._file(path)
+        if self.names(path):
+            raise OSError(errno.ENOTEMPTY, "not empty")
+        self._step("remove_dir", path)
+        self._take(path)
 
     def renew(self, path: str) -> None:
         """See `FileOps.renew`."""
+        self._file(path)
         self._step("renew", path)
-        self._put(path, replace(self._file(path), modified_s=2.0**40))
+        self._put(path, replace(self._file(path), modified_s=self.now_s))
 
     # -- what is left -------------------------------------------------------------------------------------------
 
@@ -180,14 +214,15 @@ class CrashDisk:
         seen: set[frozenset[tuple[str, bytes]]] = set()
         torn = [number for number, file in self.files.items() if file.data != file.durable]
         for kept in kept_changes or itertools.product((False, True), repeat=len(self.pending)):
-            names = dict(self.names_durable)
+            entries = dict(self.entries_durable)
             for change in itertools.compress(self.pending, kept):
-                _apply(names, change)
-            names = _reachable(names, self.files)
+                _apply(entries, change)
+            names = _reachable(entries, self.files)
             present = [number for number in torn if number in names.values()]
             products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
             for versions in products:
                 left = _left(self.files, names, dict(zip(present, versions, strict=True)))
+                left.now_s = self.now_s
                 state = frozenset((path, left.files[number].data) for path, number in names.items())
                 if state not in seen:
                     seen.add(state)
@@ -201,18 +236,35 @@ class CrashDisk:
         return self.files[self.names_now[path]]
 
     def _put(self, path: str, file: File) -> None:
+        self._file(path)
         self.files[self.names_now[path]] = file
 
+    def _file_of(self, data: bytes, old: File | None = None) -> File:
+        """Return a file that was written now; of what it was before, the durable bytes stay."""
+        return File(data=data, durable=old.durable if old is not None else b"", modified_s=self.now_s)
+
     def _create(self, path: str, file: File) -> None:
-        if _parent(path) not in self.names_now:
-            raise FileNotFoundError(errno.ENOENT, "no such directory")
+        self._entry(path)
         number = max(self.files) + 1
         self.files[number] = file
-        self._change(_Renaming(directory=_parent(path), given=(path, number)))
+        self._give(path, number)
 
-    def _change(self, change: _Renaming) -> None:
-        _apply(self.names_now, change)
-        self.pending.append(change)
+    def _entry(self, path: str) -> Entry:
+        """Return a path as an entry of the directory that has its parent's name now."""
+        parent, _, name = path.rpartition("/")
+        if parent not in self.names_now:
+            raise FileNotFoundError(errno.ENOENT, "no such directory")
+        return self.names_now[parent], name
+
+    def _give(self, path: str, number: int) -> None:
+        entry = self._entry(path)
+        self.names_now[path] = number
+        self.pending.append(_Renaming(directory=entry[0], given=(entry, number)))
+
+    def _take(self, path: str) -> None:
+        entry = self._entry(path)
+        del self.names_now[path]
+        self.pending.append(_Renaming(directory=entry[0], gone=entry))
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
         """Count an operation and let its trouble happen; `write` takes the bytes that are kept of it."""
@@ -233,10 +285,15 @@ class ThreadLocks:
 
     def __init__(self) -> None:
         self._locks: dict[SessionId, threading.RLock] = {}
+        self._upkeep = threading.RLock()
 
     def hold(self, session: SessionId) -> AbstractContextManager[None]:
         """See `Locks.hold`."""
         return _held(self._locks.setdefault(session, threading.RLock()))
+
+    def hold_upkeep(self) -> AbstractContextManager[None]:
+        """See `Locks.hold_upkeep`."""
+        return _held(self._upkeep)
 
 
 @contextmanager
@@ -266,21 +323,28 @@ def cuts_of(data: bytes) -> list[bytes]:
     return [data[:end] for end in sorted(ends) if 0 < end < len(data)]
 
 
-def _apply(names: Names, change: _Renaming) -> None:
+def _apply(entries: Entries, change: _Renaming) -> None:
     if change.gone is not None:
-        names.pop(change.gone, None)
+        entries.pop(change.gone, None)
     if change.given is not None:
-        path, number = change.given
-        names[path] = number
+        entry, number = change.given
+        entries[entry] = number
 
 
-def _reachable(names: Names, files: dict[int, File]) -> Names:
-    """Return the names whose directories are there: what stands in a lost directory is lost with it."""
-    kept: Names = {"": 0}
-    for path in sorted(names, key=lambda one: one.count("/")):
-        parent = _parent(path)
-        if path and parent in kept and files[kept[parent]].is_dir:
-            kept[path] = names[path]
+def _reachable(entries: Entries, files: dict[int, File]) -> Names:
+    """Return the paths that lead from the root: what stands in a lost directory is lost with it."""
+    below: dict[int, list[tuple[str, int]]] = {}
+    for (directory, name), number in entries.items():
+        below.setdefault(directory, []).append((name, number))
+    kept: Names = {"": _ROOT}
+    waiting = [("", _ROOT)]
+    while waiting:
+        path, directory = waiting.pop()
+        for name, number in below.get(directory, ()):
+            inner = f"{path}/{name}" if path else name
+            kept[inner] = number
+            if files[number].is_dir:
+                waiting.append((inner, number))
     return kept
 
 
@@ -289,8 +353,7 @@ def _left(files: dict[int, File], names: Names, versions: dict[int, bytes]) -> C
     for number in names.values():
         data = versions.get(number, files[number].data)
         left[number] = replace(files[number], data=data, durable=data)
-    return CrashDisk(left, dict(names), dict(names))
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0]
+    entries = {
+        (names[path.rpartition("/")[0]], path.rpartition("/")[2]): number for path, number in names.items() if path
+    }
+    return CrashDisk(left, dict(names), entries)

@@ -36,7 +36,7 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
     assert lines[0] == str(file)
     rows = [line.split("  ") for line in lines[1:]]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
-    assert cells[:9] == [
+    assert cells[:10] == [
         ["key", "value", "from", "a change"],
         ["preferences.preset", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
         ["preferences.autonomy", "full_auto_stop_on_user_deps", "config file", "runtime-safe"],
@@ -46,9 +46,10 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
         ["observations.repo_root", "false", "default", "runtime-safe"],
         ["tokens.format", "2", "default", "runtime-safe"],
         ["workflows.user_dir", "/own", "environment", "restart-required"],
+        ["retention.days", "90", "default", "runtime-safe"],
     ]
-    assert lines[10].startswith("appliedConfigHash sha256:")
-    assert lines[11] == "Values are applied when a server starts."
+    assert lines[11].startswith("appliedConfigHash sha256:")
+    assert lines[12] == "Values are applied when a server starts, those of retention when `interlock gc` runs."
 
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +57,7 @@ def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[st
     told = json.loads(capsys.readouterr().out)
     assert (told["file"], told["exists"], told["appliedAt"]) == (str(data / "config.toml"), False, "start")
     assert told["appliedConfigHash"].startswith("sha256:")
-    assert told["keys"][-1] == {
+    assert told["keys"][-2] == {
         "key": "workflows.user_dir",
         "value": "/given",
         "origin": "argument",

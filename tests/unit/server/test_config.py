@@ -15,6 +15,8 @@ from interlock.kernel.budgets import (
     ARTIFACT_BYTES_SETTABLE_MAX,
     ARTIFACT_BYTES_SETTABLE_MIN,
     CONFIG_BYTES_MAX,
+    RETENTION_DAYS,
+    RETENTION_DAYS_MAX,
 )
 from interlock.record.base import Preferences
 from interlock.server.app import local_ports
@@ -39,6 +41,8 @@ repo_root = true
 format = 1
 [workflows]
 user_dir = "/srv/flows"
+[retention]
+days = 0
 """
 
 
@@ -104,6 +108,7 @@ def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
         keeps_repo_root=True,
         token_format=1,
         user_dir=Path("/srv/flows"),
+        retention_days=0,
         said=found.said,
     )
 
@@ -191,6 +196,13 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "a path with a zero byte": ('[workflows]\nuser_dir = "/a\\u0000"', "workflows.user_dir", "Found", "whole path"),
     "an empty path": ("[workflows]\nuser_dir = ''", "workflows.user_dir", "Found ''", "Write the whole path"),
     "a path that is no text": ("[workflows]\nuser_dir = 1", "workflows.user_dir", "Found 1", "Write a text."),
+    "days before the first": ("[retention]\ndays = -1", "retention.days", "Found -1", "Write 0 or more."),
+    "more days than a century": (
+        f"[retention]\ndays = {RETENTION_DAYS_MAX + 1}",
+        "retention.days",
+        f"Found {RETENTION_DAYS_MAX + 1}",
+        f"Write {RETENTION_DAYS_MAX} or less.",
+    ),
     "a date for a path": ("[workflows]\nuser_dir = 2026-01-31", "workflows.user_dir", "2026-01-31", "Write a text."),
 }
 
@@ -333,6 +345,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
         ("observations.repo_root", False, "default"),
         ("tokens.format", 2, "default"),
         ("workflows.user_dir", "/a", "argument"),
+        ("retention.days", RETENTION_DAYS, "default"),
     ]
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]
 
@@ -361,6 +374,7 @@ def test_the_hash_differs_with_every_value(tmp_path: Path) -> None:
         "[gates]\nclaims = 'never'",
         "[evidence]\nartifact_bytes_max = 999_999",
         "[workflows]\nuser_dir = '/a'",
+        "[retention]\ndays = 0",
     ]
     assert len({applied_config_hash(settings_of(tmp_path, text)) for text in texts}) == len(texts)
 

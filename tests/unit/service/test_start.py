@@ -1,6 +1,7 @@
 """`start_workflow`: one append makes a run whole, in a new session or beside the runs of one that exists."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from interlock.kernel.budgets import GOAL_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.events import ContextSetEvent, PreferencesChangedEvent, RunStartedEvent
+from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
+from interlock.store.ports import Witness
 from interlock.testing.harness import FIXED_UNIX_MS, FixedKeyRing, Harness, linear_workflow
 
 
@@ -65,6 +68,27 @@ def test_a_session_holds_several_runs_that_do_not_touch_each_other(harness: Harn
     assert (looked["pending"]["stepId"], looked["run"]["goal"]) == ("a", "One")
     assert harness.advance(first)["pending"]["stepId"] == "b"
     assert [event.event_index for event in harness.events(session)] == list(range(len(harness.events(session))))
+
+
+class CollectedStore(LocalStore):
+    """A store whose session is collected between the look and the lock."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._sessions = root / "sessions"
+
+    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+        (self._sessions / session).rename(self._sessions.parent / "gone")
+        return super().hold(session)
+
+
+@pytest.mark.inv("ADV-2", "GC-6")
+def test_a_session_that_is_collected_while_a_run_joins_it_is_not_found(tmp_path: Path) -> None:
+    document = linear_workflow("test.abc", "a")
+    session = Harness.on_disk(tmp_path, document).start("test.abc")["run"]["sessionId"]
+    late = Harness.over(CollectedStore(tmp_path), document)
+    assert late.start("test.abc", sessionId=session).code is ErrorCode.SESSION_NOT_FOUND
+    assert LocalStore(tmp_path).sessions() == ()
 
 
 @pytest.mark.produces("error:SESSION_NOT_FOUND")

@@ -147,7 +147,7 @@ def test_a_disk_that_fails_while_reading_is_a_failure_and_no_damage(disk: CrashD
         def read(self, path: str, offset: int = 0) -> bytes:  # noqa: ARG002 — none can be read
             raise OSError(5, "made to fail")
 
-    failing = Failing(disk.files, disk.names_now, disk.names_durable)
+    failing = Failing(disk.files, disk.names_now, disk.entries_durable)
     store = opened(failing)
     session = opened(disk).load(A)
     assert session is not None

@@ -34,7 +34,7 @@ def run_show(environment: Mapping[str, str], arguments: PlaceArguments, *, as_js
     heads = ("key", "value", "from", "a change")
     say_table(heads, [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys])
     say(f"appliedConfigHash {digest}")
-    say("Values are applied when a server starts.")
+    say("Values are applied when a server starts, those of retention when `interlock gc` runs.")
     return 0
 
 

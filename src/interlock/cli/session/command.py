@@ -12,7 +12,7 @@ from interlock.cli.session.looking import LOOKING, add_looking_commands, looking
 AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
-_DESCRIPTION = """Look at recorded sessions, carry them elsewhere, repair them. Looking writes nothing.
+_DESCRIPTION = """Look at recorded sessions, mark those that stay, carry them elsewhere, repair them.
 Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong."""
 
 
@@ -41,6 +41,8 @@ def add_session_commands(add_parser: AddParser) -> None:
     bring.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
     repair = _action(actions, "repair", "copy what is sound of a damaged session into a new one")
     repair.add_argument("session", metavar="SESSION", help="the damaged session's id")
+    for name, words in (("keep", "let sessions stay whatever their age"), ("unkeep", "let kept sessions expire again")):
+        _action(actions, name, words).add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
 
 
 def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
@@ -62,10 +64,15 @@ def _command(chosen: argparse.Namespace) -> Command:
     from interlock.server.settings import data_dir_of
     from interlock.store.local.store import LocalStore
 
-    store = LocalStore(data_dir_of(os.environ, place_arguments(chosen)))
+    store = LocalStore(data_dir := data_dir_of(os.environ, place_arguments(chosen)))
     if chosen.action in LOOKING:
         return looking(chosen, store)
     match chosen.action:
+        case "keep" | "unkeep":
+            from interlock.cli.session.keep import run_keep, run_unkeep
+
+            run = run_keep if chosen.action == "keep" else run_unkeep
+            return lambda: run(data_dir, chosen.sessions, as_json=chosen.as_json)
         case "verify":
             from interlock.cli.session.verify import run_verify
 

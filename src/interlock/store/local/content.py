@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 from interlock.kernel.budgets import RENEW_AFTER_S, SYNCED_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
@@ -17,10 +18,11 @@ from interlock.store.ports import ContentDamagedError
 
 
 class ContentFiles:
-    """Puts and gets immutable files under the digest of their bytes."""
+    """Puts and gets immutable files under the digest of their bytes. `now_s` is the clock by which files are dated."""
 
-    def __init__(self, files: FileOps) -> None:
+    def __init__(self, files: FileOps, now_s: Callable[[], float] = time.time) -> None:
         self._files = files
+        self._now_s = now_s
         self._synced: OrderedDict[str, None] = OrderedDict()
         self._mutex = threading.Lock()
 
@@ -50,18 +52,32 @@ class ContentFiles:
         Raises:
             OSError: The disk failed; nothing refers to the file yet.
         """
-        with self._mutex:
-            is_synced = path in self._synced
-        found = self._files.stat(path)
-        if found is None or self._files.read(path) != data:
+        try:
+            return self._kept(path, data)
+        except FileNotFoundError:
+            # It was never there, or a sweep takes it away right now: either way it has to be written.
             assert digest_of_bytes(data) == digest, "content is filed under its own digest"
             write_durably(self._files, path, data)
-        else:
-            if time.time() - found.modified_s > RENEW_AFTER_S:
-                self._files.renew(path)
-            if is_synced:
-                return set()
-            self._files.sync(path)
+            return {layout.parent(path)}
+
+    def _kept(self, path: str, data: bytes) -> set[str]:
+        """Verify, renew and sync a file that exists; return the directories that still need a sync.
+
+        Raises:
+            FileNotFoundError: It does not exist, or not any more.
+            OSError: The disk failed.
+        """
+        with self._mutex:
+            is_synced = path in self._synced
+        if self._files.read(path) != data:
+            write_durably(self._files, path, data)
+            return {layout.parent(path)}
+        found = self._files.stat(path)
+        if found is None or self._now_s() - found.modified_s > RENEW_AFTER_S:
+            self._files.renew(path)
+        if is_synced:
+            return set()
+        self._files.sync(path)
         return {layout.parent(path)}
 
     def mark_synced(self, path: str) -> None:
@@ -73,8 +89,11 @@ class ContentFiles:
                 self._synced.popitem(last=False)
 
     def _found(self, path: str) -> bytes | None:
-        """Read a file, looking in the trash before it is called missing (D33)."""
-        for place in (path, f"{layout.TRASH}/{path}"):
+        """Read a file, looking in the trash before it is called missing (D33).
+
+        And then once more where it belongs: a sweep may have moved it back between the two looks.
+        """
+        for place in (path, layout.trashed(path), path):
             try:
                 return self._files.read(place)
             except FileNotFoundError:

@@ -6,6 +6,7 @@ the operating system's lock (`locks`). Each method is one step at which a crash 
 
 import errno
 import os
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +23,18 @@ _F_FULLFSYNC = 51
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStat:
-    """What tells one file from another that took its name. `modified_s` counts from the epoch."""
+    """What tells one file from another that took its name. `modified_s` counts from the epoch, `mode` is all of it."""
 
     size: int
     device: int
     inode: int
     modified_s: float
+    mode: int = stat.S_IFREG | _FILE_MODE
+
+    @property
+    def is_dir(self) -> bool:
+        """Whether it is a directory."""
+        return stat.S_ISDIR(self.mode)
 
 
 class FileOps(Protocol):
@@ -39,6 +46,10 @@ class FileOps(Protocol):
 
     def stat(self, path: str) -> FileStat | None:
         """Return what the path names, or None if nothing."""
+        ...
+
+    def is_link(self, path: str) -> bool:
+        """Say whether the path is a link to something elsewhere, which is nobody's to remove."""
         ...
 
     def names(self, path: str) -> list[str]:
@@ -74,7 +85,7 @@ class FileOps(Protocol):
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name, replacing what had it. Not yet durable."""
+        """Give a file or a directory another name, replacing a file that had it. Not yet durable."""
         ...
 
     def link(self, source: str, target: str) -> bool:
@@ -83,6 +94,10 @@ class FileOps(Protocol):
 
     def unlink(self, path: str) -> None:
         """Remove a name."""
+        ...
+
+    def remove_dir(self, path: str) -> None:
+        """Remove an empty directory."""
         ...
 
     def renew(self, path: str) -> None:
@@ -118,7 +133,17 @@ class OsFiles:
             found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileStat(size=found.st_size, device=found.st_dev, inode=found.st_ino, modified_s=found.st_mtime)
+        return FileStat(
+            size=found.st_size,
+            device=found.st_dev,
+            inode=found.st_ino,
+            modified_s=found.st_mtime,
+            mode=found.st_mode,
+        )
+
+    def is_link(self, path: str) -> bool:
+        """See `FileOps.is_link`."""
+        return os.path.islink(self._at(path))  # noqa: PTH114 — see stat
 
     def names(self, path: str) -> list[str]:
         """See `FileOps.names`."""
@@ -191,6 +216,10 @@ class OsFiles:
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         os.unlink(self._at(path))  # noqa: PTH108
+
+    def remove_dir(self, path: str) -> None:
+        """See `FileOps.remove_dir`."""
+        os.rmdir(self._at(path))  # noqa: PTH106
 
     def renew(self, path: str) -> None:
         """See `FileOps.renew`."""

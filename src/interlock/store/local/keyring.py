@@ -6,7 +6,9 @@ It comes into being by a link that only one of several first starts can make; th
 import base64
 import json
 import secrets
+import stat
 import threading
+from dataclasses import dataclass
 from typing import cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
@@ -17,6 +19,19 @@ from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.ports import KeyRing, KeyRingDamagedError
 
 _KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRingFacts:
+    """What may be said of a key ring: never a key.
+
+    `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
+    """
+
+    keys: int
+    changed_s: float
+    mode: int
+    directory_mode: int
 
 
 class KeyRingFile:
@@ -36,6 +51,24 @@ class KeyRingFile:
                 return self._current()
         except OSError as error:
             raise store_failure(error) from error
+
+    def facts(self) -> KeyRingFacts | None:
+        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
+        ring = self.keys()
+        file, directory = self._files.stat(layout.KEYRING), self._files.stat(layout.KEYS)
+        if ring is None or file is None or directory is None:
+            return None
+        return KeyRingFacts(
+            keys=len(ring.keys()),
+            changed_s=file.modified_s,
+            mode=stat.S_IMODE(file.mode),
+            directory_mode=stat.S_IMODE(directory.mode),
+        )
 
     def ensured(self) -> KeyRing:
         """See `KeyRingPort.ensured`."""
@@ -65,16 +98,16 @@ class KeyRingFile:
         return ring
 
     def _current(self) -> KeyRing | None:
-        stat = self._files.stat(layout.KEYRING)
-        if stat is None:
+        found = self._files.stat(layout.KEYRING)
+        if found is None:
             return None
-        if self._read is None or self._read[0] != stat:
+        if self._read is None or self._read[0] != found:
             ring = _decoded(self._files.read(layout.KEYRING))
             # Another process may have linked it and died before it was durable; no token leaves before it is.
             self._files.sync(layout.KEYRING)
             self._files.sync_dir(layout.KEYS)
             self._files.sync_dir("")
-            self._read = (stat, ring)
+            self._read = (found, ring)
         return self._read[1]
 
     def _create(self) -> None:

@@ -1,6 +1,8 @@
 """Where things stand below the data directory (locks 13, D10, D33). No name holds a `:`."""
 
-from interlock.kernel.ids import Digest, SessionId
+import re
+
+from interlock.kernel.ids import ID_BODY_PATTERN, Digest, SessionId
 from interlock.record.manifest import segment_rel_path
 
 SESSIONS = "sessions"
@@ -10,7 +12,19 @@ PINNED = "workflows/pinned"
 ARTIFACTS = "artifacts"
 KEYS = "keys"
 KEYRING = "keys/keyring.json"
+CONFIG = "config"
+KEEP = "config/keep.json"
+UPKEEP_LOCK = "config/.lock"
+"""Held by whoever works on what belongs to no session: marks, keys, a collection."""
 TRASH = "trash"
+TRASHED_SESSIONS = "trash/sessions"
+TRASHED_SEGMENTS = "trash/segments"
+CONTENT_DIRS = (SNAPSHOTS, PINNED, ARTIFACTS)
+
+_SESSION = re.compile(rf"sess_{ID_BODY_PATTERN}")
+_CONTENT = re.compile(r"[0-9a-f]{64}(\.json)?")
+_SEGMENT = re.compile(r"\d{8,}-\d{8,}\.jsonl")
+_TEMP = re.compile(r".+\.[0-9a-f]{16}\.tmp")
 
 
 def session_dir(session: SessionId) -> str:
@@ -71,3 +85,28 @@ def parent(path: str) -> str:
 def temp(path: str, unique: str) -> str:
     """Return a temporary name beside a file: ignored by every reader, swept later."""
     return f"{path}.{unique}.tmp"
+
+
+def trashed(path: str) -> str:
+    """Return where a content-addressed file waits for its end: readers look there before they call it missing (D33)."""
+    return f"{TRASH}/{path}"
+
+
+def is_session(name: str) -> bool:
+    """Say whether a name below `sessions` is a session's; any other is a leftover."""
+    return _SESSION.fullmatch(name) is not None
+
+
+def is_content(name: str) -> bool:
+    """Say whether a name is that of a content-addressed file."""
+    return _CONTENT.fullmatch(name) is not None
+
+
+def is_segment(name: str) -> bool:
+    """Say whether a name is that of a segment."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def is_temp(name: str) -> bool:
+    """Say whether a name is one that `temp` gives."""
+    return _TEMP.fullmatch(name) is not None

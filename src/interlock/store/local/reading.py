@@ -6,8 +6,10 @@ group never happened if it is a proper prefix of the group of a segment that sta
 stand for the part of it that the disk lost). Everything else is damage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from rpds import HashTrieSet
 
@@ -31,8 +33,13 @@ from interlock.store.ports import Health, LeftOut
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
+_READS_BEFORE_LOCK = 2
+"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 _NULS_MIN = 2
 """A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
+
+
+Found = TypeVar("Found")
 
 
 class DamageError(InterlockError):
@@ -104,6 +111,33 @@ def follow(files: FileOps, known: Verified) -> Verified:
     if not data.startswith(known.last_group):
         known, begin, data = unread(known.session), 0, files.read(path)
     return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
+
+
+def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
+    """Read; what looks damaged is read again, the last time under the lock (D11).
+
+    Raises:
+        DamageError: It is damaged.
+        OSError: The disk failed.
+    """
+    for _ in range(_READS_BEFORE_LOCK):
+        try:
+            return read()
+        except DamageError:
+            continue
+    with hold():
+        return read()
+
+
+def whole_groups(files: FileOps, session: SessionId) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    if files.stat(layout.manifest(session)) is not None:
+        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
@@ -189,21 +223,28 @@ def left_out(files: FileOps, verified: Verified) -> LeftOut:
 
 
 def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified:
-    """Take in the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
+    """Take in the whole groups of the manifest's bytes from `at` on."""
+    for verified, _ in _whole_groups(files, known, data, at):
+        known = verified
+    return known
+
+
+def _whole_groups(files: FileOps, known: Verified, data: bytes, at: int) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
         segment = _named_segment(files, known, data, at)
         if segment is None or not data.startswith(segment.group.data, at):
             candidates = _candidates(files, known) if segment is None else iter((segment,))
             if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
-                return known
+                return
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
             known = taken_in(known, segment)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
+        yield known, segment
         at += len(segment.group.data)
-    return known
 
 
 def _is_newer(data: bytes, at: int, group: Group) -> bool:

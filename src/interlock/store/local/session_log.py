@@ -20,8 +20,9 @@ groups at once, by taking the name of the empty one. Until then there is no such
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from interlock.kernel.budgets import SESSIONS_KEPT_MAX
@@ -34,7 +35,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.held import HeldSession, own_witness, told
-from interlock.store.local.locks import Locks
+from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.reading import (
     DamageError,
     StoredSegment,
@@ -42,6 +43,7 @@ from interlock.store.local.reading import (
     follow,
     history_of,
     left_out,
+    surely_read,
     taken_in,
     unread,
 )
@@ -54,10 +56,6 @@ from interlock.store.ports import (
     WitnessReleasedError,
 )
 from interlock.views.session import BrokenHistoryError, Session
-
-_READS_BEFORE_LOCK = 2
-"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
-
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
 """A content-addressed file: where it stands, the digest of its bytes, and those."""
@@ -112,7 +110,7 @@ class SessionLog:
     def marks(self) -> dict[SessionId, LogMark]:
         """See `SessionReader.marks`."""
         try:
-            names = map(SessionId, self._files.names(layout.SESSIONS))
+            names = (SessionId(name) for name in self._files.names(layout.SESSIONS) if layout.is_session(name))
             stats = ((name, self._files.stat(layout.manifest(name))) for name in names)
             return {name: _mark(stat) for name, stat in stats if stat is not None and stat.size}
         except OSError as error:
@@ -183,7 +181,7 @@ class SessionLog:
 
     def _write(self, known: Verified, plan: AppendPlan, segment: Segment) -> list[_Content]:
         """Put everything in place that the group will attest; return the content files now durable."""
-        self._cut_torn_tail(known)
+        cut_torn_tail(self._files, known.session, known.manifest_bytes)
         content: list[_Content] = [(layout.snapshot(ref), ref, data) for ref, data in plan.snapshots]
         content += [(layout.artifact(digest), digest, data) for digest, data in plan.artifacts]
         if plan.workflow is not None:
@@ -234,15 +232,6 @@ class SessionLog:
         self._remember(after)
         witness.advance(after)
 
-    def _cut_torn_tail(self, known: Verified) -> None:
-        """Remove what an interrupted append left, or the next group would be glued to it."""
-        path = layout.manifest(known.session)
-        stat = self._files.stat(path)
-        assert stat is not None, "the hold made the manifest"
-        if stat.size != known.manifest_bytes:
-            self._files.truncate(path, known.manifest_bytes)
-            self._files.sync(path, full=True)
-
     def _make_dirs(self, session: SessionId) -> None:
         """Make what a new session needs; the first append syncs it. An existing one costs one look.
 
@@ -279,17 +268,10 @@ class SessionLog:
             return verified
 
     def _read(self, known: Verified, *, under_lock: bool) -> Verified:
-        """Follow the manifest; what looks damaged is read again, the last time under the lock (D11)."""
-        session = known.session
-        for _ in range(_READS_BEFORE_LOCK):
-            try:
-                return follow(self._files, known)
-            except DamageError:
-                known = unread(session)
-        if under_lock or self._files.stat(layout.lock(session)) is None:
-            return follow(self._files, known)
-        with self._locks.hold(session):
-            return follow(self._files, known)
+        """Follow the manifest from what is known; what looks damaged is read again from its start (D11)."""
+        session, begin = known.session, iter((known,))
+        hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session)
+        return surely_read(lambda: follow(self._files, next(begin, unread(session))), hold)
 
     def _sync_last(self, verified: Verified) -> None:
         """Sync the last group and what it stands on: its writer may have been killed before it did (D10)."""
@@ -327,3 +309,19 @@ def _mark(stat: FileStat) -> LogMark:
 
 def _placed(session: SessionId, events: Sequence[Event], data: bytes) -> _Placed:
     return layout.segment(session, events[0].event_index, events[-1].event_index), data
+
+
+def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
+    """Remove what an interrupted append left after the verified bytes, or the next group would be glued to it.
+
+    Only under the session's lock.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    path = layout.manifest(session)
+    stat = files.stat(path)
+    assert stat is not None, "the hold made the manifest"
+    if stat.size != manifest_bytes:
+        files.truncate(path, manifest_bytes)
+        files.sync(path, full=True)

@@ -1,6 +1,7 @@
 """The local store: one data directory, put together."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -12,32 +13,36 @@ from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
-from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.held import own_witness
-from interlock.store.local.keyring import KeyRingFile
+from interlock.store.local.keyring import KeyRingFacts, KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
 from interlock.store.local.summary_cache import SummaryCache
-from interlock.store.ports import (
-    ContentDamagedError,
-    FailureKind,
-    KeyRing,
-    LogMark,
-    Salvaged,
-    StoreFailureError,
-    Witness,
-)
+from interlock.store.local.upkeep import alone, make_root
+from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness
 from interlock.views.session import Session
 
 
 class LocalStore:
-    """Every port of durable truth over files below one directory. Opening it touches nothing."""
+    """Every port of durable truth over files below one directory. Opening it touches nothing.
 
-    def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
+    `now_s` is the clock by which the files are dated, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        files: FileOps | None = None,
+        locks: Locks | None = None,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
         self._has_root = False
         self._files = files or OsFiles(root)
-        self._content = ContentFiles(self._files)
-        self._log = SessionLog(self._files, locks or OsLocks(root), self._content)
+        self._locks = locks or OsLocks(root)
+        self._content = ContentFiles(self._files, now_s)
+        self._log = SessionLog(self._files, self._locks, self._content)
         self._keyring = KeyRingFile(self._files)
         self._summaries = SummaryCache(self._files)
 
@@ -109,8 +114,12 @@ class LocalStore:
 
     def rotate(self) -> KeyRing:
         """See `KeyRingPort.rotate`."""
-        self._ensure_root()
-        return self._keyring.rotate()
+        with alone(self._files, self._locks):
+            return self._keyring.rotate()
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """See `KeyRingFile.facts`."""
+        return self._keyring.facts()
 
     def _ensure_root(self) -> None:
         """See that the data directory stands before the first write of this process.
@@ -119,10 +128,5 @@ class LocalStore:
         """
         if self._has_root:
             return
-        try:
-            self._files.make_root()
-        except (FileExistsError, NotADirectoryError) as error:
-            raise StoreFailureError(FailureKind.NO_DIRECTORY, "a file where a directory should be") from error
-        except OSError as error:
-            raise store_failure(error) from error
+        make_root(self._files)
         self._has_root = True

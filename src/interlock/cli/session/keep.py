@@ -1,0 +1,57 @@
+"""`interlock session keep` and `unkeep`: sessions that stay whatever their age."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.kernel.ids import SessionId
+from interlock.store.local.collector import LocalCollector
+from interlock.store.local.store import LocalStore
+
+
+def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+    """Mark sessions as kept, and return the exit code.
+
+    Raises:
+        StopError: One of them is not there, the marks cannot be read, or another command is at work.
+    """
+    marks = LocalCollector(data_dir).keep_marks
+    with answered_by_upkeep():
+        known = set(LocalStore(data_dir).sessions())
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            message = f"There is no session {unknown[0]!r} in this data directory; nothing was changed."
+            raise StopError(message, "Give the id of one that is there.", exit_code=1)
+        before = marks.kept()
+        after = marks.keep([SessionId(name) for name in names])
+    _say(names, before, after, "kept", as_json=as_json)
+    return 0
+
+
+def run_unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+    """Remove the marks of sessions, and return the exit code: 1 if none of them had one.
+
+    Raises:
+        StopError: The marks cannot be read, or another command is at work.
+    """
+    marks = LocalCollector(data_dir).keep_marks
+    with answered_by_upkeep():
+        before = marks.kept()
+        if not before.intersection(names):
+            message = "None of these sessions is kept; nothing was changed."
+            raise StopError(message, "Give the ids of sessions that are kept.", exit_code=1)
+        after = marks.unkeep([SessionId(name) for name in names])
+    _say(names, before, after, "no longer kept", as_json=as_json)
+    return 0
+
+
+def _say(
+    names: Sequence[str], before: frozenset[SessionId], after: frozenset[SessionId], words: str, *, as_json: bool
+) -> None:
+    changed = before ^ after
+    if as_json:
+        say_json({"changed": sorted(changed), "kept": sorted(after)})
+        return
+    for name in dict.fromkeys(names):
+        say(f"{name}: {words}{'' if name in changed else ', as before'}")

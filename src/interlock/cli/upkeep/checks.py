@@ -1,0 +1,106 @@
+"""What `interlock doctor` looks at beside sessions: the program, the data directory, the configuration, the keys."""
+
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from interlock.cli.upkeep.finding import Finding, attention, fine, note
+from interlock.cli.upkeep.keys import age_words, is_private_ring, loose_words
+from interlock.cli.upkeep.place import (
+    free_bytes,
+    loose_mode,
+    network_file_system,
+    synchronising,
+)
+from interlock.cli.upkeep.units import in_units
+from interlock.kernel.budgets import FREE_BYTES_MIN
+from interlock.server.config import FaultyConfig
+from interlock.server.config_file import CONFIG_FILE, read_config
+from interlock.server.settings import Origin, SettingsError, check_data_dir
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.store.local.store import LocalStore
+from interlock.version import VERSION
+
+_ORIGINS: dict[Origin, str] = {
+    "argument": "named by --data-dir",
+    "environment": "named by INTERLOCK_DATA_DIR",
+    "default": "the platform's own",
+}
+
+
+def program() -> Iterator[Finding]:
+    """Look at what runs."""
+    yield fine("program", f"interlock {VERSION}, Python {platform.python_version()} on {platform.system()}")
+    if os.name == "nt":
+        yield note("program", "Windows is untested: modes of files mean nothing here, and locks were never tried.")
+
+
+def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
+    """Look at where the data directory stands, who can reach it, and what fits into it."""
+    check, named = "data directory", f"{path}, {_ORIGINS[origin]}"
+    try:
+        check_data_dir(path)
+    except SettingsError as error:
+        yield attention(check, error.message, error.fix)
+        return
+    if not path.is_dir():
+        yield note(check, f"{named}, is not there yet: the first run makes it.")
+    else:
+        yield fine(check, named)
+        yield from _access(check, path)
+    free = free_bytes(path)
+    if free < FREE_BYTES_MIN:
+        yield attention(check, f"Only {in_units(free)} are free on its disk.", "Free some: runs stop where it is full.")
+    else:
+        yield fine(check, f"{in_units(free)} are free.")
+    yield from _unsupported(check, path)
+
+
+def _access(check: str, path: Path) -> Iterator[Finding]:
+    mode = loose_mode(path)
+    if mode is not None:
+        message = f"Other users of this machine can reach it: its mode is {mode:04o}."
+        yield attention(check, message, f"Run `chmod 700 '{path}'`: goals, notes and keys stand in it unencrypted.")
+    elif os.name != "nt":
+        yield fine(check, "Only you can reach it (0700).")
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        yield attention(check, "You cannot write to it.", "Give it to the user who runs Interlock, or name another.")
+
+
+def _unsupported(check: str, path: Path) -> Iterator[Finding]:
+    fix = "Name a directory on a local disk with --data-dir or INTERLOCK_DATA_DIR; the old one can be moved there."
+    network, synchronised = network_file_system(path), synchronising(path)
+    if network is not None:
+        yield attention(check, f"It is on a network file system ({network}), where locks and syncs may not hold.", fix)
+    if synchronised is not None:
+        message = f"{synchronised} looks synchronised with other machines, which tears sessions apart."
+        yield attention(check, message, fix)
+
+
+def configuration(data_dir: Path) -> Iterator[Finding]:
+    """Look at config.toml."""
+    found = read_config(data_dir / CONFIG_FILE)
+    if isinstance(found, FaultyConfig):
+        yield attention("configuration", "\n".join(found.lines()), "Correct the file: no server starts with it.")
+    elif found.said:
+        yield fine("configuration", f"{CONFIG_FILE} sets {', '.join(sorted(found.said))}.")
+    else:
+        yield fine("configuration", "Every key has its default.")
+
+
+def key_ring(store: LocalStore) -> Iterator[Finding]:
+    """Look at the keys that sign tokens, without a word of what they are."""
+    try:
+        facts = store.key_ring_facts()
+    except EXPECTED_ERRORS as error:
+        refusal = refusal_of(error)
+        yield attention("keys", refusal.message, refusal.suggestion)
+        return
+    if facts is None:
+        yield fine("keys", "There are none yet: the first run makes one.")
+    elif is_private_ring(facts):
+        count = "One key" if facts.keys == 1 else "Two keys"
+        yield fine("keys", f"{count}, private to you; the newest was made {age_words(facts)}.")
+    else:
+        yield attention("keys", *loose_words(facts))

@@ -1,0 +1,83 @@
+"""`interlock doctor`: whether everything is as it should be, and what to do where it is not. Nothing is written."""
+
+import time
+from collections.abc import Iterator, Mapping
+
+from interlock.cli.screen import printable, say, say_json
+from interlock.cli.upkeep import checks
+from interlock.cli.upkeep.clients import PLACES, client_block, serving_command
+from interlock.cli.upkeep.finding import Finding
+from interlock.cli.upkeep.sessions import sessions, sessions_deeply
+from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.kernel.canonical import Json
+from interlock.server.config import Config, FaultyConfig
+from interlock.server.config_file import CONFIG_FILE, read_config
+from interlock.server.settings import PlaceArguments, data_dir_of, data_dir_origin
+from interlock.service.collect import CollectCommand
+from interlock.store.local.store import LocalStore
+from interlock.version import VERSION
+
+
+def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
+    """Look at everything, print what was found, and return the exit code: 1 if something needs attention.
+
+    Raises:
+        StopError: The disk failed while it was looked at.
+    """
+    with answered_by_upkeep():
+        findings = list(_findings(environment, arguments, is_deep=is_deep))
+    wanting = [one for one in findings if one.level == "attention"]
+    if as_json:
+        told: list[Json] = [one.to_json() for one in findings]
+        data_dir, origin = data_dir_of(environment, arguments), data_dir_origin(environment, arguments)
+        place: dict[str, Json] = {"dataDir": str(data_dir), "dataDirOrigin": origin}
+        say_json({"interlock": VERSION, **place, "deep": is_deep, "attention": len(wanting), "findings": told})
+    else:
+        for one in findings:
+            say(_line(one))
+        say(_verdict(len(wanting)))
+    return 1 if wanting else 0
+
+
+def run_client(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
+    """Print what goes into a client's configuration, and return the exit code."""
+    command = serving_command(environment, arguments)
+    block = client_block(client, command)
+    if as_json:
+        say_json({"client": client, "file": PLACES[client], "command": list(command), "block": block})
+    else:
+        say(block)
+    return 0
+
+
+def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool) -> Iterator[Finding]:
+    data_dir = data_dir_of(environment, arguments)
+    yield from checks.program()
+    yield from checks.data_directory(data_dir, data_dir_origin(environment, arguments))
+    if not data_dir.is_dir():
+        return
+    yield from checks.configuration(data_dir)
+    yield from checks.key_ring(LocalStore(data_dir))
+    if is_deep:
+        config = read_config(data_dir / CONFIG_FILE)
+        days = (Config() if isinstance(config, FaultyConfig) else config).retention_days
+        yield from sessions_deeply(data_dir, CollectCommand(days=days, now_s=time.time(), is_dry_run=True))
+    else:
+        yield from sessions(data_dir)
+
+
+def _line(one: Finding) -> str:
+    margin = " " * 11
+    fix = [one.fix] if one.fix else []
+    lines = "\n".join([f"{one.check}: {one.message}", *fix]).splitlines()
+    return printable(f"{one.level:<{len(margin)}}" + f"\n{margin}".join(lines))
+
+
+def _verdict(wanting: int) -> str:
+    match wanting:
+        case 0:
+            return "All is fine. What to put into a client's configuration: interlock doctor --client NAME"
+        case 1:
+            return "One thing needs attention."
+        case _:
+            return f"{wanting} things need attention."

@@ -1,0 +1,116 @@
+"""`interlock gc`: take what has expired and what nothing refers to, or show what that would be."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from interlock.cli.progress import shown_progress
+from interlock.cli.screen import StopError, say, say_json, say_table
+from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.cli.upkeep.units import in_units
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode
+from interlock.server.config import Config, FaultyConfig
+from interlock.server.config_file import CONFIG_FILE, read_config
+from interlock.server.settings import PlaceArguments, data_dir_of
+from interlock.service.collect import CollectCommand, Collected, collect
+from interlock.store.local.collector import LocalCollector
+from interlock.store.retention import Due, Kind, Skipped
+
+_WORDS: Mapping[Kind, str] = {
+    Kind.SESSION: "expired sessions",
+    Kind.SNAPSHOT: "snapshots",
+    Kind.WORKFLOW: "pinned workflows",
+    Kind.ARTIFACT: "artifacts and captures",
+    Kind.SEGMENT: "orphan segments",
+    Kind.TEMP: "temporary files",
+    Kind.LEFTOVER: "crash leftovers",
+    Kind.TRASH: "trash, removed for good",
+}
+_WHY = {"busy": "another process is writing to it", "changed": "it changed meanwhile"}
+
+
+def run_gc(environment: Mapping[str, str], arguments: PlaceArguments, *, is_dry_run: bool, as_json: bool) -> int:
+    """Collect, print what went, and return the exit code: 1 where something cannot be relied on and nothing went.
+
+    Raises:
+        StopError: The configuration has faults, another command is at work, or the disk failed.
+    """
+    data_dir = data_dir_of(environment, arguments)
+    days = read_config_of(data_dir).retention_days
+    collector = LocalCollector(data_dir)
+    # Where there is nothing to collect, nothing is made either.
+    is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
+    command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)
+    with answered_by_upkeep(), shown_progress("Reading sessions:") as told:
+        found = collect(collector, collector.keep_marks, command, told)
+    if as_json:
+        say_json(_told(data_dir, days, found, is_dry_run=is_dry_run))
+    else:
+        _say(days, found, is_dry_run=is_dry_run)
+    return 1 if found.is_safe_mode else 0
+
+
+def read_config_of(data_dir: Path) -> Config:
+    """Return the configuration of a data directory.
+
+    Raises:
+        StopError: It has faults, all of which are named.
+    """
+    config = read_config(data_dir / CONFIG_FILE)
+    if isinstance(config, FaultyConfig):
+        raise StopError("The configuration cannot be used.", "\n".join(config.lines()), exit_code=1)
+    return config
+
+
+def counted(due: Due) -> dict[Kind, tuple[int, int]]:
+    """Return the count and the bytes of each kind, in the order in which kinds are told."""
+    sums: dict[Kind, tuple[int, int]] = dict.fromkeys(Kind, (0, 0))
+    for kind, size in due.sizes():
+        count, total = sums[kind]
+        sums[kind] = (count + 1, total + size)
+    return sums
+
+
+def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
+    if found.is_safe_mode:
+        say("Safe mode: nothing is collected while something cannot be relied on.")
+        for doubt in found.doubts:
+            say(f"{doubt.message}\n  {doubt.fix}")
+        return
+    sums = counted(found.taken)
+    rows = [(_WORDS[kind], str(count), in_units(size)) for kind, (count, size) in sums.items()]
+    total = sum(size for _, size in sums.values())
+    say_table(("would go" if is_dry_run else "gone", "count", "size"), [*rows, ("all", "", in_units(total))])
+    for one in found.skipped:
+        say(f"{one.session} was left to the next time: {_WHY[one.why]}.")
+    say(_policy(days, found))
+    if not is_dry_run and any(kind is not Kind.TRASH for kind, _ in found.taken.sizes()):
+        say("What went is in the directory `trash` until the next `interlock gc` removes it for good.")
+
+
+def _policy(days: int, found: Collected) -> str:
+    age = f"Sessions expire {days} days after their last event" if days else "Sessions never expire"
+    return f"{age} (`retention.days` in config.toml); {found.kept} of {found.sessions} are kept whatever their age."
+
+
+def _told(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -> dict[str, Json]:
+    sums = counted(found.taken)
+    return {
+        "dataDir": str(data_dir),
+        "dryRun": is_dry_run,
+        "mode": "safe" if found.is_safe_mode else "normal",
+        "retentionDays": days,
+        "sessions": found.sessions,
+        "kept": found.kept,
+        "taken": [{"what": kind.value, "count": count, "bytes": size} for kind, (count, size) in sums.items()],
+        "expired": [one.session for one in found.taken.sessions],
+        "skipped": [_skipped(one) for one in found.skipped],
+        "warnings": [doubt.to_json() for doubt in found.doubts],
+    }
+
+
+def _skipped(one: Skipped) -> dict[str, Json]:
+    told: dict[str, Json] = {"session": one.session, "why": one.why}
+    return told | ({"code": ErrorCode.SESSION_LOCKED.value} if one.why == "busy" else {})

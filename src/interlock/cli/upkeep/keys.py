@@ -1,0 +1,106 @@
+"""`interlock keys status` and `interlock keys rotate`: the keys that sign tokens, of which none is ever shown."""
+
+import os
+import time
+from collections.abc import Mapping
+
+from interlock.cli.screen import StopError, say, say_json
+from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.kernel.canonical import Json
+from interlock.server.settings import PlaceArguments, data_dir_of
+from interlock.store.local.keyring import KeyRingFacts
+from interlock.store.local.store import LocalStore
+
+PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+"""Modes that leave the key ring to its user."""
+_DAY_S = 24 * 3600
+
+
+def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+    """Say how many keys there are, how old and how private, and return the exit code: 1 if others can read them.
+
+    Raises:
+        StopError: The ring cannot be used.
+    """
+    with answered_by_upkeep():
+        facts = LocalStore(data_dir_of(environment, arguments)).key_ring_facts()
+    is_private = facts is None or is_private_ring(facts)
+    if as_json:
+        say_json(_told(facts, is_private=is_private))
+    elif facts is None:
+        say("There are no keys yet: the first `start_workflow` makes one.")
+    else:
+        say(_words(facts))
+        say("Only you can read them." if is_private else "\n".join(loose_words(facts)))
+    return 0 if is_private else 1
+
+
+def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+    """Sign with a new key from now on, say which tokens still verify, and return the exit code.
+
+    Raises:
+        StopError: There is no ring to rotate, it cannot be used, or another command is at work.
+    """
+    store = LocalStore(data_dir_of(environment, arguments))
+    with answered_by_upkeep():
+        before = store.key_ring_facts()
+        if before is None:
+            message = "There are no keys to rotate yet; nothing was made."
+            raise StopError(message, "The first `start_workflow` makes one.", exit_code=1)
+        store.rotate()
+    has_dropped = before.keys > 1
+    if as_json:
+        say_json({"rotated": True, "keys": 2, "previousKeyDropped": has_dropped})
+        return 0
+    say("Rotated: new tokens are signed with a new key, also by servers that run already.")
+    say("Tokens signed until now go on working until the next rotation.")
+    if has_dropped:
+        say(
+            "Tokens from before the last rotation no longer work: they answer TOKEN_BAD_SIGNATURE. The sessions are as"
+            " they were; an agent that holds such a token finds its run again with `resume_session`."
+        )
+    else:
+        say("The next rotation ends them; the sessions stay.")
+    return 0
+
+
+def is_private_ring(facts: KeyRingFacts) -> bool:
+    """Say whether only its user can read the ring. Where modes mean nothing, nothing is claimed against it."""
+    loose = (facts.mode & ~PRIVATE_FILE) | (facts.directory_mode & ~PRIVATE_DIRECTORY)
+    return os.name == "nt" or not loose & 0o077
+
+
+def loose_words(facts: KeyRingFacts) -> tuple[str, str]:
+    """Say how others can read a ring that is not private, and what to do."""
+    return (
+        f"Others can reach them: keys/keyring.json has mode {facts.mode:04o} and keys/ {facts.directory_mode:04o}.",
+        "Run `chmod 700 keys; chmod 600 keys/keyring.json` in the data directory, then `interlock keys rotate` twice.",
+    )
+
+
+def age_words(facts: KeyRingFacts) -> str:
+    """Say when a ring was made or rotated last."""
+    days = _age_days(facts)
+    return "today" if days < 1 else "a day ago" if days == 1 else f"{days} days ago"
+
+
+def _words(facts: KeyRingFacts) -> str:
+    if facts.keys == 1:
+        return f"One key, made {age_words(facts)}. It was never rotated; every token it signed works."
+    return f"Two keys, rotated {age_words(facts)}. Tokens of both work; the next rotation ends those of the older one."
+
+
+def _told(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
+    if facts is None:
+        return {"keys": 0}
+    return {
+        "keys": facts.keys,
+        "ageDays": _age_days(facts),
+        "mode": f"{facts.mode:04o}",
+        "directoryMode": f"{facts.directory_mode:04o}",
+        "isPrivate": is_private,
+    }
+
+
+def _age_days(facts: KeyRingFacts) -> int:
+    return max(int((time.time() - facts.changed_s) // _DAY_S), 0)

@@ -1,0 +1,103 @@
+"""What `interlock doctor` says of sessions: which are whole, which are not, which are held, and what lies around.
+
+Without `--deep` it claims no more than it looked at: that the bytes are those that the manifests attest.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from interlock.cli.progress import shown_progress
+from interlock.cli.upkeep.finding import Finding, attention, fine, note
+from interlock.cli.upkeep.units import in_units
+from interlock.service.collect import CollectCommand, doubts_of
+from interlock.store.local.collector import LocalCollector
+from interlock.store.retention import CONTENT, Item, Kind, Marked, UnsoundSession, due
+
+_NAMED_MAX = 10
+"""Sessions that one line names; the rest is counted."""
+_DEBRIS = {
+    Kind.TEMP: "temporary files",
+    Kind.SEGMENT: "segments that no manifest names",
+    Kind.LEFTOVER: "directories without a session",
+    Kind.TRASH: "in the trash",
+}
+
+
+def sessions(data_dir: Path) -> Iterator[Finding]:
+    """Look whether each session's bytes are those that its manifest attests, and at what lies around.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    collector = LocalCollector(data_dir)
+    with shown_progress("Looking at sessions:") as told:
+        seen = collector.glance(told)
+    yield from _unsound(seen.unsound, collector)
+    count = len(seen.attested)
+    yield fine("sessions", f"{count} hold the bytes that they attest; `--deep` reads what they say, too.")
+    yield from _held(collector)
+    yield from _lying_around(seen.debris)
+
+
+def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding]:
+    """Read every session and everything that one refers to, and say what a collection would take.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    collector = LocalCollector(data_dir)
+    with shown_progress("Reading sessions:") as told:
+        marked = collector.mark(told)
+    yield from _unsound(marked.unsound, collector)
+    yield fine("sessions", f"{len(marked.sessions)} are healthy: every record was read.")
+    yield from _content(marked, collector)
+    yield from _held(collector)
+    yield from _lying_around([item for item in marked.items if item.kind not in CONTENT])
+    if not marked.unsound:
+        yield from _expired(marked, collector, command)
+
+
+def _unsound(unsound: Iterable[UnsoundSession], collector: LocalCollector) -> Iterator[Finding]:
+    for doubt in doubts_of(Marked(unsound=tuple(unsound)), collector.keep_marks):
+        yield attention("sessions" if doubt.session else "keep marks", doubt.message, doubt.fix)
+
+
+def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
+    damaged = collector.damaged_content(marked)
+    for one in damaged:
+        named = _named(one.sessions)
+        fix = "Restore the file from a backup. Until then, what stands on it in these sessions cannot be shown."
+        yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
+    if not damaged:
+        yield fine("content", "All that sessions refer to is there and is what its name says.")
+
+
+def _held(collector: LocalCollector) -> Iterator[Finding]:
+    held = collector.held_sessions()
+    if held:
+        yield note("locks", f"Being written to right now: {_named(held)}.")
+
+
+def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
+    found = list(debris)
+    for kind, words in _DEBRIS.items():
+        sizes = [item.bytes for item in found if item.kind is kind]
+        if sizes:
+            message = f"{len(sizes)} {words}, {in_units(sum(sizes))}"
+            yield note("debris", f"{message}: `interlock gc` takes what is older than a day.")
+
+
+def _expired(marked: Marked, collector: LocalCollector, command: CollectCommand) -> Iterator[Finding]:
+    taken = due(marked, command.retention(collector.keep_marks.kept()))
+    sizes = [size for _, size in taken.sizes()]
+    if sizes:
+        message = (
+            f"`interlock gc` would take {len(taken.sessions)} expired sessions and {len(taken.items)} other things"
+        )
+        yield note("retention", f"{message}, {in_units(sum(sizes))} in all.")
+
+
+def _named(names: Iterable[str]) -> str:
+    named = list(names)
+    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+    return ", ".join(named[:_NAMED_MAX]) + more

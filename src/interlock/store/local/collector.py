@@ -1,0 +1,53 @@
+"""Mark-and-sweep over a data directory, put together."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
+from interlock.kernel.ids import SessionId
+from interlock.store.local import layout
+from interlock.store.local.check import DamagedContent, damaged_content
+from interlock.store.local.files import FileOps, OsFiles
+from interlock.store.local.keep import KeepFile
+from interlock.store.local.locks import Locks, OsLocks, is_held
+from interlock.store.local.mark import Glance, glance, mark
+from interlock.store.local.sweep import sweep
+from interlock.store.local.upkeep import alone
+from interlock.store.retention import Marked, Progress, Retention, Swept, untold
+
+
+class LocalCollector:
+    """The collector over files below one directory, and the keep marks there. Opening it touches nothing."""
+
+    def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
+        self._root = root
+        self._files = files or OsFiles(root)
+        self._locks = locks or OsLocks(root)
+        # Writers go first: what one holds right now is left to the next sweep.
+        self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
+        self.keep_marks = KeepFile(self._files, self._locks)
+
+    def mark(self, told: Progress = untold) -> Marked:
+        """See `Collector.mark`."""
+        return mark(self._files, self._session_locks, told)
+
+    def glance(self, told: Progress = untold) -> Glance:
+        """See `mark.glance`."""
+        return glance(self._files, self._session_locks, told)
+
+    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
+        """See `check.damaged_content`."""
+        return tuple(damaged_content(self._files, marked))
+
+    def held_sessions(self) -> tuple[SessionId, ...]:
+        """Return the sessions that somebody writes to right now. Nothing is waited for and nothing written."""
+        names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
+        return tuple(SessionId(name) for name in names if is_held(self._root, SessionId(name)))
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `Collector.alone`."""
+        return alone(self._files, self._locks)
+
+    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+        """See `Collector.sweep`."""
+        return sweep(self._files, self._session_locks, marked, retention)

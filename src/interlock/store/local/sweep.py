@@ -1,0 +1,223 @@
+"""The sweep of mark-and-sweep: out of sight first, for good with a later sweep (D33).
+
+Others write meanwhile, so nothing rests on the marks alone:
+
+1. A session goes under its own lock, read once more, by one renaming of its directory into the trash.
+2. What is left in a session that stays goes under that session's lock, after its torn tail is cut.
+3. Both are durable before anything else goes. What was in the trash before is removed; content that a session refers
+   to after all is moved back instead: a sweep that was cut short may have left it there.
+4. A content file goes to the trash by renaming. If it turns out to have been renewed, a writer is about to refer to it,
+   and it is moved back. Between the two, readers find it in the trash.
+
+A cut at any place leaves what the next sweep can go on from.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import SessionId
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps, store_failure
+from interlock.store.local.locks import Locks
+from interlock.store.local.mark import digest_in, is_beginning, newest_s, read_session, tree
+from interlock.store.local.reading import DamageError
+from interlock.store.local.session_log import cut_torn_tail
+from interlock.store.ports import SessionBusyError
+from interlock.store.retention import (
+    CONTENT,
+    Due,
+    Item,
+    Kind,
+    Marked,
+    MarkedSession,
+    Retention,
+    Skipped,
+    Swept,
+    due,
+    roots_of,
+)
+
+
+def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> Swept:
+    """See `Collector.sweep`."""
+    assert not marked.unsound, "nothing goes while any session is unsound"
+    sweeping = _Sweeping(files=files, locks=locks, retention=retention)
+    try:
+        sweeping.run(marked)
+    except OSError as error:
+        raise store_failure(error) from error
+    taken = Due(sessions=tuple(sweeping.sessions), items=tuple(sweeping.items))
+    return Swept(taken=taken, skipped=tuple(sweeping.skipped))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Sweeping:
+    """What was taken so far, and what had to be left."""
+
+    files: FileOps
+    locks: Locks
+    retention: Retention
+    sessions: list[MarkedSession] = field(default_factory=list[MarkedSession])
+    items: list[Item] = field(default_factory=list[Item])
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+
+    def run(self, marked: Marked) -> None:
+        first = due(marked, self.retention)
+        if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
+            self._make_trash()
+        for session in first.sessions:
+            self._held(session.session, partial(self._session, session))
+        for item in first.items:
+            if item.kind is Kind.LEFTOVER and item.session is not None:
+                self._held(item.session, partial(self._begun, item.session, item))
+            elif item.kind is Kind.LEFTOVER:
+                self._foreign(item)
+        self._debris(first.items)
+        # What stands on a session being gone must not outlive a power loss that the going does not.
+        self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
+        spared = {one.session for one in self.skipped}
+        rest = due(marked, self.retention, spared).items
+        self._unlink_old(item for item in rest if item.kind is Kind.TEMP and item.session is None)
+        roots = roots_of(marked, {one.session for one in self.sessions})
+        self._empty_trash((item for item in marked.items if item.kind is Kind.TRASH), roots)
+        self._content(item for item in rest if item.kind in CONTENT)
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def _session(self, session: MarkedSession) -> None:
+        found = read_session(self.files, session.session)
+        is_same = found.segments and found.last_activity_s(self.files) == session.last_activity_s
+        if not is_same:
+            self.skipped.append(Skipped(session=session.session, why="changed"))
+            return
+        self._to_trash(layout.session_dir(session.session))
+        self.sessions.append(session)
+
+    def _begun(self, session: SessionId, item: Item) -> None:
+        """Take a directory that a start left, unless a session has come to stand in it."""
+        if not read_session(self.files, session).segments and is_beginning(self.files, session):
+            self._leftover(item)
+
+    def _foreign(self, item: Item) -> None:
+        """Take what has a name that is no session's, unless somebody still works in it: it has no lock to go by."""
+        below = list(tree(self.files, item.name))
+        if below and self.retention.is_old(newest_s(below)):
+            self._leftover(item)
+
+    def _leftover(self, item: Item) -> None:
+        self._to_trash(item.name)
+        self.items.append(item)
+
+    def _debris(self, items: Iterable[Item]) -> None:
+        """Take orphan segments and temporary files of the sessions that stay."""
+        of_sessions: dict[SessionId, list[Item]] = {}
+        for item in items:
+            if item.session is not None and item.kind in {Kind.SEGMENT, Kind.TEMP}:
+                of_sessions.setdefault(item.session, []).append(item)
+        for session, found in of_sessions.items():
+            self._held(session, partial(self._debris_of, session, found))
+
+    def _debris_of(self, session: SessionId, items: list[Item]) -> None:
+        now = read_session(self.files, session)
+        orphans = [item for item in items if item.kind is Kind.SEGMENT and item.name not in now.segments]
+        orphans = [item for item in orphans if self._is_old(item.name)]
+        if orphans:
+            # The tail may be the beginning of an orphan's group, and without the orphan it would be damage.
+            cut_torn_tail(self.files, session, now.manifest_bytes)
+        for item in orphans:
+            name = item.name.rpartition("/")[2]
+            self.files.rename(item.name, f"{layout.TRASHED_SEGMENTS}/{session}.{name}")
+            self.items.append(item)
+        self._unlink_old(item for item in items if item.kind is Kind.TEMP)
+
+    def _held(self, session: SessionId, work: Callable[[], None]) -> None:
+        """Work under a session's lock. What another process holds, or is not what it was, is left alone."""
+        try:
+            with self.locks.hold(session):
+                work()
+        except SessionBusyError:
+            self.skipped.append(Skipped(session=session, why="busy"))
+        except (DamageError, FileNotFoundError):
+            self.skipped.append(Skipped(session=session, why="changed"))
+
+    # -- the rest -----------------------------------------------------------------------------------------------
+
+    def _content(self, items: Iterable[Item]) -> None:
+        for item in items:
+            if not self._is_old(item.name):
+                continue
+            self.files.rename(item.name, layout.trashed(item.name))
+            if self._is_old(layout.trashed(item.name)):
+                self.items.append(item)
+            else:
+                self._move_back(item.name)
+        self._sync(*layout.CONTENT_DIRS, *map(layout.trashed, layout.CONTENT_DIRS))
+
+    def _empty_trash(self, items: Iterable[Item], roots: frozenset[str]) -> None:
+        for item in items:
+            if item.content is None:
+                self._remove(item.name)
+            elif item.content in roots or not self._is_old(item.name):
+                self._restore(item.content)
+                continue
+            else:
+                self.files.unlink(item.name)
+            self.items.append(item)
+        self._sync(layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, *layout.CONTENT_DIRS)
+
+    def _restore(self, content: str) -> None:
+        """Put content that is referred to back, unless it stands again; then it only has to be durable there."""
+        try:
+            stands = digest_in(content) == digest_of_bytes(self.files.read(content))
+        except FileNotFoundError:
+            stands = False
+        if not stands:
+            self._move_back(content)
+            return
+        self.files.sync(content)
+        self.files.sync_dir(layout.parent(content))
+        self.files.unlink(layout.trashed(content))
+
+    def _move_back(self, content: str) -> None:
+        self.files.rename(layout.trashed(content), content)
+        self.files.sync_dir(layout.parent(content))
+
+    def _unlink_old(self, items: Iterable[Item]) -> None:
+        for item in items:
+            if self._is_old(item.name):
+                self.files.unlink(item.name)
+                self.items.append(item)
+
+    def _remove(self, path: str) -> None:
+        """Remove a file or a directory with all that it holds; of what a link leads to, nothing."""
+        for inner, stat in reversed(list(tree(self.files, path))):
+            if stat.is_dir and not self.files.is_link(inner):
+                self.files.remove_dir(inner)
+            else:
+                self.files.unlink(inner)
+
+    def _to_trash(self, path: str) -> None:
+        target = f"{layout.TRASHED_SESSIONS}/{path.rpartition('/')[2]}"
+        if self.files.stat(target) is not None:
+            target = f"{target}.{secrets.token_hex(8)}"
+        self.files.rename(path, target)
+
+    def _is_old(self, path: str) -> bool:
+        """Say whether a file is there and still old: a writer may have renewed it since it was marked."""
+        stat = self.files.stat(path)
+        return stat is not None and self.retention.is_old(stat.modified_s)
+
+    def _make_trash(self) -> None:
+        for path in (layout.TRASH, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, layout.trashed(layout.WORKFLOWS)):
+            self.files.make_dir(path)
+        for path in layout.CONTENT_DIRS:
+            self.files.make_dir(layout.trashed(path))
+        self._sync("", layout.TRASH, layout.trashed(layout.WORKFLOWS))
+
+    def _sync(self, *directories: str) -> None:
+        for path in directories:
+            if self.files.stat(path) is not None:
+                self.files.sync_dir(path, full=True)

@@ -1,0 +1,241 @@
+"""The ports of retention: keep marks, and mark-and-sweep over all that a store holds (locks 2.2, D33).
+
+Marking looks and writes nothing. What is due follows from what was marked by a pure rule, so that a dry run tells what
+a sweep would take. A sweep makes sure of each thing again before it takes it, for others write meanwhile.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, Protocol, TypeAlias
+
+from interlock.kernel.budgets import SWEEP_AFTER_S
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import SessionId
+from interlock.store.ports import Health
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Takes how many sessions were looked at, and of how many."""
+
+
+def untold(_done: int, _total: int) -> None:
+    """Tell nobody of the progress."""
+
+
+class KeepMarksDamagedError(InterlockError):
+    """The keep marks cannot be read, so nobody knows what must stay."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"keep marks: {found}")
+        self.found = found
+
+
+class TooManyMarksError(InterlockError):
+    """More sessions would be kept than marks are for; nothing was changed."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} keep marks")
+        self.count = count
+
+
+class Kind(StrEnum):
+    """What a sweep can take; a closed set, in the order in which it is told."""
+
+    SESSION = "session"
+    SNAPSHOT = "snapshot"
+    WORKFLOW = "pinned workflow"
+    ARTIFACT = "artifact or capture"
+    SEGMENT = "orphan segment"
+    TEMP = "temporary file"
+    LEFTOVER = "crash leftover"
+    TRASH = "trash"
+
+
+CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One thing that is no session: its name in the store, its size, and when it was last written.
+
+    `session` is whose it is, where it is of one. In the trash `content` is the name that readers know it by.
+    """
+
+    kind: Kind
+    name: str
+    bytes: int
+    modified_s: float
+    session: SessionId | None = None
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedSession:
+    """A healthy session: when it was last written to, its size, and the names of the content that it refers to.
+
+    The last activity is the newest recorded time of its log or the last change of its manifest, whichever is later.
+    """
+
+    session: SessionId
+    last_activity_s: float
+    bytes: int
+    content: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsoundSession:
+    """A session that is damaged or newer than this release: what it refers to is not known for sure."""
+
+    session: SessionId
+    health: Health
+    where: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """All that a store holds."""
+
+    sessions: tuple[MarkedSession, ...] = ()
+    unsound: tuple[UnsoundSession, ...] = ()
+    items: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """What may go: sessions older than `ttl_s` (None: none) that are not kept. `now_s` counts from the epoch."""
+
+    now_s: float
+    ttl_s: float | None
+    kept: frozenset[SessionId] = frozenset()
+
+    def has_expired(self, session: MarkedSession) -> bool:
+        """Say whether a session may go. What its runs have come to plays no part (locks 2.2)."""
+        return (
+            self.ttl_s is not None
+            and session.session not in self.kept
+            and self.now_s - session.last_activity_s > self.ttl_s
+        )
+
+    def is_old(self, modified_s: float) -> bool:
+        """Say whether what was last written then may go if nothing refers to it (D33)."""
+        return self.now_s - modified_s > SWEEP_AFTER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What a sweep takes."""
+
+    sessions: tuple[MarkedSession, ...] = ()
+    items: tuple[Item, ...] = ()
+
+    def sizes(self) -> Iterator[tuple[Kind, int]]:
+        """Yield the kind and the bytes of each."""
+        yield from ((Kind.SESSION, session.bytes) for session in self.sessions)
+        yield from ((item.kind, item.bytes) for item in self.items)
+
+
+def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
+    """Return what may go; nothing at all where any session is unsound (locks 2.2). `spared` sessions stay."""
+    if marked.unsound:
+        return Due()
+    gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
+    roots = roots_of(marked, gone)
+    return Due(
+        sessions=tuple(one for one in marked.sessions if one.session in gone),
+        items=tuple(
+            item
+            for item in marked.items
+            if item.session not in gone and item.session not in spared and _is_due(item, roots, retention)
+        ),
+    )
+
+
+def roots_of(marked: Marked, gone: Collection[SessionId]) -> frozenset[str]:
+    """Return the names of the content that sessions refer to, those that go aside."""
+    return frozenset[str]().union(*(one.content for one in marked.sessions if one.session not in gone))
+
+
+def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
+    if item.kind is Kind.TRASH and item.content is None:
+        return True  # it was old when it went there
+    if item.kind is Kind.LEFTOVER and item.session in retention.kept:
+        return False
+    name = item.content if item.kind is Kind.TRASH else item.name
+    return name not in roots and retention.is_old(item.modified_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A session that a sweep left to the next one: another process held it, or it changed since it was marked."""
+
+    session: SessionId
+    why: Literal["busy", "changed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep took, and what it had to leave."""
+
+    taken: Due
+    skipped: tuple[Skipped, ...] = ()
+
+
+class KeepMarksPort(Protocol):
+    """The sessions that never expire."""
+
+    def kept(self) -> frozenset[SessionId]:
+        """Return the marked sessions. Writes nothing.
+
+        Raises:
+            KeepMarksDamagedError: The marks cannot be read.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
+        """Mark sessions, whether they are there or not, and return all marked ones.
+
+        Raises:
+            KeepMarksDamagedError: The marks cannot be read; nothing was changed.
+            TooManyMarksError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
+            UpkeepBusyError: A collection is at work, or other marks are being set.
+            StoreFailureError: The disk failed; nothing was changed.
+        """
+        ...
+
+    def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
+        """Remove the marks of sessions, and return those that are left. Raises as `keep` does."""
+        ...
+
+
+class Collector(Protocol):
+    """Mark-and-sweep over everything that a store holds."""
+
+    def mark(self, told: Progress = untold) -> Marked:
+        """Look at everything. Writes nothing.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Return a context in which no other process sweeps or sets marks.
+
+        Raises:
+            UpkeepBusyError: On entering: another process does.
+            StoreFailureError: On entering: the disk failed.
+        """
+        ...
+
+    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+        """Take what is due by these marks, made a moment ago in the same `alone`: sessions first, then the rest.
+
+        What goes is out of sight of everyone, and gone for good with a later sweep.
+
+        Raises:
+            StoreFailureError: The disk failed. What was not taken yet is taken by a later sweep.
+        """
+        ...

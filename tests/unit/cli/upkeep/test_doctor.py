@@ -1,0 +1,257 @@
+"""`interlock doctor`: what it says is so, what needs attention is said with what to do, and nothing is written."""
+
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support_server import tree
+from tests.unit.cli.upkeep.conftest import Site
+
+from interlock.cli.upkeep import checks, place
+from interlock.cli.upkeep.command import CLIENTS
+from interlock.cli.upkeep.units import in_units
+from interlock.store.local.store import LocalStore
+from interlock.version import VERSION
+
+
+def findings(told: dict[str, Any], level: str) -> list[dict[str, str]]:
+    return [one for one in told["findings"] if one["level"] == level]
+
+
+@pytest.mark.inv("DOC-1", "DOC-2")
+def test_a_sound_data_directory_is_fine_and_stays_as_it_was(site: Site) -> None:
+    for _ in range(3):
+        site.session()
+    before = tree(site.data_dir)
+    quick, deep = site.told("doctor"), site.told("doctor", "--deep")
+    assert tree(site.data_dir) == before
+    assert (quick["attention"], deep["attention"], quick["interlock"]) == (0, 0, VERSION)
+    assert (quick["dataDir"], quick["dataDirOrigin"]) == (str(site.data_dir), "environment")
+    said = site.said("doctor")
+    assert "3 hold the bytes that they attest; `--deep` reads what they say, too." in said
+    assert "healthy" not in said
+    assert "3 are healthy: every record was read." in site.said("doctor", "--deep")
+    assert said.splitlines()[-1].startswith("All is fine.")
+
+
+def test_a_data_directory_that_is_not_there_yet_is_no_fault_and_is_not_made(site: Site) -> None:
+    assert "is not there yet: the first run makes it" in site.said("doctor")
+    assert not site.data_dir.exists()
+    site.data_dir.write_bytes(b"")
+    said = site.said("doctor", code=1)
+    assert f"{site.data_dir} is not a directory." in said.replace("\n" + " " * 11, " ")
+
+
+def test_what_names_the_data_directory_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert site.told("doctor", "--data-dir", str(tmp_path))["dataDirOrigin"] == "argument"
+    monkeypatch.delenv("INTERLOCK_DATA_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert site.told("doctor")["dataDirOrigin"] == "default"
+
+
+def change(segment: Path) -> None:
+    segment.write_bytes(segment.read_bytes().replace(b"Done", b"Gone"))
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {"a changed segment": change, "a segment that is gone": Path.unlink}
+
+
+@pytest.mark.inv("DOC-2", "DOC-1")
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("mode", [(), ("--deep",)], ids=["quick", "deep"])
+def test_a_damaged_session_is_named_with_its_health_and_what_to_do(site: Site, kind: str, mode: tuple[str]) -> None:
+    site.session()
+    session, _ = site.session()
+    DAMAGE[kind](max((site.data_dir / "sessions" / session / "events").iterdir()))
+    before = tree(site.data_dir)
+    told = site.told("doctor", *mode, code=1)
+    assert tree(site.data_dir) == before
+    (wanting,) = findings(told, "attention")
+    assert session in wanting["message"]
+    assert "corrupt_tail" in wanting["message"]
+    assert f"interlock session repair {session}" in wanting["fix"]
+    assert f"interlock session export {session} --salvage" in wanting["fix"]
+    assert site.said("doctor", *mode, code=1).splitlines()[-1] == "One thing needs attention."
+
+
+@pytest.mark.inv("DOC-2")
+def test_a_session_of_a_newer_release_is_told_apart_from_a_damaged_one(site: Site) -> None:
+    session, _ = site.session()
+    manifest = site.data_dir / "sessions" / session / "manifest.jsonl"
+    manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2'))
+    for mode in ((), ("--deep",)):
+        (wanting,) = findings(site.told("doctor", *mode, code=1), "attention")
+        assert "written by a newer Interlock" in wanting["message"]
+
+
+@pytest.mark.inv("DOC-2")
+def test_what_only_a_reading_shows_is_not_claimed_without_it(site: Site) -> None:
+    session, _ = site.session()
+    (artifact,) = (site.data_dir / "artifacts").iterdir()
+    artifact.write_bytes(b"other")
+    snapshot = min((site.data_dir / "snapshots").iterdir())
+    snapshot.unlink()
+    assert findings(site.told("doctor"), "attention") == []
+    wanting = findings(site.told("doctor", "--deep", code=1), "attention")
+    assert [one["check"] for one in wanting] == ["content", "content"]
+    assert artifact.name in wanting[0]["message"]
+    assert "other bytes" in wanting[0]["message"]
+    assert snapshot.name in wanting[1]["message"]
+    assert all(session in one["message"] for one in wanting)
+
+
+def test_debris_and_what_a_collection_would_take_are_told(site: Site) -> None:
+    site.session(days=100)
+    session, _ = site.session()
+    site.make_content_old()
+    (site.data_dir / "sessions" / session / "events" / "00000099-00000099.jsonl").write_bytes(b"x" * 2_000)
+    (site.data_dir / "keys" / "keyring.json.0123456789abcdef.tmp").write_bytes(b"x")
+    (site.data_dir / "sessions" / "left").mkdir()
+    said = site.said("doctor")
+    assert "1 segments that no manifest names, 2.0 kB" in said
+    assert "1 temporary files, 1 B" in said
+    assert "1 directories without a session, 0 B" in said
+    assert "`interlock gc` would take 1 expired sessions and 1 other things" in site.said("doctor", "--deep")
+    site.said("gc")
+    assert "in the trash" in site.said("doctor")
+
+
+def test_a_session_that_is_written_to_is_named_without_waiting_for_it(site: Site) -> None:
+    session, _ = site.session()
+    assert "Being written to" not in site.said("doctor")
+    with LocalStore(site.data_dir).hold(session):
+        assert f"Being written to right now: {session}." in site.said("doctor")
+
+
+def test_a_directory_that_others_can_enter_needs_attention(site: Site) -> None:
+    site.session()
+    site.data_dir.chmod(0o755)
+    (wanting,) = findings(site.told("doctor", code=1), "attention")
+    assert "0755" in wanting["message"]
+    assert "chmod 700" in wanting["fix"]
+
+
+def test_a_faulty_configuration_needs_attention_and_the_rest_is_looked_at_all_the_same(site: Site) -> None:
+    site.session()
+    (site.data_dir / "config.toml").write_text("[gates]\nclaim = 1\n[retention]\ndays = 'x'\n", encoding="utf-8")
+    for mode in ((), ("--deep",)):
+        told = site.told("doctor", *mode, code=1)
+        (wanting,) = findings(told, "attention")
+        assert "gates.claim" in wanting["message"]
+        assert "retention.days" in wanting["message"]
+        assert any(one["check"] == "sessions" for one in told["findings"])
+    (site.data_dir / "config.toml").write_text("[gates]\nclaims = 'never'\n", encoding="utf-8")
+    assert "config.toml sets gates.claims." in site.said("doctor")
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, **answers: object) -> None:
+    """Let looks at the machine that a test cannot arrange give these answers."""
+    for name, answer in answers.items():
+
+        def look(_: Path, *, answer: object = answer) -> object:
+            return answer
+
+        monkeypatch.setattr(checks, name, look)
+
+
+def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.session()
+    answer_with(monkeypatch, free_bytes=5_000_000)
+    assert "Only 5.0 MB are free" in site.said("doctor", code=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_network"),
+    [("ext4", False), ("nfs4", True), ("cifs", True), ("9p", True), ("fuse.sshfs", True), ("fuse.ext2", False)],
+)
+def test_a_network_file_system_is_told_by_the_nearest_mount(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_network: bool
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    point = str(tmp_path / "a b").replace(" ", "\\040")
+    mounts.write_text(
+        f"1 0 0:1 / / rw - ext4 /dev/x rw\n2 1 0:2 / {point} rw shared:1 - {kind} host:/x rw\nnonsense\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(place, "_MOUNTS", mounts)
+    below = tmp_path / "a b" / "data"
+    below.mkdir(parents=True)
+    assert place.network_file_system(below) == (kind if is_network else None)
+    assert place.network_file_system(below / "not" / "yet") == (kind if is_network else None)
+    assert place.network_file_system(tmp_path) is None
+    monkeypatch.setattr(place, "_MOUNTS", tmp_path / "missing")
+    assert place.network_file_system(below) is None
+
+
+def test_a_directory_that_looks_synchronised_is_told_and_one_that_does_not_is_not(tmp_path: Path) -> None:
+    for name in ("Dropbox", "OneDrive - Firm", "Nextcloud", "Library/CloudStorage", "Library/Mobile Documents"):
+        assert place.synchronising(tmp_path / name / "data") == str(tmp_path / name)
+    for name in ("dropboxes", "Library", "CloudStorage", "data"):
+        assert place.synchronising(tmp_path / name / "data") is None
+    (tmp_path / ".stfolder").mkdir()
+    assert place.synchronising(tmp_path / "data") == str(tmp_path)
+
+
+def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.session()
+    answer_with(monkeypatch, network_file_system="nfs4", synchronising="/home/me/Dropbox")
+    said = site.said("doctor", code=1)
+    assert "network file system (nfs4)" in said
+    assert "/home/me/Dropbox looks synchronised" in said
+
+
+def servers(client: str, block: str) -> dict[str, Any]:
+    """Return the servers that a block configures, as the client's own kind of file is read."""
+    if client == "codex":
+        return tomllib.loads(block)["mcp_servers"]
+    return json.loads(block)["servers" if client == "vscode" else "mcpServers"]
+
+
+@pytest.mark.inv("DOC-3")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_block_of_a_client_is_its_kind_of_file_and_starts_this_program_here(
+    site: Site, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = site.data_dir.parent / 'a "b" \\ é 𝄞\x7f'
+    for data_dir in (site.data_dir, strange):
+        block = site.said("doctor", "--client", client, "--data-dir", str(data_dir))
+        server = servers(client, block)["interlock"]
+        assert server["args"][-3:] == ["serve", "--data-dir", str(data_dir)]
+        assert Path(server["command"]).is_absolute()
+        assert server.get("type", "stdio") == "stdio"
+    started = subprocess.run(
+        [server["command"], *server["args"]], stdin=subprocess.DEVNULL, capture_output=True, cwd="/", check=False
+    )
+    assert (started.returncode, started.stderr) == (0, b"")
+    monkeypatch.delenv("INTERLOCK_DATA_DIR")
+    assert servers(client, site.said("doctor", "--client", client))["interlock"]["args"][-1] == "serve"
+    told = site.told("doctor", "--client", client)
+    assert servers(client, told["block"])
+    assert told["command"][-1] == "serve"
+
+
+def test_sizes_are_told_in_the_unit_that_people_use() -> None:
+    sizes = (0, 999, 1_000, 999_949, 999_951, 1_000_000, 2_500_000_000, 10**16)
+    assert [in_units(size) for size in sizes] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "999.9 kB",
+        "1.0 MB",
+        "1.0 MB",
+        "2.5 GB",
+        "10000.0 TB",
+    ]
+
+
+def test_no_line_of_the_doctor_runs_into_the_margin(site: Site) -> None:
+    session, _ = site.session()
+    (site.data_dir / "sessions" / session / "manifest.jsonl").write_bytes(b"x\n")
+    for line in site.said("doctor", code=1).splitlines()[:-1]:
+        assert re.match(r"(fine|note|attention) +[a-z ]+: |  {10}", line), line

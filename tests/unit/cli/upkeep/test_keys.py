@@ -1,0 +1,93 @@
+"""`interlock keys …`: what works after a rotation is said and true, and no key is ever shown."""
+
+import base64
+import json
+import os
+
+import pytest
+from tests.support_server import tree
+from tests.unit.cli.upkeep.conftest import Site
+
+from interlock.kernel.errors import ErrorCode
+from interlock.testing.harness import Harness, linear_workflow
+
+DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
+
+
+def test_before_the_first_run_there_is_nothing_to_see_or_to_rotate(site: Site) -> None:
+    assert site.told("keys", "status") == {"keys": 0}
+    assert "no keys yet" in site.said("keys", "status")
+    assert "no keys to rotate" in site.complained("keys", "rotate")
+    assert not site.data_dir.exists()
+
+
+@pytest.mark.inv("KEY-1", "KEY-5")
+def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> None:
+    _, first = site.session()
+    assert site.said("keys", "status").startswith("One key, made today. It was never rotated")
+    assert "go on working until the next rotation" in site.said("keys", "rotate")
+    harness = Harness.on_disk(site.data_dir, DOCUMENT)
+    second = harness.look(first.state)
+    assert second.code is None
+    said = site.said("keys", "rotate")
+    assert "Tokens from before the last rotation no longer work" in said
+    assert harness.look(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    third = harness.look(second.state)
+    assert third.code is None
+    assert site.told("keys", "rotate") == {"rotated": True, "keys": 2, "previousKeyDropped": True}
+    assert harness.look(third.state).code is None
+    assert harness.look(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+
+
+@pytest.mark.inv("KEY-5", "DOC-1")
+def test_status_and_doctor_change_nothing_and_show_no_key(site: Site) -> None:
+    site.session()
+    site.said("keys", "rotate")
+    ring = site.data_dir / "keys" / "keyring.json"
+    before = tree(site.data_dir)
+    said = site.said("keys", "status") + site.said("doctor") + site.said("doctor", "--deep")
+    told = site.told("keys", "status")
+    assert tree(site.data_dir) == before
+    assert told == {"keys": 2, "ageDays": 0, "mode": "0600", "directoryMode": "0700", "isPrivate": True}
+    keys = json.loads(ring.read_text())
+    for key in (keys["current"], keys["previous"]):
+        for spelling in (key, base64.b64decode(key).hex(), key.rstrip("=")):
+            assert spelling not in said + json.dumps(told)
+
+
+@pytest.mark.inv("KEY-2", "KEY-5")
+def test_keys_that_others_can_reach_are_told_with_the_remedy(site: Site) -> None:
+    site.session()
+    ring = site.data_dir / "keys" / "keyring.json"
+    ring.chmod(0o644)
+    assert "has mode 0644" in site.said("keys", "status", code=1)
+    assert "chmod 600 keys/keyring.json" in site.said("doctor", code=1)
+    ring.chmod(0o600)
+    assert "Only you can read them." in site.said("keys", "status")
+    ring.parent.chmod(0o755)
+    assert site.told("keys", "status", code=1)["isPrivate"] is False
+
+
+@pytest.mark.inv("KEY-3")
+def test_a_damaged_ring_is_neither_shown_nor_rotated(site: Site) -> None:
+    site.session()
+    ring = site.data_dir / "keys" / "keyring.json"
+    ring.write_bytes(ring.read_bytes()[:-3])
+    damaged = ring.read_bytes()
+    for action in ("status", "rotate"):
+        assert "key ring" in site.complained("keys", action)
+    assert "keys: The key ring" in site.said("doctor", code=1)
+    assert ring.read_bytes() == damaged
+
+
+def test_the_age_of_the_ring_is_that_of_its_last_change(site: Site) -> None:
+    site.session()
+    ring = site.data_dir / "keys" / "keyring.json"
+    site.make_old(ring, 1.5)
+    assert "made a day ago" in site.said("keys", "status")
+    site.make_old(ring, 40)
+    assert "made 40 days ago" in site.said("keys", "status")
+    site.said("keys", "rotate")
+    assert "rotated today" in site.said("keys", "status")
+    os.utime(ring, (2**33, 2**33))
+    assert site.told("keys", "status")["ageDays"] == 0
