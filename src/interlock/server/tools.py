@@ -61,7 +61,11 @@ class OutputArgument(Arguments):
     ] = None
     artifacts: Annotated[
         list[dict[str, JsonValue]] | None,
-        Field(description="Structured evidence, if the step asks for it: objects, each with a `kind`."),
+        Field(
+            description="Structured evidence, if the step asks for it: objects, each with a `kind`. Unasked, too:"
+            " `wr.workflow_divergence` (`reason`, `summary`) where you left the script on purpose, and"
+            " `wr.confirmation` (`confirmedBy`, `statement`) where an answer shows it and a person did confirm."
+        ),
     ] = None
 
 
@@ -96,7 +100,13 @@ class StartArguments(Arguments):
     workspace_path: _WorkspacePath = None
     preferences: Annotated[
         PreferencesArgument | None,
-        Field(description="Only what the user asked for; default: guided, conservative."),
+        Field(
+            description="Only what the user asked for. autonomy: guided (default, the user follows each step),"
+            " full_auto_stop_on_user_deps (work on alone; the run stops where evidence or the user's word is missing),"
+            " full_auto_never_stop (nothing stops the run; what is missing is recorded as a gap and told). riskPolicy:"
+            " which facts that only you claim are warned of: conservative (default) all, balanced those that opened a"
+            " gate, aggressive none."
+        ),
     ] = None
     session_id: Annotated[
         str | None, Field(description="Begin the run in this session, beside its other runs. Default: a new session.")
@@ -227,7 +237,9 @@ TOOLS: tuple[Tool, ...] = (
         description="With ackToken: reports the pending step as done, with its notes, and returns the next step; if the"
         " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
         " returns what was recorded. With stateToken alone: shows where the run stands, for example after a lost"
-        " answer, and records nothing. Every answer holds the next call ready to fill in as nextCall."
+        " answer, and records nothing. Every answer holds the next call ready to fill in as nextCall. Where you did"
+        " otherwise than the step says, add the artifact wr.workflow_divergence; where a person confirmed, the"
+        " wr.confirmation that the answer shows."
         ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
         arguments=ContinueArguments,
         output=ExecutionAnswer,
