@@ -1,4 +1,4 @@
-"""The guide works as it is written: its commands are run, its files are put in place, its outputs are compared."""
+"""The guides work as they are written: commands are run, files are put in place, outputs are compared."""
 
 import json
 import os
@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guide.md"
+import pytest
+
+DOCS = Path(__file__).parents[3] / "docs"
 BIN = Path(sys.executable).parent
 SHOWN_ONLY = {"sh", "json client"}
 
 
-def blocks() -> list[tuple[str, str]]:
-    found = re.findall(r"^```([^\n]+)\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def blocks(page: str) -> list[tuple[str, str]]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```([^\n]+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert found
     return found
 
@@ -44,12 +47,13 @@ def as_pattern(shown: str) -> str:
     )
 
 
-def test_every_command_and_file_of_the_guide_does_in_this_order_what_the_guide_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["guide.md", pytest.param("losing-nothing.md", marks=pytest.mark.damages)])
+def test_every_command_and_file_of_a_guide_does_in_this_order_what_the_guide_says(tmp_path: Path, page: str) -> None:
     place, home = tmp_path / "project", tmp_path / "home"
     place.mkdir()
     home.mkdir()
     said = ""
-    for info, text in blocks():
+    for info, text in blocks(page):
         match info.split():
             case ["sh", "run", *codes]:
                 done = run(text, place, home)
@@ -58,11 +62,12 @@ def test_every_command_and_file_of_the_guide_does_in_this_order_what_the_guide_s
             case ["text", "output"]:
                 assert re.fullmatch(as_pattern(text), said.rstrip("\n")), f"shown:\n{text}\nfound:\n{said}"
             case [_, "file", path]:
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
                 (place / path).write_text(text, encoding="utf-8")
             case _:
                 assert info in SHOWN_ONLY, info
 
 
 def test_the_shown_configuration_of_a_client_is_json_that_names_the_server() -> None:
-    shown = [json.loads(text) for info, text in blocks() if info == "json client"]
+    shown = [json.loads(text) for info, text in blocks("guide.md") if info == "json client"]
     assert [set(one["mcpServers"]) for one in shown] == [{"interlock"}]

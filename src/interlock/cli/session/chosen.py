@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from interlock.cli.progress import with_progress
 from interlock.cli.screen import StopError, flat
 from interlock.cli.session.cells import status_words
+from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
-from interlock.record.tokens import TokenFault, verify
+from interlock.record.short_tokens import ShortRef, verified
+from interlock.record.tokens import TokenFault
 from interlock.service.explain import session_of_node
 from interlock.service.history import History, history_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable
+from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.views.listing import Row, newest_first, rows_of
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.summary import SessionSummary
 
+_TOKENS = ("st_", "ack_", "chk_")
 _NAMED_MAX = 10
 """Candidates that a refusal names."""
 _ECHO_BYTES_MAX = 80
@@ -51,7 +55,7 @@ def chosen_session(store: LocalStore, plans: Plans, wanted: str | None) -> Chose
     name = wanted.strip().strip("`")
     if not name:
         raise StopError("An argument is empty.", f"Name a session or a run. {_LIST}", exit_code=2)
-    if "." in name:
+    if "." in name or name.startswith(_TOKENS):
         return _of_token(store, name)
     if name.startswith("node_"):
         return _of_node(store, NodeId(name))
@@ -102,15 +106,31 @@ def _only_one(store: LocalStore, plans: Plans) -> Chosen:
     raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
+def named_session(store: LocalStore, name: str) -> SessionId:
+    """Return the session of an id, whether it is there and whole or not, or the one that else is meant.
+
+    Raises:
+        StopError: It is no id, and names none, or more than one.
+    """
+    if name.startswith("sess_"):
+        return SessionId(name)
+    with answered_by_store():
+        return chosen_session(store, Plans(store), name).session
+
+
 def _of_token(store: LocalStore, name: str) -> Chosen:
     ring = store.keys()
-    found = verify(name, ring.keys() if ring is not None else ())
+    found = verified(name, ring.keys() if ring is not None else ())
     if isinstance(found, TokenFault):
         raise StopError(
             f"This is no token of this data directory: {found.found}.", f"Copy it whole. {_LIST}", exit_code=1
         )
     if found.session not in store.sessions():
         raise StopError(f"The token is of {found.session}, which is not there any more.", _LIST, exit_code=1)
+    if isinstance(found, ShortRef):
+        session = store.load(found.session)
+        whole = whole_reference(session, found) if session is not None else None
+        return Chosen(session=found.session, run=whole.run if whole is not None else None)
     return Chosen(session=found.session, run=found.run)
 
 

@@ -31,7 +31,7 @@ def add_session_commands(add_parser: AddParser) -> None:
     explain = _action(actions, "explain", "show why a run stands where it stands: conditions, inputs, the way taken")
     explain.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
     export = _action(actions, "export", "write a session with all it refers to into one file")
-    export.add_argument("session", metavar="SESSION", help="the session's id")
+    export.add_argument("session", metavar="SESSION", help="the session's id, or a run's label")
     export.add_argument("--out", metavar="FILE", help="the file; `-` for standard output (SESSION.interlock.json)")
     export.add_argument(
         "--salvage", dest="is_salvage", action="store_true", help="of a damaged session, export what is sound"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.session.chosen import named_session
 from interlock.cli.session.store import RefusedError, answered_by_store
 from interlock.kernel.errors import Refusal
-from interlock.kernel.ids import SessionId
 from interlock.service.export_session import Exported, export_session
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
@@ -22,7 +22,7 @@ STDOUT = "-"
 class ExportOrder:
     """What to export, and where to: a file, standard output for `-`, a file of the session's name for None."""
 
-    session: SessionId
+    session: str
     out: str | None
     is_salvage: bool
     is_forced: bool
@@ -37,11 +37,12 @@ def run_export(store: LocalStore, order: ExportOrder) -> int:
     """
     if order.out == STDOUT and order.as_json:
         raise StopError("The bundle is what goes to standard output.", "Leave --json out.", exit_code=2)
-    path = Path(order.out or f"{order.session}.interlock.json")
+    session = named_session(store, order.session)
+    path = Path(order.out or f"{session}.interlock.json")
     if order.out != STDOUT:
         _check_free(path, is_forced=order.is_forced)
     with answered_by_store():
-        exported = export_session(store, SystemShell(), order.session, is_salvage=order.is_salvage)
+        exported = export_session(store, SystemShell(), session, is_salvage=order.is_salvage)
     if isinstance(exported, Refusal):
         raise RefusedError(exported)
     if order.out == STDOUT:
