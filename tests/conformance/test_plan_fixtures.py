@@ -439,6 +439,7 @@ def test_a_plan_of_an_unknown_version_is_refused_when_it_is_read() -> None:
         parse_compiled(newer_bytes())
 
 
+@pytest.mark.damages
 def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> None:
     harness, data = Harness.in_memory(), newer_bytes()
     shell = harness.ports.shell

@@ -2,6 +2,7 @@
 
 from interlock.kernel.budgets import SUMMARY_RUNS_MAX
 from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.base import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_event, recorded_at
@@ -22,7 +23,7 @@ def appended(ports: Ports, witness: Witness, plan: AppendPlan, actor: Actor | No
     if len(session.runs) <= SUMMARY_RUNS_MAX:
         try:
             ports.writer.cache_summary(witness, summary_of(session, ports.read.plans).to_bytes())
-        except (ContentDamagedError, StoreFailureError):
+        except (ContentDamagedError, UnknownVersionError, StoreFailureError):
             # The append stands; a reader who finds no summary of it makes one.
             return session
     return session

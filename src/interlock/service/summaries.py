@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
+from interlock.record.base import UnknownVersionError
 from interlock.service.plans import Plans
 from interlock.service.words import Scene, scene_of
 from interlock.store.ports import ContentDamagedError, LogMark, SessionReader, SessionUnhealthyError
@@ -78,6 +79,8 @@ class Summaries:
             return summary_of(facts, self._plans) if facts is not None else None
         except SessionUnhealthyError as error:
             return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
+        except UnknownVersionError as error:
+            return Unreadable(session=session, health="unknown_version", found=f"{error.what}: {error.found}")
         except ContentDamagedError as error:
             return Unreadable(session=session, health="content_damaged", found=f"{error.what}: {error.found}")
 

@@ -13,6 +13,7 @@ from interlock.decide.catalogue import catalogue_digest
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
+from interlock.record.base import UnknownVersionError
 from interlock.record.events import DecisionTraceAppendedEvent, Event
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.attempts import stored_object
@@ -116,6 +117,8 @@ class _Check:
     def _plan(self, recorded: Recorded) -> Iterator[Mismatch]:
         try:
             found = self._judged(recorded)
+        except UnknownVersionError as error:
+            found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, _NEWER)
         except ContentDamagedError as error:
             is_capture = error.digest == _capture_of(recorded)
             code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"

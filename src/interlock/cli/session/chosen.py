@@ -13,11 +13,11 @@ from interlock.record.short_tokens import ShortRef, verified
 from interlock.record.tokens import TokenFault
 from interlock.service.explain import session_of_node
 from interlock.service.history import History, history_of
+from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable
 from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
-from interlock.views.listing import Row, newest_first, rows_of
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.summary import SessionSummary
 

@@ -14,12 +14,12 @@ from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
+from interlock.service.listing import Row, Wanted, holds_all, newest_first, rows_of, texts_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Unreadable
 from interlock.service.words import scene_of
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
-from interlock.views.listing import Row, Wanted, holds_all, newest_first, rows_of, texts_of
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import RunStatus
 from interlock.views.summary import run_json

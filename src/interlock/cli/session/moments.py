@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from interlock.cli.screen import StopError
-from interlock.views.moments import moment_of
+from interlock.service.moments import moment_of
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 _UNITS = {"m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}

@@ -6,10 +6,10 @@ from interlock.cli.session.chosen import chosen_session, listing, read_history
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
+from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import summary_of
 from interlock.store.local.store import LocalStore
-from interlock.views.listing import Row, newest_first, rows_of
 from interlock.views.summary import run_json
 
 _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")

@@ -6,8 +6,8 @@ import pytest
 from tests.support_record import NODE, RUN, SESSION
 
 from interlock.kernel.ids import RunId, SessionId
-from interlock.views.listing import Row, Wanted, holds_all, newest_first, texts_of
-from interlock.views.moments import moment_of
+from interlock.service.listing import Row, Wanted, holds_all, newest_first, texts_of
+from interlock.service.moments import moment_of
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(

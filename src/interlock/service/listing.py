@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import tokens
-from interlock.views.moments import moment_of
+from interlock.service.moments import moment_of
 from interlock.views.status import RunStatus
 from interlock.views.summary import RunSummary, SessionSummary
 
