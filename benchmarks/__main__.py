@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import authoring, cold_load, concurrency, durability, history, spawning
+from benchmarks import authoring, cold_load, concurrency, durability, history, spawning, upkeep
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "concurrency": concurrency.figures,
     "spawning": spawning.figures,
     "authoring": authoring.figures,
+    "upkeep": upkeep.figures,
 }
 
 

@@ -6,13 +6,14 @@ parent never was, is damage and raises.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
 
 from rpds import HashTrieMap
 
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import (
     AttemptId,
     Digest,
@@ -130,9 +131,9 @@ class Advance:
         return node_of_attempt(self.attempt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Session:
-    """All that later calls need to know of a session."""
+    """All that later calls need to know of a session. Without slots, so that a successor costs little."""
 
     session: SessionId
     next_index: int

@@ -95,7 +95,7 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
         segments.add(path)
         content.update(refers)
         manifest_bytes = verified.manifest_bytes
-        recorded_s = max(recorded_s, *(_seconds(event.recorded_at) for event in segment.events))
+        recorded_s = max(recorded_s, *map(_seconds, {event.recorded_at for event in segment.events}))
     return ReadSession(
         session=session,
         manifest_bytes=manifest_bytes,
