@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, stamps, start_plan
@@ -26,7 +27,10 @@ from interlock.engine.start import root_node
 from interlock.kernel.ids import SnapshotRef
 from interlock.record.events import parse_event
 from interlock.record.manifest import group_of
+from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
+from interlock.store.local.collector import LocalCollector
+from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SessionUnhealthyError
 from interlock.store.retention import KeepMarksDamagedError, Kind, Retention
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
@@ -441,6 +445,34 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     disk.now_s += 1_000 * DAY_S
     (doubt,) = swept(disk).doubts
     assert doubt.health is Health.CORRUPT_TAIL
+
+
+class Vanishing(CrashDisk):
+    """A disk on which the manifest of `a` is gone when it is read, and the rest of the session is there."""
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        if path == layout.manifest(A):
+            raise FileNotFoundError
+        return CrashDisk.read(self, path, offset)
+
+
+@pytest.mark.inv("GC-7")
+def test_a_session_that_could_not_be_seen_lets_nothing_go_unless_it_is_gone() -> None:
+    disk = filled("a", "b")
+    disk.now_s += 1_000 * DAY_S
+    vanishing = Vanishing(disk.files, disk.names_now, disk.entries_durable, now_s=disk.now_s)
+    (doubt,) = swept(vanishing).doubts
+    assert doubt.session == A
+
+
+def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_path: Path) -> None:
+    apply(LocalStore(tmp_path), start_plan("b"))
+    (tmp_path / "sessions" / A).write_bytes(b"x")
+    collector = LocalCollector(tmp_path)
+    when = (tmp_path / "sessions" / A).stat().st_mtime + 200 * DAY_S
+    found = collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+    assert [one.session for one in found.taken.sessions] == [B]
+    assert [(one.session, one.why) for one in found.skipped] == [(A, "changed")]
 
 
 @pytest.mark.inv("GC-7", "GC-2")

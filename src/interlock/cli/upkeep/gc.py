@@ -43,7 +43,7 @@ def run_gc(environment: Mapping[str, str], arguments: PlaceArguments, *, is_dry_
     # Where there is nothing to collect, nothing is made either.
     is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)
-    with answered_by_upkeep(), shown_progress("Reading sessions:") as told:
+    with answered_by_upkeep(), shown_progress("Reading sessions") as told:
         found = collect(collector, collector.keep_marks, command, told)
     if as_json:
         say_json(_told(data_dir, days, found, is_dry_run=is_dry_run))

@@ -30,7 +30,7 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
         StoreFailureError: The disk failed.
     """
     collector = LocalCollector(data_dir)
-    with shown_progress("Looking at sessions:") as told:
+    with shown_progress("Looking at sessions") as told:
         seen = collector.glance(told)
     yield from _unsound(seen.unsound, collector)
     count = len(seen.attested)
@@ -46,7 +46,7 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
         StoreFailureError: The disk failed.
     """
     collector = LocalCollector(data_dir)
-    with shown_progress("Reading sessions:") as told:
+    with shown_progress("Reading sessions") as told:
         marked = collector.mark(told)
     yield from _unsound(marked.unsound, collector)
     yield fine("sessions", f"{len(marked.sessions)} are healthy: every record was read.")

@@ -196,7 +196,10 @@ class _Marking:
             self._refuse(session, damage.health, damage.where, damage.found)
             return
         except FileNotFoundError:
-            return  # it went while it was looked at
+            # It went while it was looked at; unless it is back, for then nobody has seen what it refers to.
+            if self.files.stat(layout.session_dir(session)) is not None:
+                self._refuse(session, Health.CORRUPT_HEAD, "manifest", "gone while it was read")
+            return
         if found.segments:
             self._sound(found, below, last_s)
         elif is_beginning(self.files, session):

@@ -140,7 +140,7 @@ class _Sweeping:
                 work()
         except SessionBusyError:
             self.skipped.append(Skipped(session=session, why="busy"))
-        except (DamageError, FileNotFoundError):
+        except (DamageError, FileNotFoundError, NotADirectoryError):
             self.skipped.append(Skipped(session=session, why="changed"))
 
     # -- the rest -----------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from interlock.cli.upkeep.units import in_units
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
 
+pytestmark = pytest.mark.damages
+
 
 def findings(told: dict[str, Any], level: str) -> list[dict[str, str]]:
     return [one for one in told["findings"] if one["level"] == level]

@@ -15,6 +15,8 @@ from interlock.store.local.collector import LocalCollector
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 
+pytestmark = pytest.mark.damages
+
 
 def counts(told: dict[str, Any]) -> dict[str, int]:
     """Return how many of each kind went, of those that did."""
