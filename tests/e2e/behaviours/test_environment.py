@@ -53,7 +53,7 @@ def test_eight_sessions_at_once_all_go_on_and_none_waits_for_ever(server: Server
 
 def test_an_unknown_tool_is_a_protocol_error(server: Server) -> None:
     """SRV-5."""
-    for name in ("no_such_tool", "checkpoint_workflow", "resume_session", ""):
+    for name in ("no_such_tool", "resume", "List_Workflows", ""):
         with pytest.raises(MCPError) as caught:
             server.call(name)
         assert caught.value.error.code == types.INVALID_PARAMS
