@@ -30,7 +30,7 @@ DOCUMENT = document(
     loop("turn", deciding("again"), **{"while": {"kind": "loop_control"}, "maxIterations": 2}),
     step("end", requireConfirmation=True),
 )
-_TOKEN = re.compile(r"\b(?:st|ack|chk)\.v1\.[\w-]+\.[\w-]+")
+_TOKEN = re.compile(r"(?:st|ack|chk)(?:\.v1\.[\w-]+\.[\w-]+|_[\w-]{56,58})")
 
 
 def a_session(harness: Harness) -> SessionId:

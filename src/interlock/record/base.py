@@ -60,6 +60,9 @@ DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=300)]
 
 Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
 RiskPolicy = Literal["conservative", "balanced", "aggressive"]
+TokenFormat = Literal[1, 2]
+"""Which form tokens are minted in; both verify for ever (D3)."""
+SHORT: TokenFormat = 2
 
 
 class Record(BaseModel):

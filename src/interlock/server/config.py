@@ -6,8 +6,7 @@ from pathlib import Path
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
 from interlock.kernel.canonical import Json
-from interlock.record.base import Autonomy, Preferences
-from interlock.service.ports import SHORT, TokenFormat
+from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
 from interlock.views.session import BASELINE
 
 

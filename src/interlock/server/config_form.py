@@ -25,10 +25,9 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.kernel.canonical import Json
-from interlock.record.base import Autonomy, Preferences, RiskPolicy
+from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.server.config import Config, ConfigFault
 from interlock.server.schemas import flat_schema
-from interlock.service.ports import TokenFormat
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {

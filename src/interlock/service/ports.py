@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
-from interlock.record.base import Preferences
+from interlock.record.base import SHORT, Preferences, TokenFormat
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
 from interlock.service.summaries import Summaries
@@ -17,10 +17,6 @@ from interlock.views.session import BASELINE
 if TYPE_CHECKING:
     # It brings the compiler along, which whoever only looks does not need.
     from interlock.service.catalog import Catalog
-
-TokenFormat: TypeAlias = Literal[1, 2]
-"""Which form tokens are minted in; both verify for ever (D3)."""
-SHORT: TokenFormat = 2
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:

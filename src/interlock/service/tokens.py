@@ -7,9 +7,10 @@ from interlock.engine.answer import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
+from interlock.record.base import SHORT, TokenFormat
 from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, verified
 from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of, mint
-from interlock.service.ports import SHORT, ReadPorts, TokenFormat
+from interlock.service.ports import ReadPorts
 from interlock.service.words import scene_of
 from interlock.store.ports import KeyRing, SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Run, Session

@@ -34,6 +34,7 @@ from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
+from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
 from interlock.record.tokens import SigningKey
 from interlock.server.app import build_server
@@ -46,7 +47,7 @@ from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
-from interlock.service.ports import Ports, ReadPorts, TokenFormat
+from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import Shell
 from interlock.service.start_workflow import StartCommand
 from interlock.store.local.store import LocalStore

@@ -138,6 +138,7 @@ def test_a_taken_id_makes_a_session_of_its_own_that_differs_in_its_id_alone(plac
 
 
 @pytest.mark.inv("BND-8")
+@pytest.mark.damages
 def test_an_id_that_a_damaged_session_has_is_taken_and_the_damaged_one_stays(tmp_path: Path) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     session = a_session(here)
@@ -228,6 +229,7 @@ def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, 
 
 
 @pytest.mark.inv("BND-9")
+@pytest.mark.damages
 def test_a_damaged_session_is_exported_only_when_asked_for_and_says_so_ever_after(tmp_path: Path) -> None:
     here = Harness.on_disk(tmp_path / "here", DOCUMENT)
     session = a_session(here)
@@ -289,6 +291,7 @@ def test_a_session_that_is_not_there_is_not_exported(tmp_path: Path, session: st
 
 @pytest.mark.inv("SAL-4")
 @pytest.mark.parametrize("kind", ["segment_closed", "snapshot_pinned"])
+@pytest.mark.damages
 def test_what_a_newer_interlock_wrote_is_neither_exported_nor_called_damaged(tmp_path: Path, kind: str) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     session = a_session(here)

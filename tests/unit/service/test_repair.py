@@ -15,6 +15,8 @@ from interlock.service.verify import verify_session
 from interlock.store.ports import SalvageCode
 from interlock.testing.harness import Harness
 
+pytestmark = pytest.mark.damages
+
 
 @pytest.fixture
 def here(tmp_path: Path) -> Harness:

@@ -205,6 +205,7 @@ def test_what_cannot_be_meant_is_refused_with_the_corrected_call(harness: Harnes
 
 
 @pytest.mark.inv("RES-3")
+@pytest.mark.damages
 def test_a_damaged_session_is_no_candidate_and_is_counted(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
     broken, sound = harness.start("test.abc", goal="zebra"), harness.start("test.abc", goal="zebra")
