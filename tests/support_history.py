@@ -87,7 +87,8 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
     def anchored(_workspace: Path | None) -> GitAnchors:
         return anchors
 
-    return replace(harness, ports=replace(harness.ports, anchors=anchored, keeps_repo_root=True))
+    read = replace(harness.ports.read, anchors=anchored)
+    return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=True))
 
 
 def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:

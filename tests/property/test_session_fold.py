@@ -318,5 +318,5 @@ def test_the_same_plans_at_another_time_by_another_caller_say_the_same(moves: li
 def timeless(session: Session) -> Session:
     runs = session.runs
     for run, facts in runs.items():
-        runs = runs.insert(run, replace(facts, recorded_at=None))
+        runs = runs.insert(run, replace(facts, recorded_at=None, last_at=None, client=None))
     return replace(session, runs=runs)

@@ -115,6 +115,7 @@ def test_standard_output_carries_the_bundle_and_nothing_else(
 
 
 @pytest.mark.inv("BND-9")
+@pytest.mark.damages
 def test_a_damaged_session_is_exported_under_a_banner_only(place: Place, capsys: Printed) -> None:
     place.damage()
     assert place.run("export", place.session) == 1
@@ -164,6 +165,7 @@ def test_a_file_that_is_not_there_or_too_large_is_told_in_words(
 
 
 @pytest.mark.inv("SAL-3")
+@pytest.mark.damages
 def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Place, capsys: Printed) -> None:
     assert place.run("repair", place.session) == 1
     assert "is whole" in capsys.readouterr().err
@@ -186,6 +188,7 @@ def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Pla
 
 
 @pytest.mark.inv("SAL-3")
+@pytest.mark.damages
 def test_repair_of_a_log_that_verifies_says_that_the_session_itself_goes_on(place: Place, capsys: Printed) -> None:
     for path in (place.here / "artifacts").iterdir():
         path.unlink()
@@ -202,6 +205,7 @@ def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) 
 
 
 @pytest.mark.produces("error:SESSION_LOCKED")
+@pytest.mark.damages
 def test_a_damaged_session_that_another_process_holds_is_locked_and_not_called_damaged(place: Place) -> None:
     place.damage()
     store = LocalStore(place.here, locks=OsLocks(place.here, wait_ms_max=30))

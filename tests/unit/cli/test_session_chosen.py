@@ -134,6 +134,7 @@ def test_a_session_without_history_says_so(place: Place, harness: Harness) -> No
 
 
 @pytest.mark.inv("HIS-2")
+@pytest.mark.damages
 def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     damage(place.root, session_of(first))

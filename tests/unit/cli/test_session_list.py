@@ -150,6 +150,7 @@ def test_an_option_that_means_nothing_ends_with_2(place: Place, options: list[st
     assert said in told.err
 
 
+@pytest.mark.damages
 def test_deep_search_passes_over_what_it_cannot_read(place: Place, harness: Harness) -> None:
     first = three(place, harness)[0]
     for stored in (place.root / "sessions" / first["run"]["sessionId"] / "events").glob("*"):
@@ -158,6 +159,7 @@ def test_deep_search_passes_over_what_it_cannot_read(place: Place, harness: Harn
 
 
 @pytest.mark.inv("HIS-2")
+@pytest.mark.damages
 def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harness: Harness) -> None:
     manifest = place.root / "sessions" / harness.start("team.ship")["run"]["sessionId"] / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":9'))
@@ -167,6 +169,7 @@ def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harne
 
 
 @pytest.mark.inv("HIS-2")
+@pytest.mark.damages
 def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Place, harness: Harness) -> None:
     first, second, _ = three(place, harness)
     damage(place.root, second["run"]["sessionId"])
@@ -181,6 +184,7 @@ def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Pla
     assert label_of(first) in labels(place)
 
 
+@pytest.mark.damages
 def test_a_list_without_any_readable_session_still_names_the_others(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     damage(place.root, first["run"]["sessionId"])

@@ -71,6 +71,7 @@ def test_looking_where_nothing_is_makes_nothing_and_says_so(place: Place, comman
 
 @pytest.mark.inv("HIS-2")
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.damages
 def test_looking_at_damage_changes_nothing_and_no_traceback_is_told(
     place: Place, harness: Harness, command: str
 ) -> None:
@@ -96,6 +97,7 @@ def test_with_json_one_value_is_printed_and_nothing_on_the_error_output(
 
 
 @pytest.mark.parametrize("command", ["list", "status", "open-gaps", "show"])
+@pytest.mark.damages
 def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: Harness, command: str) -> None:
     harness.advance(harness.start("team.ship", preferences=NEVER_STOPS), None)
     for pinned in place.root.glob("workflows/pinned/*"):

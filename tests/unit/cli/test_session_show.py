@@ -117,6 +117,7 @@ def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_fo
     assert "…" not in whole
 
 
+@pytest.mark.damages
 def test_notes_over_their_budget_are_shown_whole_from_the_artifact_that_holds_them(
     place: Place, harness: Harness
 ) -> None:
@@ -131,6 +132,7 @@ def test_notes_over_their_budget_are_shown_whole_from_the_artifact_that_holds_th
     assert run["steps"][0]["notes"].endswith("[TRUNCATED]")
 
 
+@pytest.mark.damages
 def test_an_artifact_that_is_gone_is_told_and_the_rest_is_shown(place: Place, harness: Harness) -> None:
     worked(place, harness)
     for stored in place.root.glob("artifacts/*"):
