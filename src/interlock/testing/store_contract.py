@@ -142,6 +142,35 @@ class StoreContract(ABC):
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 
+    def test_a_mark_changes_with_every_append_and_with_nothing_else(self) -> None:
+        """Whoever looks twice sees by the mark alone whether there is anything new."""
+        store, (start, advance) = self.make_store(), self.plans()
+        seen = [store.marks().get(start.session)]
+        with store.hold(start.session) as witness:
+            for plan in (start, advance):
+                store.append(witness, plan, self.stamps())
+                seen.append(store.marks()[start.session])
+            store.append(witness, advance, self.stamps())
+            store.cache_summary(witness, b"told")
+        assert store.marks()[start.session] == seen[-1]
+        assert len(set(seen)) == len(seen)
+        assert store.marks().keys() == {start.session}
+
+    def test_a_cached_summary_is_of_the_log_as_it_stands_or_is_none(self) -> None:
+        """An append makes an end of what was cached before it; a released witness caches nothing."""
+        store, (start, advance) = self.make_store(), self.plans()
+        assert store.cached_summary(start.session) is None
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+            store.cache_summary(witness, b"told\nof a start")
+            assert store.cached_summary(start.session) == b"told\nof a start"
+            store.append(witness, advance, self.stamps())
+            assert store.cached_summary(start.session) is None
+            store.cache_summary(witness, b"told of an advance")
+        with expects(WitnessReleasedError):
+            store.cache_summary(witness, b"too late")
+        assert self.reopen(store).cached_summary(start.session) == b"told of an advance"
+
     def test_sessions_do_not_know_of_each_other(self) -> None:
         """What one session holds is not seen from another."""
         store, (start, _) = self.make_store(), self.plans()
@@ -221,32 +250,3 @@ def _contents_of(*plans: AppendPlan) -> Contents:
         workflows=dict(plan.workflow for plan in plans if plan.workflow is not None),
         artifacts={digest: data for plan in plans for digest, data in plan.artifacts},
     )
-
-    def test_a_mark_changes_with_every_append_and_with_nothing_else(self) -> None:
-        """Whoever looks twice sees by the mark alone whether there is anything new."""
-        store, (start, advance) = self.make_store(), self.plans()
-        seen = [store.marks().get(start.session)]
-        with store.hold(start.session) as witness:
-            for plan in (start, advance):
-                store.append(witness, plan, self.stamps())
-                seen.append(store.marks()[start.session])
-            store.append(witness, advance, self.stamps())
-            store.cache_summary(witness, b"told")
-        assert store.marks()[start.session] == seen[-1]
-        assert len(set(seen)) == len(seen)
-        assert store.marks().keys() == {start.session}
-
-    def test_a_cached_summary_is_of_the_log_as_it_stands_or_is_none(self) -> None:
-        """An append makes an end of what was cached before it; a released witness caches nothing."""
-        store, (start, advance) = self.make_store(), self.plans()
-        assert store.cached_summary(start.session) is None
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            store.cache_summary(witness, b"told\nof a start")
-            assert store.cached_summary(start.session) == b"told\nof a start"
-            store.append(witness, advance, self.stamps())
-            assert store.cached_summary(start.session) is None
-            store.cache_summary(witness, b"told of an advance")
-        with expects(WitnessReleasedError):
-            store.cache_summary(witness, b"too late")
-        assert self.reopen(store).cached_summary(start.session) == b"told of an advance"
