@@ -9,8 +9,11 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that move, colour or reorder what a terminal shows, and halves of characters."""
+_STEERING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+    r"\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Characters that move, colour, reorder or hide what a terminal shows, and halves of characters."""
 _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 """A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
 

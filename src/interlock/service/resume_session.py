@@ -117,7 +117,8 @@ def _reasons(command: ResumeCommand, wanted: Wanted, found: Sequence[Candidate])
     """Say why nothing matched, or what the matching left out."""
     if wanted.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
-        yield f"There is no {named} in this data directory; nothing else is offered."
+        where = f"session {command.session!r}" if command.run and command.session else "this data directory"
+        yield f"There is no {named} in {where}; nothing else is offered."
         return
     if command.query is not None and not wanted.words:
         said = one_line(command.query, ECHO_BYTES_MAX)

@@ -6,7 +6,7 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId
 from interlock.kernel.text import one_line
-from interlock.record.tokens import AttemptRef, StateRef, TokenRef
+from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens import Argument, lost_history, scope_mismatch
 from interlock.service.words import Scene, scene_of
@@ -32,7 +32,7 @@ def target_of(
     Raises:
         StoreFailureError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
     """
-    argument: Argument = "ackToken" if isinstance(ref, AttemptRef) else "stateToken"
+    argument: Argument = _argument(ref)
     try:
         with ports.trace.span("load"):
             session = ports.reader.load(ref.session)
@@ -45,7 +45,7 @@ def target_of(
     if ref.node not in session.nodes or session.nodes[ref.node].run != ref.run:
         return lost_history(argument, words=scene.words())
     node = session.nodes[ref.node]
-    refusal = _witness_refusal(ports, scene, node, beside, run)
+    refusal = _witness_refusal(ports, scene, _Sent(argument=argument, node=node, beside=beside, run=run))
     if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
         refusal = _hash_mismatch(scene)
     if refusal is not None:
@@ -53,10 +53,24 @@ def target_of(
     return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
 
 
-def _witness_refusal(
-    ports: ReadPorts, scene: Scene, node: Node, beside: StateRef | None, run: str | None
-) -> Refusal | None:
-    words = scene.words(node)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """The token that says most, the node it names, and the witnesses beside it."""
+
+    argument: Argument
+    node: Node
+    beside: StateRef | None
+    run: str | None
+
+
+def _argument(ref: TokenRef) -> Argument:
+    if isinstance(ref, StateRef):
+        return "stateToken"
+    return "checkpointToken" if ref.kind is TokenKind.CHECKPOINT else "ackToken"
+
+
+def _witness_refusal(ports: ReadPorts, scene: Scene, sent: _Sent) -> Refusal | None:
+    words, run, beside = scene.words(sent.node), sent.run, sent.beside
     if run is not None and not (len(run) >= len(words.label) and scene.run.run.endswith(run)):
         found = one_line(run, ECHO_BYTES_MAX)
         return scope_mismatch(
@@ -69,8 +83,8 @@ def _witness_refusal(
     if beside is None:
         return None
     if beside.run != scene.run.run or beside.session != scene.session.session:
-        return _two_runs(ports, scene, node, beside)
-    return None if _is_same_place(scene.session, node, beside) else _two_steps(scene, node)
+        return _two_runs(ports, scene, sent, beside)
+    return None if _is_same_place(scene.session, sent.node, beside) else _two_steps(scene, sent)
 
 
 def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
@@ -79,26 +93,28 @@ def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
     return other is not None and chain_head(session, other).node == chain_head(session, node).node
 
 
-def _two_runs(ports: ReadPorts, scene: Scene, node: Node, beside: StateRef) -> Refusal:
-    words = scene.words(node)
+def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> Refusal:
+    words = scene.words(sent.node)
     other = ports.reader.load(beside.session)
     named = "a run that is not in the log"
     if other is not None and beside.run in other.runs:
         other_words = scene_of(other, other.runs[beside.run], ports.plans).words()
         named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
+    if beside.run == scene.run.run:
+        named += f" of another session, {beside.session}: one is a copy of the other"
     return scope_mismatch(
-        f"The `ackToken` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the `stateToken` to"
-        f" {named}.",
-        "Send the `ackToken` alone: it names its run by itself.",
+        f"The `{sent.argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
+        f" `stateToken` to {named}.",
+        f"Send the `{sent.argument}` alone: it names its run by itself.",
         run=words.to_json(),
     )
 
 
-def _two_steps(scene: Scene, node: Node) -> Refusal:
-    words = scene.words(node)
+def _two_steps(scene: Scene, sent: _Sent) -> Refusal:
+    words = scene.words(sent.node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
-        "Send the `ackToken` of the last answer alone: it names its step by itself.",
+        f"Send the `{sent.argument}` of the last answer alone: it names its step by itself.",
         run=words.to_json(),
     )
 

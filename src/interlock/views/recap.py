@@ -9,6 +9,8 @@ from interlock.views.session import Node, Output, Session
 
 _NODES_WALKED_MAX = 200
 """A run without notes must not cost its whole length."""
+_FENCE_BYTES = 4
+"""What closes a block of code that a cut left open."""
 _ROOM_MIN = 200
 """A cut of less than this says nothing."""
 
@@ -28,6 +30,16 @@ def current_notes(node: Node) -> str | None:
     """Return a node's current notes: the latest that no later output supersedes (locks 2.1)."""
     output = current_output(node, "recap")
     return _text(output) if output is not None else None
+
+
+def closed(notes: str) -> str:
+    """Return notes in which no block of code stays open: what follows them is not part of it."""
+    opened = ""
+    for line in notes.splitlines():
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~") and opened in ("", mark):
+            opened = "" if opened else mark
+    return f"{notes}\n{opened}" if opened else notes
 
 
 def _is_notes(output: Output) -> bool:
@@ -80,10 +92,10 @@ def recap(
         parent = session.nodes[here.parent]
         notes = notes_of_attempt(here) if here.kind == "step" else None
         if notes is not None:
-            part = f"**{title_of(parent)}**\n{notes}"
+            part = f"**{title_of(parent)}**\n{closed(notes)}"
             if utf8_bytes(part) + 2 > room:
                 if room >= _ROOM_MIN:
-                    parts.append(truncated(part, room, marker=""))
+                    parts.append(closed(truncated(part, room - _FENCE_BYTES, marker="")))
                 return "\n\n".join(parts) + TRUNCATION_MARKER
             parts.append(part)
             room -= utf8_bytes(part) + 2

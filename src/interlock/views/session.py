@@ -63,7 +63,7 @@ class Output:
     is_of_checkpoint: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Node:
     """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8).
 
@@ -92,7 +92,7 @@ class Node:
     request_digest: Digest | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps.
 
@@ -232,20 +232,21 @@ def evolve(session: Session, event: ev.Event) -> Session:
     except KeyError as missing:
         raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
     return replace(
-        _touched(after, event),
+        after,
         next_index=event.event_index + 1,
         dedupe_keys=session.dedupe_keys.insert(event.dedupe_key, event.event_index),
+        runs=_touched(after, event),
     )
 
 
-def _touched(session: Session, event: ev.Event) -> Session:
-    """Note an event as the last of its run."""
+def _touched(session: Session, event: ev.Event) -> "HashTrieMap[RunId, Run]":
+    """Return the runs with an event noted as the last of its own."""
     scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
     if scope is None:
-        return session
+        return session.runs
     client = event.actor.identifier if event.actor is not None else None
     run = replace(session.runs[scope.run_id], last_index=event.event_index, last_at=event.recorded_at, client=client)
-    return replace(session, runs=session.runs.insert(run.run, run))
+    return session.runs.insert(run.run, run)
 
 
 def _belongs(session: Session, event: ev.Event) -> None:

@@ -219,3 +219,20 @@ def test_a_checkpoint_in_a_pass_of_a_loop_keeps_to_its_pass(harness: Harness) ->
     assert second["pending"]["loop"]["pass"] == 2
     assert "First pass." not in (looped.look(second).structure.get("recap") or "")
     assert looped.look(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
+
+
+def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting_the_step(harness: Harness) -> None:
+    first, other = harness.start("test.abc"), harness.start("test.abc")
+    second = harness.advance(first)
+    for beside in (other.state, second.state):
+        refused = harness.checkpoint(first, stateToken=beside)
+        assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+        assert "ackToken" not in refused.text
+        assert "Send the `checkpointToken`" in refused.text
+
+
+@pytest.mark.inv("REC-1")
+def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
+    recap = harness.look(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
+    assert recap == "**Step b**\n~~~py\n```\nstill code\n~~~\n\n**Step a**\n```\n# not a headline\n```"

@@ -31,7 +31,7 @@ from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collector import LocalCollector
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
 from interlock.store.retention import KeepMarksDamagedError, Kind, Retention
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
@@ -517,3 +517,22 @@ def test_what_a_writer_reuses_is_renewed_before_a_sweep_may_take_it() -> None:
     disk.now_s += 13 * HOUR_S
     started(disk, "b")
     assert all((stat := disk.stat(path)) and stat.modified_s == disk.now_s for path in shared)
+
+
+@pytest.mark.damages
+@pytest.mark.inv("GC-4")
+@pytest.mark.parametrize("linked", ["trash", "trash/sessions", "trash/snapshots"])
+def test_a_link_in_the_trash_leads_a_sweep_to_nobody_elses_files(tmp_path: Path, linked: str) -> None:
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for root in (mine, theirs):
+        apply(LocalStore(root), start_plan("a"))
+    target = {"trash": theirs, "trash/sessions": theirs / "sessions", "trash/snapshots": theirs / "snapshots"}[linked]
+    (mine / linked).parent.mkdir(exist_ok=True)
+    (mine / linked).symlink_to(target)
+    before = sorted(path for path in theirs.rglob("*") if path.is_file())
+    when = (mine / "sessions" / A).stat().st_mtime + 2 * DAYS * DAY_S
+    collector = LocalCollector(mine)
+    with pytest.raises(StoreFailureError, match="is a link"):
+        collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+    assert sorted(path for path in theirs.rglob("*") if path.is_file()) == before
+    assert LocalStore(mine).load(session_id("a")) is not None

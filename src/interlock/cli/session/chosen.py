@@ -27,7 +27,7 @@ _NAMED_MAX = 10
 _ECHO_BYTES_MAX = 80
 _WORDS_BYTES_MAX = 60
 _LIST = "`interlock session list` names all that are there; `--data-dir` looks elsewhere."
-_ONE_OF = "Name one of them by its session id, or by its run's label."
+_ONE_OF = "Name one of them by its session id, or by enough of its end."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +116,15 @@ def named_session(store: LocalStore, name: str) -> SessionId:
         return SessionId(name)
     with answered_by_store():
         return chosen_session(store, Plans(store), name).session
+
+
+def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
+    """Return the session of each name, as `named_session` does.
+
+    Raises:
+        StopError: One is no id, and names none, or more than one.
+    """
+    return [named_session(store, name) for name in names]
 
 
 def _of_token(store: LocalStore, name: str) -> Chosen:

@@ -61,10 +61,17 @@ def run_session(chosen: argparse.Namespace) -> int:
 def _command(chosen: argparse.Namespace) -> Command:
     """Import a command and return it with its arguments."""
     from interlock.cli.arguments import place_arguments
-    from interlock.server.settings import data_dir_of
+    from interlock.cli.screen import StopError
+    from interlock.cli.session.chosen import named_sessions
+    from interlock.server.settings import SettingsError, check_data_dir, data_dir_of
     from interlock.store.local.store import LocalStore
 
-    store = LocalStore(data_dir := data_dir_of(os.environ, place_arguments(chosen)))
+    data_dir = data_dir_of(os.environ, place_arguments(chosen))
+    try:
+        check_data_dir(data_dir)
+    except SettingsError as error:
+        raise StopError(error.message, error.fix, exit_code=2) from error
+    store = LocalStore(data_dir)
     if chosen.action in LOOKING:
         return looking(chosen, store)
     match chosen.action:
@@ -72,11 +79,13 @@ def _command(chosen: argparse.Namespace) -> Command:
             from interlock.cli.session.keep import run_keep, run_unkeep
 
             run = run_keep if chosen.action == "keep" else run_unkeep
-            return lambda: run(data_dir, chosen.sessions, as_json=chosen.as_json)
+            return lambda: run(data_dir, named_sessions(store, chosen.sessions), as_json=chosen.as_json)
         case "verify":
             from interlock.cli.session.verify import run_verify
 
-            return lambda: run_verify(store, chosen.sessions, as_json=chosen.as_json, is_forced=chosen.is_forced)
+            return lambda: run_verify(
+                store, named_sessions(store, chosen.sessions), as_json=chosen.as_json, is_forced=chosen.is_forced
+            )
         case "export":
             from interlock.cli.session.export import ExportOrder, run_export
 
@@ -95,7 +104,7 @@ def _command(chosen: argparse.Namespace) -> Command:
         case "repair":
             from interlock.cli.session.repair import run_repair
 
-            return lambda: run_repair(store, chosen.session, as_json=chosen.as_json)
+            return lambda: run_repair(store, *named_sessions(store, [chosen.session]), as_json=chosen.as_json)
         case _:
             from interlock.cli.session.explain import run_explain
 

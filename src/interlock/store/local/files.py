@@ -120,10 +120,14 @@ class OsFiles:
         try:
             size = os.fstat(handle).st_size
             chunks: list[bytes] = []
-            while chunk := os.pread(handle, max(size - offset, 0) + 1, offset):
+            while True:
+                wanted = max(size - offset, 0) + 1
+                chunk = os.pread(handle, wanted, offset)
                 chunks.append(chunk)
                 offset += len(chunk)
-            return b"".join(chunks)
+                # Less than was asked for is the end of a file; more than it was is a file that grows.
+                if len(chunk) < wanted:
+                    return b"".join(chunks)
         finally:
             os.close(handle)
 

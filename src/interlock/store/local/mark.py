@@ -180,10 +180,10 @@ class _Marking:
 
     def _trash(self) -> None:
         for directory in (layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS):
-            for name in self.files.names(directory):
+            for name in own_names(self.files, directory):
                 self._add(Kind.TRASH, f"{directory}/{name}")
         for directory in CONTENT_KINDS:
-            for name in filter(layout.is_content, self.files.names(layout.trashed(directory))):
+            for name in filter(layout.is_content, own_names(self.files, layout.trashed(directory))):
                 path = f"{directory}/{name}"
                 self._add(Kind.TRASH, layout.trashed(path), content=path)
 
@@ -251,3 +251,10 @@ def _seconds(recorded_at: str | None) -> float:
         return datetime.fromisoformat(recorded_at).timestamp() if recorded_at is not None else 0.0
     except (ValueError, OverflowError, OSError):
         return 0.0
+
+
+def own_names(files: FileOps, directory: str) -> list[str]:
+    """Return the names in a directory of the trash; none where a link on the way leads to somebody else's files."""
+    parts = directory.split("/")
+    ways = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    return [] if any(files.is_link(way) for way in ways) else files.names(directory)

@@ -25,7 +25,7 @@ from interlock.store.local.locks import Locks
 from interlock.store.local.mark import digest_in, is_beginning, newest_s, read_session, tree
 from interlock.store.local.reading import DamageError
 from interlock.store.local.session_log import cut_torn_tail
-from interlock.store.ports import SessionBusyError
+from interlock.store.ports import FailureKind, SessionBusyError, StoreFailureError
 from interlock.store.retention import (
     CONTENT,
     Due,
@@ -211,10 +211,16 @@ class _Sweeping:
         return stat is not None and self.retention.is_old(stat.modified_s)
 
     def _make_trash(self) -> None:
-        for path in (layout.TRASH, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, layout.trashed(layout.WORKFLOWS)):
+        """Make the trash.
+
+        Raises:
+            StoreFailureError: A link stands in its place: what went there would go among somebody else's files.
+        """
+        directories = (layout.TRASH, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, layout.trashed(layout.WORKFLOWS))
+        for path in (*directories, *map(layout.trashed, layout.CONTENT_DIRS)):
+            if self.files.is_link(path):
+                raise StoreFailureError(FailureKind.FAILED, f"{path} is a link; the trash is a directory of its own")
             self.files.make_dir(path)
-        for path in layout.CONTENT_DIRS:
-            self.files.make_dir(layout.trashed(path))
         self._sync("", layout.TRASH, layout.trashed(layout.WORKFLOWS))
 
     def _sync(self, *directories: str) -> None:
