@@ -39,7 +39,8 @@ os.execv(sys.executable, [sys.executable, *command])
 TRACE = "decision_trace_appended"
 NUMBERS = itertools.count()
 LEAKS = re.compile(
-    r"Traceback|File \"|site-packages|pydantic|jsonschema|errors\.pydantic|\bhttps?://|\.py\b|NoneType|/tmp/|/work/|/home/"
+    r"Traceback|File \"|site-packages|pydantic|jsonschema|errors\.pydantic|\bhttps?://|\.py\b|NoneType|/tmp/|/home/|"
+    + re.escape(f"{Path(__file__).resolve().parents[2]}/")
 )
 ABC = linear_workflow("test.abc", "a", "b", "c", tags=["demo"])
 OPTIONAL = linear_workflow(

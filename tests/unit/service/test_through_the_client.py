@@ -112,7 +112,7 @@ class FaultyStore(MemoryStore):
     """A store with a bug: it cannot read what it wrote."""
 
     def load(self, session: SessionId) -> Session | None:
-        raise RuntimeError(f"secret /work/path of {session}")
+        raise RuntimeError(f"secret /srv/path of {session}")
 
 
 @pytest.mark.produces("error:INTERNAL_ERROR")
