@@ -6,7 +6,6 @@ finding, never what it means.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
@@ -19,36 +18,20 @@ from interlock.kernel.canonical import JsonScalar
 from interlock.kernel.ids import AttemptId, GapId, RunId, derived_id
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker, BlockerCode, BlockerPointer
-from interlock.record.payloads import GapReason, GapRecorded, GapSeverity, Unresolved
-
-Category = Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
-Detail = Literal[
-    "needs_user_secret_or_token",
-    "needs_user_account_access",
-    "needs_user_artifact",
-    "needs_user_choice",
-    "needs_user_approval",
-    "needs_user_environment_action",
-    "missing_required_output",
-    "invalid_required_output",
-    "required_capability_unknown",
-    "required_capability_unavailable",
-    "invariant_violation",
-    "storage_corruption_detected",
-]
+from interlock.record.payloads import GapCategory, GapDetail, GapReason, GapRecorded, GapSeverity, Unresolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What a reason is called where it is told."""
 
-    category: Category
+    category: GapCategory
     code: BlockerCode
 
 
 _USER_ONLY = Row(category="user_only_dependency", code="USER_ONLY_DEPENDENCY")
 
-REASONS: Mapping[Detail, Row] = {
+REASONS: Mapping[GapDetail, Row] = {
     "needs_user_secret_or_token": _USER_ONLY,
     "needs_user_account_access": _USER_ONLY,
     "needs_user_artifact": _USER_ONLY,
@@ -69,7 +52,7 @@ REASONS: Mapping[Detail, Row] = {
 class Finding:
     """Something that a step, a decision or a person still owes: why, where, what was found, what to send instead."""
 
-    detail: Detail
+    detail: GapDetail
     pointer: BlockerPointer
     message: str
     fix: str

@@ -6,16 +6,7 @@ from typing import Literal
 
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
-
-UserReason = Literal[
-    "needs_user_secret_or_token",
-    "needs_user_account_access",
-    "needs_user_artifact",
-    "needs_user_choice",
-    "needs_user_approval",
-    "needs_user_environment_action",
-]
-"""Why only a person can go on (locks 3)."""
+from interlock.record.payloads import UserReason
 
 GateClaims = Literal["when_client_cannot_ask", "always", "never"]
 """When an agent's own statement that a person confirmed is accepted (D24)."""

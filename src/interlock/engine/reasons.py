@@ -10,7 +10,7 @@ from interlock.decide.evaluate import Undecided
 from interlock.decide.evaluation_pass import Aborted
 from interlock.define.declared import Misfit
 from interlock.define.parts import EVIDENCE_ROOTS
-from interlock.engine.findings import Detail, Finding
+from interlock.engine.findings import Finding
 from interlock.engine.gates import Ask
 from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
@@ -25,6 +25,7 @@ from interlock.record.outcome import (
     OutputContractPointer,
     WorkflowStepPointer,
 )
+from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
 _WANTED_BYTES_MAX = 300
@@ -296,7 +297,7 @@ def _key(key: str) -> ContextKeyPointer:
 
 
 def _finding(
-    detail: Detail,
+    detail: GapDetail,
     pointer: BlockerPointer,
     message: str,
     fix: str,

@@ -205,24 +205,32 @@ class CapabilityObserved(Record):
 GapSeverity = Literal["info", "warning", "critical"]
 
 
+UserReason = Literal[
+    "needs_user_secret_or_token",
+    "needs_user_account_access",
+    "needs_user_artifact",
+    "needs_user_choice",
+    "needs_user_approval",
+    "needs_user_environment_action",
+]
+"""Why only a person can go on (locks 3)."""
+GapCategory = Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
+GapDetail = Literal[
+    UserReason,
+    "missing_required_output",
+    "invalid_required_output",
+    "required_capability_unavailable",
+    "required_capability_unknown",
+    "invariant_violation",
+    "storage_corruption_detected",
+]
+
+
 class GapReason(Record):
     """Category and detail of a gap (locks 3)."""
 
-    category: Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
-    detail: Literal[
-        "needs_user_secret_or_token",
-        "needs_user_account_access",
-        "needs_user_artifact",
-        "needs_user_choice",
-        "needs_user_approval",
-        "needs_user_environment_action",
-        "missing_required_output",
-        "invalid_required_output",
-        "required_capability_unavailable",
-        "required_capability_unknown",
-        "invariant_violation",
-        "storage_corruption_detected",
-    ]
+    category: GapCategory
+    detail: GapDetail
 
 
 class Unresolved(Record):

@@ -5,6 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from interlock.views.resume import Why
+from interlock.views.status import RunStatus
+
 
 class Output(BaseModel):
     """A part of an answer."""
@@ -163,22 +166,11 @@ class Candidate(Output):
 
     run: RunIdentity
     title: str
-    status: Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
+    status: RunStatus
     pending_step: str | None = None
     last_activity: str | None = None
     snippet: str
-    why_matched: list[
-        Literal[
-            "matched_session_id",
-            "matched_run_id",
-            "matched_head_sha",
-            "matched_branch",
-            "matched_notes",
-            "matched_workflow_id",
-            "matched_goal",
-            "recency_fallback",
-        ]
-    ]
+    why_matched: list[Why]
     state_token: str
     next_call: NextCall
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, has_words
@@ -20,15 +20,7 @@ Why = Literal[
 ]
 """Why a run is a candidate; a closed set. Its order is that of the tiers."""
 
-_TIERS: tuple[Why, ...] = (
-    "matched_session_id",
-    "matched_run_id",
-    "matched_head_sha",
-    "matched_branch",
-    "matched_notes",
-    "matched_workflow_id",
-    "matched_goal",
-)
+_TIERS: tuple[Why, ...] = get_args(Why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +79,7 @@ def _in_order(candidates: list[Candidate], wanted: Wanted) -> list[Candidate]:
 
 
 def _tier(candidate: Candidate) -> int:
-    first = candidate.why[0]
-    return _TIERS.index(first) if first in _TIERS else len(_TIERS)
+    return _TIERS.index(candidate.why[0])
 
 
 def _is_same_repo(run: RunSummary, wanted: Wanted) -> bool:

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from interlock.engine import reasons
-from interlock.engine.findings import REASONS, Detail, Finding, blockers_of, gaps_of
+from interlock.engine.findings import REASONS, Finding, blockers_of, gaps_of
 from interlock.engine.gates import Ask
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
@@ -17,7 +17,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.ids import AttemptId, derived_id
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.record.outcome import BlockerCode, WorkflowStepPointer, report
-from interlock.record.payloads import GapReason
+from interlock.record.payloads import GapDetail, GapReason
 
 ATTEMPT = AttemptId(derived_id("att", "one"))
 OTHER = AttemptId(derived_id("att", "other"))
@@ -39,7 +39,9 @@ LOCKED: dict[str, tuple[str, str]] = {
 """The reasons as they are locked, written down a second time."""
 
 
-def finding(detail: Detail = "missing_required_output", step: str = "a", message: str = "It is not there.") -> Finding:
+def finding(
+    detail: GapDetail = "missing_required_output", step: str = "a", message: str = "It is not there."
+) -> Finding:
     pointer = WorkflowStepPointer(kind="workflow_step", step_id=step)
     return Finding(detail=detail, pointer=pointer, message=message, fix="Send it.")
 
@@ -47,13 +49,13 @@ def finding(detail: Detail = "missing_required_output", step: str = "a", message
 @pytest.mark.inv("MODE-1")
 def test_the_table_is_the_locked_one_and_leaves_no_reason_and_no_code_out() -> None:
     assert {detail: (row.category, row.code) for detail, row in REASONS.items()} == LOCKED
-    assert set(REASONS) == set(get_args(Detail)) == set(get_args(GapReason.model_fields["detail"].annotation))
+    assert set(REASONS) == set(get_args(GapDetail)) == set(get_args(GapReason.model_fields["detail"].annotation))
     assert {row.code for row in REASONS.values()} == set(get_args(BlockerCode))
 
 
 @pytest.mark.inv("MODE-1")
 @pytest.mark.parametrize("detail", REASONS)
-def test_a_reason_means_the_same_as_a_blocker_and_as_a_gap(detail: Detail) -> None:
+def test_a_reason_means_the_same_as_a_blocker_and_as_a_gap(detail: GapDetail) -> None:
     blocker, gap = finding(detail).blocker(), finding(detail).gap(ATTEMPT)
     category, code = LOCKED[detail]
     assert (blocker.code, blocker.message) == (code, "It is not there.")
