@@ -3,13 +3,9 @@
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
 import os
-from collections.abc import Callable
-from typing import TypeAlias
 
 from interlock.cli.group import Command, run_in_group
-
-AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""`add_parser` of what `add_subparsers` returns."""
+from interlock.cli.parsers import AddParser, add_command
 
 _DESCRIPTION = """See and check config.toml of the data directory. Nothing writes it but you.
 Exit codes: 0 fine, 1 faults were found, 2 the command line is wrong."""
@@ -19,19 +15,12 @@ def add_config_commands(add_parser: AddParser) -> None:
     """Add the command group to a parser's commands."""
     group = add_parser("config", help="see and check the configuration", description=_DESCRIPTION)
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
-    show = _action(actions, "show", "show what is in effect, where it comes from, and its hash")
+    show = add_command(actions, "show", "show what is in effect, where it comes from, and its hash")
     # A default here would undo a value that was given before the command.
     show.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files")
-    check = _action(actions, "check", "check a configuration file and name every fault")
+    check = add_command(actions, "check", "check a configuration file and name every fault")
     check.add_argument("file", metavar="FILE", nargs="?", help="a file anywhere; without, that of the data directory")
     actions("schema", help="print the JSON Schema of config.toml, for editors")
-
-
-def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
-    parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
-    return parser
 
 
 def run_config(chosen: argparse.Namespace) -> int:

@@ -3,14 +3,10 @@
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
 import os
-from collections.abc import Callable
-from typing import TypeAlias
 
 from interlock.cli.group import Command, run_in_group
+from interlock.cli.parsers import AddParser, add_command
 from interlock.cli.session.looking import LOOKING, add_looking_commands, looking
-
-AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""`add_parser` of what `add_subparsers` returns."""
 
 _DESCRIPTION = """Look at recorded sessions, mark those that stay, carry them elsewhere, repair them.
 Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong."""
@@ -22,35 +18,29 @@ def add_session_commands(add_parser: AddParser) -> None:
         "session", help="look at what was recorded, carry it elsewhere, repair it", description=_DESCRIPTION
     )
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
-    add_looking_commands(lambda name, words: _action(actions, name, words))
-    verify = _action(actions, "verify", "make every recorded decision again and compare")
+    add_looking_commands(lambda name, words: add_command(actions, name, words))
+    verify = add_command(actions, "verify", "make every recorded decision again and compare")
     verify.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids; without, all of them")
     verify.add_argument(
         "--force", dest="is_forced", action="store_true", help="compare what another build of Interlock decided, too"
     )
-    explain = _action(actions, "explain", "show why a run stands where it stands: conditions, inputs, the way taken")
+    explain = add_command(
+        actions, "explain", "show why a run stands where it stands: conditions, inputs, the way taken"
+    )
     explain.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
-    export = _action(actions, "export", "write a session with all it refers to into one file")
+    export = add_command(actions, "export", "write a session with all it refers to into one file")
     export.add_argument("session", metavar="SESSION", help="the session's id, or a run's label")
     export.add_argument("--out", metavar="FILE", help="the file; `-` for standard output (SESSION.interlock.json)")
     export.add_argument(
         "--salvage", dest="is_salvage", action="store_true", help="of a damaged session, export what is sound"
     )
     export.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
-    bring = _action(actions, "import", "make a session of a file that export wrote")
+    bring = add_command(actions, "import", "make a session of a file that export wrote")
     bring.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
-    repair = _action(actions, "repair", "copy what is sound of a damaged session into a new one")
+    repair = add_command(actions, "repair", "copy what is sound of a damaged session into a new one")
     repair.add_argument("session", metavar="SESSION", help="the damaged session's id")
     for name, words in (("keep", "let sessions stay whatever their age"), ("unkeep", "let kept sessions expire again")):
-        _action(actions, name, words).add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
-
-
-def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
-    parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
-    # A default here would undo a value that was given before the command.
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
-    return parser
+        add_command(actions, name, words).add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
 
 
 def run_session(chosen: argparse.Namespace) -> int:
@@ -62,7 +52,6 @@ def _command(chosen: argparse.Namespace) -> Command:
     """Import a command and return it with its arguments."""
     from interlock.cli.arguments import place_arguments
     from interlock.cli.screen import StopError
-    from interlock.cli.session.chosen import named_sessions
     from interlock.server.settings import SettingsError, check_data_dir, data_dir_of
     from interlock.store.local.store import LocalStore
 
@@ -76,11 +65,13 @@ def _command(chosen: argparse.Namespace) -> Command:
         return looking(chosen, store)
     match chosen.action:
         case "keep" | "unkeep":
+            from interlock.cli.session.chosen import named_sessions
             from interlock.cli.session.keep import run_keep, run_unkeep
 
             run = run_keep if chosen.action == "keep" else run_unkeep
             return lambda: run(data_dir, named_sessions(store, chosen.sessions), as_json=chosen.as_json)
         case "verify":
+            from interlock.cli.session.chosen import named_sessions
             from interlock.cli.session.verify import run_verify
 
             return lambda: run_verify(
@@ -102,6 +93,7 @@ def _command(chosen: argparse.Namespace) -> Command:
 
             return lambda: run_import(store, chosen.file, as_json=chosen.as_json)
         case "repair":
+            from interlock.cli.session.chosen import named_sessions
             from interlock.cli.session.repair import run_repair
 
             return lambda: run_repair(store, *named_sessions(store, [chosen.session]), as_json=chosen.as_json)

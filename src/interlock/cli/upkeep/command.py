@@ -3,13 +3,9 @@
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
 import os
-from collections.abc import Callable
-from typing import TypeAlias
 
 from interlock.cli.group import Command, run_in_group
-
-AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""`add_parser` of what `add_subparsers` returns."""
+from interlock.cli.parsers import AddParser, add_command
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "json")
 """Whose configuration `doctor --client` prints."""
@@ -25,25 +21,17 @@ Exit codes: 0 all is fine, 1 something needs attention, 2 the command line is wr
 
 def add_upkeep_commands(add_parser: AddParser) -> None:
     """Add the commands to a parser's commands."""
-    gc = _command_parser(add_parser, "gc", "take what has expired and what nothing refers to", _GC)
+    gc = add_command(add_parser, "gc", "take what has expired and what nothing refers to", _GC)
     gc.add_argument("--dry-run", dest="is_dry_run", action="store_true", help="show what would go, and write nothing")
     keys = add_parser("keys", help="see and rotate the keys that sign tokens", description=_KEYS)
     actions = keys.add_subparsers(dest="action", metavar="action", required=True).add_parser
-    _command_parser(actions, "status", "show how many keys there are, how old and how private")
-    _command_parser(actions, "rotate", "sign with a new key; the one before goes on verifying until the next rotation")
-    doctor = _command_parser(add_parser, "doctor", "look whether everything is as it should be", _DOCTOR)
+    add_command(actions, "status", "show how many keys there are, how old and how private")
+    add_command(actions, "rotate", "sign with a new key; the one before goes on verifying until the next rotation")
+    doctor = add_command(add_parser, "doctor", "look whether everything is as it should be", _DOCTOR)
     doctor.add_argument(
         "--deep", dest="is_deep", action="store_true", help="read every record and every file that one refers to"
     )
     doctor.add_argument("--client", choices=CLIENTS, help="print only what to put into this client's configuration")
-
-
-def _command_parser(add_parser: AddParser, name: str, words: str, description: str = "") -> argparse.ArgumentParser:
-    parser = add_parser(name, help=words, description=description or f"{words[0].upper()}{words[1:]}.")
-    # A default here would undo a value that was given before the command.
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
-    return parser
 
 
 def run_upkeep(chosen: argparse.Namespace) -> int:

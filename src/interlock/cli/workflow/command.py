@@ -7,13 +7,9 @@ what draws.
 # ruff: noqa: PLC0415 — see above
 import argparse
 import os
-from collections.abc import Callable
-from typing import TypeAlias
 
 from interlock.cli.group import Command, run_in_group
-
-AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""`add_parser` of what `add_subparsers` returns."""
+from interlock.cli.parsers import AddParser, add_json, described
 
 _DESCRIPTION = """Work with workflow files. ID is the id of a workflow that some source holds, FILE a path.
 With --json stdout holds one JSON value; where a command cannot go on, it is {"error": {"message", "fix"}}.
@@ -27,7 +23,7 @@ def add_workflow_commands(add_parser: AddParser) -> None:
     _add_readers(actions)
     check = _action(actions, "validate", "check workflow files and name every fault with its place")
     check.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; without, the project's own")
-    _add_json(check)
+    add_json(check)
     new = _action(actions, "new", "write a new workflow file to begin with; never overwrites")
     new.add_argument("workflow_id", metavar="ID", help="namespace.name, such as team.release_notes")
     new.add_argument("--from", dest="origin", metavar="WORKFLOW_ID", help="copy this workflow instead of an example")
@@ -40,31 +36,27 @@ def _add_readers(actions: AddParser) -> None:
     listing = _action(actions, "list", "show what can be started, and what cannot and why")
     listing.add_argument("--tag", help="only workflows with this tag")
     listing.add_argument("--query", help="only workflows in whose id, name, description and tags all words stand")
-    _add_json(listing)
+    add_json(listing)
     inspect = _action(actions, "inspect", "show a workflow as an agent would see it before a start")
     inspect.add_argument("workflow_id", metavar="ID")
     inspect.add_argument("--detail", choices=["summary", "plan", "source"], default="summary")
-    _add_json(inspect)
+    add_json(inspect)
     plan = _action(actions, "plan", "show the typed plan that a run would follow")
     plan.add_argument("workflow", metavar="ID|FILE")
-    _add_json(plan)
+    add_json(plan)
     graph = _action(actions, "graph", "draw the plan")
     graph.add_argument("workflow", metavar="ID|FILE")
     graph.add_argument("--format", dest="form", choices=["terminal", "mermaid", "dot"], default="terminal")
 
 
 def _action(actions: AddParser, name: str, words: str) -> argparse.ArgumentParser:
-    parser = actions(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+    parser = actions(name, help=words, description=described(words))
     # A default here would undo a value that was given before the command.
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
     parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
     parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
     return parser
-
-
-def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
 
 
 def run_workflow(chosen: argparse.Namespace) -> int:
