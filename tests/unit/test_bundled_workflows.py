@@ -11,7 +11,8 @@ import pytest
 
 from interlock.define.front import parse_workflow
 from interlock.engine.evidence import judge, wanted_artifacts
-from interlock.engine.flow import Moved, go_on, loop_decisions_of, with_loop_variables
+from interlock.engine.flow import Moved, go_on, loop_decisions_of
+from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.prompt import prompt_of
 from interlock.engine.request import Request
 from interlock.engine.template import rendered

@@ -30,7 +30,8 @@ from interlock.engine.drafts import (
 )
 from interlock.engine.evidence import judge
 from interlock.engine.findings import Finding, blockers_of, gaps_of
-from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of, with_loop_variables
+from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of
+from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.observed import observed_in
 from interlock.engine.template import rendered
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX

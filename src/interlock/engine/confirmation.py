@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from interlock.decide.evaluate import Given, evaluate
 from interlock.engine import reasons
 from interlock.engine.attempt import Attempt, Unconfirmed
 from interlock.engine.findings import Finding, blockers_of
-from interlock.engine.gates import Ask, Question
+from interlock.engine.gates import Ask, Question, needs_confirmation
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
 from interlock.engine.template import rendered
 from interlock.kernel.canonical import Json
@@ -52,12 +51,6 @@ def asks_of(node: PlanNode, seen: Context) -> tuple[Ask, ...]:
     if needs_confirmation(node, seen):
         asks.insert(0, Ask(reason="needs_user_approval", ask=f"Is the step {rendered(node.title, seen)!r} confirmed?"))
     return tuple(asks)
-
-
-def needs_confirmation(node: PlanNode, seen: Context) -> bool:
-    """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (D22)."""
-    confirmation = node.task.confirmation if node.task is not None else None
-    return confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False
 
 
 def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | Unconfirmed | None:

@@ -14,6 +14,7 @@ from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, V
 from interlock.decide.evaluation_pass import Aborted, run_pass
 from interlock.decide.lowering import trigger_of
 from interlock.engine.journal import GOES_ON, LEAVES, Decided, Journal, Spot
+from interlock.engine.loop_variables import with_loop_variables
 from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
@@ -87,19 +88,6 @@ def go_on(
         never_stops=never_stops,
     )
     return walk.run()
-
-
-def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopFrame]) -> Context:
-    """Return the context with what the loops around a step add: passes from 1, indexes from 0, items."""
-    seen: dict[str, Json] | None = None
-    for frame in frames:
-        loop = graphs.loops[frame.loop_id]
-        seen = dict(context) if seen is None else seen
-        seen[loop.iteration_var] = frame.iteration + 1
-        seen[loop.index_var] = frame.iteration
-        if loop.item_var is not None and "item" in frame.model_fields_set:
-            seen[loop.item_var] = frame.item
-    return context if seen is None else seen
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from interlock.decide.evaluate import Given, evaluate
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
+from interlock.plan.records import PlanNode
+from interlock.record.context import Context
 from interlock.record.payloads import UserReason
 
 GateClaims = Literal["when_client_cannot_ask", "always", "never"]
@@ -85,3 +88,9 @@ def reply_of(record: Mapping[str, Json]) -> Reply:
         answers=answers,
         comment=comment if isinstance(comment, str) else None,
     )
+
+
+def needs_confirmation(node: PlanNode, seen: Context) -> bool:
+    """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (D22)."""
+    confirmation = node.task.confirmation if node.task is not None else None
+    return confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False

@@ -107,10 +107,10 @@ def _is_plain(value: object) -> bool:
     if kind is int:
         return -SAFE_INTEGER_MAX <= cast("int", value) <= SAFE_INTEGER_MAX
     if kind is dict:
-        return all(
-            type(key) is str and key.isascii() and _is_plain(item)
-            for key, item in cast("dict[object, object]", value).items()
-        )
+        members = cast("dict[object, object]", value)
+        if not all(type(key) is str and key.isascii() for key in members):
+            return False
+        return all(type(item) is str or _is_plain(item) for item in members.values())
     if kind is list:
         items = cast("list[object]", value)
         return set(map(type, items)) <= _PLAIN_SCALARS or all(map(_is_plain, items))

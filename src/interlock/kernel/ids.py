@@ -39,6 +39,8 @@ NODE_TAG_CHARS = 8
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
 
+_encode_parts = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
 
 def minted_id(prefix: str, *, unix_ms: int, entropy: bytes) -> str:
     """Return a fresh id from a time in milliseconds and ten random bytes (a ULID, lowercased)."""
@@ -49,7 +51,7 @@ def minted_id(prefix: str, *, unix_ms: int, entropy: bytes) -> str:
 def derived_id(prefix: str, *parts: str | int) -> str:
     """Return the id that these parts always have: the first 128 bits of sha256 over their canonical bytes."""
     # For strings and small integers in a list, json's bytes are the canonical ones.
-    data = json.dumps(parts, separators=(",", ":"), ensure_ascii=False).encode()
+    data = _encode_parts(parts).encode()
     return f"{prefix}_{_encode(int.from_bytes(hashlib.sha256(data).digest()[:16], 'big'))}"
 
 

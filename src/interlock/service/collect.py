@@ -7,6 +7,7 @@ from typing import Literal
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
 from interlock.store.ports import Health
 from interlock.store.retention import (
     Collector,
@@ -14,12 +15,10 @@ from interlock.store.retention import (
     KeepMarksDamagedError,
     KeepMarksPort,
     Marked,
-    Progress,
     Retention,
     Skipped,
     UnsoundSession,
     due,
-    untold,
 )
 
 _DAY_S = 24 * 3600

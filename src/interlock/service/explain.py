@@ -13,7 +13,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.attempts import stored_object
 from interlock.service.plans import Plans
 from interlock.service.words import scene_of
-from interlock.store.ports import SessionReader, SessionUnhealthyError
+from interlock.store.ports import SessionReader
 from interlock.views.session import Node, Session
 from interlock.views.standing import refusal_of
 
@@ -35,22 +35,6 @@ class Explained:
     refusal: tuple[str, ...]
     gaps: tuple[str, ...]
     record: Mapping[str, Json]
-
-
-def session_of_node(reader: SessionReader, node: NodeId) -> Session | None:
-    """Return the session that holds a node, if one does. Sessions that do not verify are passed over.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
-    for name in reader.sessions():
-        try:
-            session = reader.load(name)
-        except SessionUnhealthyError:
-            continue
-        if session is not None and node in session.nodes:
-            return session
-    return None
 
 
 def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explained:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import NodeId, SessionId
 from interlock.record.events import Event
-from interlock.store.ports import SessionReader
+from interlock.store.ports import SessionReader, SessionUnhealthyError
 from interlock.views.session import Session
 
 
@@ -32,3 +32,19 @@ def history_of(reader: SessionReader, session: SessionId) -> History | None:
     # Another process may append between the two.
     appended = (plan for plan in reader.history(session) if plan[0].event_index < facts.next_index)
     return History(facts=facts, appended=tuple(appended))
+
+
+def session_of_node(reader: SessionReader, node: NodeId) -> Session | None:
+    """Return the session that holds a node, if one does. Sessions that do not verify are passed over.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    for name in reader.sessions():
+        try:
+            session = reader.load(name)
+        except SessionUnhealthyError:
+            continue
+        if session is not None and node in session.nodes:
+            return session
+    return None

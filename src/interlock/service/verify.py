@@ -89,9 +89,7 @@ class _Check:
     def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
         before = new_session(self.session)
         for events in history:
-            after = before
-            for event in events:
-                after = evolve(after, event)
+            after = evolve(before, *events)
             try:
                 recorded = recorded_plan(before, after, events)
                 if recorded is not None:

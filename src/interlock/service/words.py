@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from interlock.engine.answer import PassWords, RunWords, StepWords
-from interlock.engine.confirmation import needs_confirmation
 from interlock.engine.evidence import wanted_artifacts
-from interlock.engine.flow import with_loop_variables
+from interlock.engine.gates import needs_confirmation
+from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.prompt import prompt_of
 from interlock.engine.template import rendered
 from interlock.plan.compiled import CompiledWorkflow

@@ -58,8 +58,7 @@ class MemoryStore:
         """Return the fold of the stored bytes, read again from the first."""
         fold = new_session(session)
         for segment in self._segments.get(session, []):
-            for line in segment.splitlines():
-                fold = evolve(fold, parse_event(line))
+            fold = evolve(fold, *map(parse_event, segment.splitlines()))
         return fold
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
@@ -120,8 +119,7 @@ class MemoryStore:
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
             return fold
-        for event in segment.events:
-            fold = evolve(fold, event)
+        fold = evolve(fold, *segment.events)
         self._keep([*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])])
         self._segments.setdefault(plan.session, []).append(segment.data)
         self._folds[plan.session] = fold
@@ -140,9 +138,8 @@ class MemoryStore:
             raise WitnessReleasedError("not a witness of this store")
         if witness.session is not None:
             raise BrokenHistoryError("a session that has history is not restored")
-        fold, session = new_session(witness.session_id), witness.session_id
-        for event in chain.from_iterable(history):
-            fold = evolve(fold, event)
+        session = witness.session_id
+        fold = evolve(new_session(session), *chain.from_iterable(history))
         self._keep([*contents.snapshots.items(), *contents.workflows.items(), *contents.artifacts.items()])
         self._segments[session] = [segment for segment, _ in attested(session, history)]
         self._folds[session] = fold

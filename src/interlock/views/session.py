@@ -5,7 +5,7 @@ Nothing here judges: an event that was appended is history. What cannot be histo
 parent never was, is damage and raises.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
@@ -215,38 +215,37 @@ def new_session(session: SessionId) -> Session:
     )
 
 
-def evolve(session: Session, event: ev.Event) -> Session:
-    """Return the session after one more event of its own log.
+def evolve(session: Session, *events: ev.Event) -> Session:
+    """Return the session after more events of its own log.
 
     Raises:
-        BrokenHistoryError: The event cannot follow: wrong index, a key seen before, a run or node that never was.
+        BrokenHistoryError: An event cannot follow: wrong index, a key seen before, a run or node that never was.
     """
-    if event.event_index != session.next_index or event.session_id != session.session:
-        raise BrokenHistoryError(f"event {event.event_index} where {session.next_index} was due")
-    if event.dedupe_key in session.dedupe_keys:
-        raise BrokenHistoryError(f"{event.kind} is recorded twice")
-    if (event.event_index == 0) != (event.kind == "session_created"):
-        raise BrokenHistoryError(f"{event.kind} at {event.event_index}; a session begins with session_created")
-    try:
-        after = _applied(session, event)
-    except KeyError as missing:
-        raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
-    return replace(
-        after,
-        next_index=event.event_index + 1,
-        dedupe_keys=session.dedupe_keys.insert(event.dedupe_key, event.event_index),
-        runs=_touched(after, event),
-    )
+    after, due, keys, last = session, session.next_index, session.dedupe_keys, dict[RunId, ev.Event]()
+    for event in events:
+        if event.event_index != due or event.session_id != session.session:
+            raise BrokenHistoryError(f"event {event.event_index} where {due} was due")
+        if event.dedupe_key in keys:
+            raise BrokenHistoryError(f"{event.kind} is recorded twice")
+        if (due == 0) != (event.kind == "session_created"):
+            raise BrokenHistoryError(f"{event.kind} at {due}; a session begins with session_created")
+        try:
+            after = _applied(after, event)
+        except KeyError as missing:
+            raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
+        keys, due = keys.insert(event.dedupe_key, due), due + 1
+        if not isinstance(event, ev.SessionCreatedEvent) and event.scope is not None:
+            last[event.scope.run_id] = event
+    return replace(after, next_index=due, dedupe_keys=keys, runs=_touched(after.runs, last))
 
 
-def _touched(session: Session, event: ev.Event) -> "HashTrieMap[RunId, Run]":
-    """Return the runs with an event noted as the last of its own."""
-    scope = None if isinstance(event, ev.SessionCreatedEvent) else event.scope
-    if scope is None:
-        return session.runs
-    client = event.actor.identifier if event.actor is not None else None
-    run = replace(session.runs[scope.run_id], last_index=event.event_index, last_at=event.recorded_at, client=client)
-    return session.runs.insert(run.run, run)
+def _touched(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.Event]) -> "HashTrieMap[RunId, Run]":
+    """Return the runs with the last event of each noted."""
+    for run, event in last.items():
+        client = event.actor.identifier if event.actor is not None else None
+        noted = replace(runs[run], last_index=event.event_index, last_at=event.recorded_at, client=client)
+        runs = runs.insert(run, noted)
+    return runs
 
 
 def _belongs(session: Session, event: ev.Event) -> None:
@@ -392,16 +391,16 @@ def _advance_recorded(session: Session, event: ev.AdvanceRecordedEvent) -> Sessi
 
 
 def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Session:
+    node = session.nodes[event.scope.node_id]
     output = Output(
         output_id=event.data.output_id,
         channel=event.data.output_channel,
         payload=event.data.payload,
         index=event.event_index,
         supersedes=event.data.supersedes_output_id,
+        # A node's own outputs come in the plan that makes it, so whatever follows a checkpoint is a checkpoint's.
+        is_of_checkpoint=node.checkpoints > 0,
     )
-    node = session.nodes[event.scope.node_id]
-    # A node's own outputs come in the plan that makes it, so whatever follows a checkpoint is a checkpoint's.
-    output = replace(output, is_of_checkpoint=node.checkpoints > 0)
     earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
     if output.supersedes is not None and output.supersedes not in earlier:
         raise BrokenHistoryError(f"{output.output_id} supersedes what is no earlier output of its node and channel")

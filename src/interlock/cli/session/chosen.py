@@ -11,8 +11,7 @@ from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.short_tokens import ShortRef, verified
 from interlock.record.tokens import TokenFault
-from interlock.service.explain import session_of_node
-from interlock.service.history import History, history_of
+from interlock.service.history import History, history_of, session_of_node
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable

@@ -5,7 +5,8 @@ from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import NodeId
 from interlock.record.short_tokens import ShortRef, verified
 from interlock.record.tokens import TokenFault
-from interlock.service.explain import Explained, explain, session_of_node
+from interlock.service.explain import Explained, explain
+from interlock.service.history import session_of_node
 from interlock.service.plans import Plans
 from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore

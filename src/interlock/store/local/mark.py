@@ -1,6 +1,7 @@
 """The look of mark-and-sweep: every session is read and dropped again, everything else is listed (D33).
 
-A session is as sound as a server would find it: each group is verified and folded. What it refers to is what its pins
+A session is as sound as a server would find it: each group is verified, and folded unless its writer vouches that he
+did. What it refers to is what its pins
 and its events say. A `glance` is for people who only want to know how things stand: it holds each session's bytes
 against what its manifest attests, and reads whole only what does not agree.
 """
@@ -11,13 +12,16 @@ from datetime import datetime
 from functools import partial
 
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
 from interlock.store.local import layout
 from interlock.store.local.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.reading import DamageError, surely_read, whole_groups
+from interlock.store.local.reading import DamageError, Fold, counted, surely_read, whole_groups
+from interlock.store.local.summary_cache import SummaryCache
 from interlock.store.ports import Health, SessionBusyError
-from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, Progress, UnsoundSession, untold
+from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
@@ -84,13 +88,24 @@ class ReadSession:
 def read_session(files: FileOps, session: SessionId) -> ReadSession:
     """Read a session from its first group to its last.
 
+    What a current summary vouches for is not folded again: whoever cached it had folded it all.
+
     Raises:
         DamageError: See `reading`.
         OSError: The disk failed.
     """
+    folded_bytes = SummaryCache(files).folded_bytes(session)
+    if folded_bytes:
+        found = _read(files, session, counted)
+        if found.manifest_bytes <= folded_bytes:
+            return found
+    return _read(files, session, evolve)
+
+
+def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
     manifest_bytes, recorded_s = 0, 0.0
     segments, content = set[str](), set[str]()
-    for verified, segment in whole_groups(files, session):
+    for verified, segment in whole_groups(files, session, fold):
         path, *refers = verified.last_content
         segments.add(path)
         content.update(refers)

@@ -8,13 +8,14 @@ stand for the part of it that the disk lost). Everything else is damage.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.base import MalformedRecordError, UnknownVersionError
@@ -40,6 +41,8 @@ _NULS_MIN = 2
 
 
 Found = TypeVar("Found")
+Fold: TypeAlias = Callable[..., Session]
+"""Takes a session and more events of its log, and returns the session after them, as `evolve` does."""
 
 
 class DamageError(InterlockError):
@@ -129,7 +132,7 @@ def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextMan
         return read()
 
 
-def whole_groups(files: FileOps, session: SessionId) -> Iterator[tuple[Verified, StoredSegment]]:
+def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
 
     Raises:
@@ -137,7 +140,7 @@ def whole_groups(files: FileOps, session: SessionId) -> Iterator[tuple[Verified,
         OSError: The disk failed.
     """
     if files.stat(layout.manifest(session)) is not None:
-        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0)
+        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0, fold)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
@@ -161,15 +164,18 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     return tuple(history)
 
 
-def taken_in(known: Verified, segment: StoredSegment) -> Verified:
+def counted(session: Session, *events: ev.Event) -> Session:
+    """Return the session with no more known of these events than that they are there: others have folded them."""
+    return replace(session, next_index=session.next_index + len(events))
+
+
+def taken_in(known: Verified, segment: StoredSegment, fold: Fold = evolve) -> Verified:
     """Return what is verified with one more whole group.
 
     Raises:
         BrokenHistoryError: Its events cannot follow.
     """
-    facts = known.facts
-    for event in segment.events:
-        facts = evolve(facts, event)
+    facts = fold(known.facts, *segment.events)
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
@@ -229,7 +235,9 @@ def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified
     return known
 
 
-def _whole_groups(files: FileOps, known: Verified, data: bytes, at: int) -> Iterator[tuple[Verified, StoredSegment]]:
+def _whole_groups(
+    files: FileOps, known: Verified, data: bytes, at: int, fold: Fold = evolve
+) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
         segment = _named_segment(files, known, data, at)
@@ -240,7 +248,7 @@ def _whole_groups(files: FileOps, known: Verified, data: bytes, at: int) -> Iter
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
-            known = taken_in(known, segment)
+            known = taken_in(known, segment, fold)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         yield known, segment

@@ -30,22 +30,37 @@ class SummaryCache:
             StoreFailureError: The disk failed.
         """
         try:
+            current = self._current(session)
+        except OSError as error:
+            raise store_failure(error) from error
+        return current[1] if current is not None else None
+
+    def folded_bytes(self, session: SessionId) -> int:
+        """Return up to where the manifest has been folded without a fault: whoever cached the summary had done so.
+
+        Zero where no summary of the log as it stands is cached.
+
+        Raises:
+            OSError: The disk failed.
+        """
+        current = self._current(session)
+        return current[0] if current is not None else 0
+
+    def _current(self, session: SessionId) -> tuple[int, bytes] | None:
+        """Return the length of the manifest as it stands and the summary that was cached with it."""
+        try:
             data = self._files.read(layout.cached_summary(session))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            raise store_failure(error) from error
         head, _, body = data.partition(b"\n")
         try:
             said = json.loads(head)
-            group_at = said["manifestBytes"] - said["lastGroupBytes"]
-            group = self._files.read(layout.manifest(session), group_at)
-            is_current = said == _head(group, said["manifestBytes"], body)
+            manifest_bytes = said["manifestBytes"]
+            group = self._files.read(layout.manifest(session), manifest_bytes - said["lastGroupBytes"])
+            is_current = said == _head(group, manifest_bytes, body)
         except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError):
             return None
-        except OSError as error:
-            raise store_failure(error) from error
-        return body if is_current else None
+        return (manifest_bytes, body) if is_current else None
 
     def write(self, verified: Verified, summary: bytes) -> None:
         """Cache a summary of the log as it was verified.
