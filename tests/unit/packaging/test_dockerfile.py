@@ -115,7 +115,7 @@ def test_the_package_is_installed_compiled_from_what_is_copied_and_its_entry_poi
     compiled = list((installed / "interlock").rglob("*.pyc"))
     assert len(compiled) == len(list((ROOT / "src" / "interlock").rglob("*.py")))
     name, *arguments = json.loads(said("ENTRYPOINT"))
-    assert arguments[-1] == said("VOLUME")
+    assert arguments == ["serve", "--data-dir", said("VOLUME")]
     arguments[-1] = str(tmp_path / "data")
     served = subprocess.run(
         [sys.executable, str(installed / "bin" / name), *arguments],

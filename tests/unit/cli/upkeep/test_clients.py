@@ -27,6 +27,7 @@ ODD = [
     "`id`; !! & | * ? # ~",
     "--",
     "a=b%20+c",
+    "~~~???",
     "line\nfeed\ttab",
     "\x7f\x1b[31m",
     "right\u202eleft",
