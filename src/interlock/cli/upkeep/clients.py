@@ -1,14 +1,21 @@
-"""What goes into a client's configuration, so that it starts this Interlock on this data directory."""
+"""How a client is told to start this Interlock on this data directory: a command, a block for its file, a link."""
 
+import base64
 import json
+import re
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import quote
 
+from interlock.cli.screen import printable_line
 from interlock.kernel.canonical import Json
-from interlock.server.settings import PlaceArguments, data_dir_of, data_dir_origin
+from interlock.server.config import Config
+from interlock.server.settings import PlaceArguments, data_dir_origin, settings_from
 
 NAME = "interlock"
 """What the server is called in a client's configuration."""
@@ -17,43 +24,158 @@ PLACES: Mapping[str, str] = MappingProxyType(
     {
         "claude-code": ".mcp.json in the project",
         "claude-desktop": "claude_desktop_config.json (Settings, Developer, Edit Config)",
-        "cursor": ".cursor/mcp.json in the project, or ~/.cursor/mcp.json",
+        "cursor": "~/.cursor/mcp.json, or .cursor/mcp.json in the project",
         "vscode": ".vscode/mcp.json in the project",
         "codex": "~/.codex/config.toml",
         "gemini": "~/.gemini/settings.json",
-        "json": "the client's own place",
+        "json": "the client's own file",
     }
 )
 """Where each block belongs."""
 
+_REPLACED: Mapping[str, str] = MappingProxyType(
+    {"claude-code": r"\$\{", "cursor": r"\$\{", "vscode": r"\$\{", "gemini": r"\$\{?\w"}
+)
+"""What each client replaces in its file, if the environment knows the name that follows; there is no escape."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What registers the server with a client. Whatever a client has not is empty."""
+
+    client: str
+    command: tuple[str, ...]
+    block: str
+    add: str = ""
+    remove: str = ""
+    link: str = ""
+
+    def warning(self) -> str:
+        """Return what to do where the client would change the command as it reads its file."""
+        pattern = _REPLACED.get(self.client)
+        if pattern is None or not any(re.search(pattern, word) for word in self.command):
+            return ""
+        return "This client replaces names behind a `$`, and a path above has one. Move it elsewhere."
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        told: dict[str, Json] = {"client": self.client, "file": PLACES[self.client]}
+        told |= {"command": list[Json](self.command), "block": self.block}
+        given = {"add": self.add, "remove": self.remove, "link": self.link, "warning": self.warning()}
+        return told | {key: words for key, words in given.items() if words}
+
+    def in_words(self) -> str:
+        """Return it for people: each way with what it says to do, what is to be copied on lines of its own."""
+        ways = [
+            ("run this in a terminal", self.add),
+            ("open this link", self.link),
+            (f"put this into {PLACES[self.client]}; beside other servers, add the entry alone", self.block),
+        ]
+        given = [(words, text) for words, text in ways if text]
+        told = [f"{'or ' * (number > 0)}{words}:\n\n{text}" for number, (words, text) in enumerate(given)]
+        told = [f"{one[0].upper()}{one[1:]}" for one in told]
+        if self.remove:
+            told.append(f"To take it out again:\n\n{self.remove}")
+        return "\n\n".join([*told, *filter(None, [self.warning()])])
+
+
+def registration(client: str, command: list[str]) -> Registration:
+    """Return what registers a command with a client."""
+    add, remove = _own_commands(client, command)
+    return Registration(
+        client=client,
+        command=tuple(command),
+        block=client_block(client, command),
+        add=shell_line(add),
+        remove=shell_line(remove),
+        link=_link(client, command),
+    )
+
 
 def client_block(client: str, command: list[str]) -> str:
-    """Return the block for a client: TOML for Codex, JSON for every other."""
-    program, *arguments = command
+    """Return the block for a client's file: TOML for Codex, JSON for every other."""
     if client == "codex":
-        return f"[mcp_servers.{NAME}]\ncommand = {_toml(program)}\nargs = [{', '.join(map(_toml, arguments))}]"
-    server: dict[str, Json] = {"command": program, "args": list[Json](arguments)}
-    if client in {"claude-code", "vscode"}:
-        server = {"type": "stdio", **server}
+        program, *arguments = map(_toml, command)
+        return f"[mcp_servers.{NAME}]\ncommand = {program}\nargs = [{', '.join(arguments)}]"
+    is_typed = client in {"claude-code", "vscode"}
+    server: dict[str, Json] = ({"type": "stdio"} if is_typed else {}) | _entry(command)
     key = "servers" if client == "vscode" else "mcpServers"
     return json.dumps({key: {NAME: server}}, indent=2)
 
 
 def serving_command(environment: Mapping[str, str], arguments: PlaceArguments) -> list[str]:
-    """Return the command that serves, with absolute paths: clients start it anywhere, with a short search path.
+    """Return the command that serves, with absolute paths: clients start it anywhere, in an environment of their own.
 
-    The data directory is named unless it is the platform's own, which every client's server finds by itself.
+    So what arguments or this environment name is written out. What the platform gives, every server finds by itself.
+
+    Raises:
+        SettingsError: An argument names a directory that is none.
     """
+    settings = settings_from(environment, arguments, Config())
     command = [*_program(), "serve"]
-    if data_dir_origin(environment, arguments) != "default":
-        command += ["--data-dir", str(data_dir_of(environment, arguments))]
+    if data_dir_origin(environment, arguments) != "default" or environment.get("XDG_DATA_HOME"):
+        command += ["--data-dir", str(settings.data_dir)]
+    if arguments.workspace:
+        command += ["--workspace", str(settings.workspace)]
+    if settings.user_workflows_origin != "default":
+        command += ["--workflows-dir", str(settings.user_workflows)]
     return command
+
+
+def shell_line(words: list[str]) -> str:
+    """Return words as one line that a shell reads as these words, and that cannot steer the terminal that shows it."""
+    return " ".join(map(_shell_word, words))
+
+
+def _own_commands(client: str, command: list[str]) -> tuple[list[str], list[str]]:
+    """Return the client's own commands that add and remove a server, for all projects of the user."""
+    match client:
+        case "claude-code":
+            scope = ["--scope", "user", NAME]
+            return ["claude", "mcp", "add", *scope, "--", *command], ["claude", "mcp", "remove", *scope]
+        case "codex":
+            return ["codex", "mcp", "add", NAME, "--", *command], ["codex", "mcp", "remove", NAME]
+        case "gemini":
+            scope = ["--scope", "user", NAME]
+            return ["gemini", "mcp", "add", *scope, *command], ["gemini", "mcp", "remove", *scope]
+        case "vscode":
+            return ["code", "--add-mcp", json.dumps({"name": NAME, **_entry(command)})], []
+        case _:
+            return [], []
+
+
+def _link(client: str, command: list[str]) -> str:
+    match client:
+        case "cursor":
+            config = base64.b64encode(json.dumps(_entry(command)).encode()).decode()
+            return f"cursor://anysphere.cursor-deeplink/mcp/install?name={NAME}&config={quote(config, safe='')}"
+        case "vscode":
+            return f"vscode:mcp/install?{quote(json.dumps({'name': NAME, **_entry(command)}), safe='')}"
+        case _:
+            return ""
+
+
+def _entry(command: list[str]) -> dict[str, Json]:
+    program, *arguments = command
+    return {"command": program, "args": list[Json](arguments)}
 
 
 def _program() -> list[str]:
     beside = Path(sys.executable).with_name("interlock")
     found = str(beside) if beside.is_file() else shutil.which("interlock")
     return [str(Path(found).absolute())] if found is not None else [sys.executable, "-m", "interlock"]
+
+
+def _shell_word(word: str) -> str:
+    """Return a word quoted. One that could steer a terminal is spelled in bytes, which shells read in any locale."""
+    if printable_line(word) == word:
+        return shlex.quote(word)
+    spelled = (char if " " <= char <= "~" and char not in "\\'" else _in_bytes(char) for char in word)
+    return f"$'{''.join(spelled)}'"
+
+
+def _in_bytes(char: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def _toml(text: str) -> str:

@@ -8,7 +8,7 @@ from interlock.cli.group import Command, run_in_group
 from interlock.cli.parsers import AddParser, add_command
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "json")
-"""Whose configuration `doctor --client` prints."""
+"""The clients that `doctor --client` knows."""
 
 _GC = """Take sessions that have expired and files that nothing refers to any more: first into the directory `trash`,
 for good with the next run. Where any session is damaged or newer than this release, nothing is taken.
@@ -31,7 +31,7 @@ def add_upkeep_commands(add_parser: AddParser) -> None:
     doctor.add_argument(
         "--deep", dest="is_deep", action="store_true", help="read every record and every file that one refers to"
     )
-    doctor.add_argument("--client", choices=CLIENTS, help="print only what to put into this client's configuration")
+    doctor.add_argument("--client", choices=CLIENTS, help="print only how to register with this client")
 
 
 def run_upkeep(chosen: argparse.Namespace) -> int:

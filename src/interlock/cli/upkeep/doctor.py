@@ -3,16 +3,16 @@
 import time
 from collections.abc import Iterator, Mapping
 
-from interlock.cli.screen import printable, say, say_json
+from interlock.cli.screen import StopError, printable, say, say_json
 from interlock.cli.upkeep import checks
-from interlock.cli.upkeep.clients import PLACES, client_block, serving_command
+from interlock.cli.upkeep.clients import registration, serving_command
 from interlock.cli.upkeep.finding import Finding
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
 from interlock.cli.upkeep.store import answered_by_upkeep
 from interlock.kernel.canonical import Json
 from interlock.server.config import Config, FaultyConfig
 from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import PlaceArguments, data_dir_of, data_dir_origin
+from interlock.server.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.service.collect import CollectCommand
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
@@ -40,13 +40,19 @@ def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_
 
 
 def run_client(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
-    """Print what goes into a client's configuration, and return the exit code."""
-    command = serving_command(environment, arguments)
-    block = client_block(client, command)
+    """Print how to register this Interlock with a client, and return the exit code.
+
+    Raises:
+        StopError: An argument names a directory that is none.
+    """
+    try:
+        told = registration(client, serving_command(environment, arguments))
+    except SettingsError as error:
+        raise StopError(error.message, error.fix, exit_code=2) from error
     if as_json:
-        say_json({"client": client, "file": PLACES[client], "command": list(command), "block": block})
+        say_json(told.to_json())
     else:
-        say(block)
+        say(told.in_words())
     return 0
 
 

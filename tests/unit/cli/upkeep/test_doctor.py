@@ -1,9 +1,6 @@
 """`interlock doctor`: what it says is so, what needs attention is said with what to do, and nothing is written."""
 
-import json
 import re
-import subprocess
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +10,6 @@ from tests.support_server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
 from interlock.cli.upkeep import checks, place
-from interlock.cli.upkeep.command import CLIENTS
 from interlock.cli.upkeep.units import in_units
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
@@ -206,36 +202,6 @@ def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: 
     said = site.said("doctor", code=1)
     assert "network file system (nfs4)" in said
     assert "/home/me/Dropbox looks synchronised" in said
-
-
-def servers(client: str, block: str) -> dict[str, Any]:
-    """Return the servers that a block configures, as the client's own kind of file is read."""
-    if client == "codex":
-        return tomllib.loads(block)["mcp_servers"]
-    return json.loads(block)["servers" if client == "vscode" else "mcpServers"]
-
-
-@pytest.mark.inv("DOC-3")
-@pytest.mark.parametrize("client", CLIENTS)
-def test_the_block_of_a_client_is_its_kind_of_file_and_starts_this_program_here(
-    site: Site, client: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    strange = site.data_dir.parent / 'a "b" \\ é 𝄞\x7f'
-    for data_dir in (site.data_dir, strange):
-        block = site.said("doctor", "--client", client, "--data-dir", str(data_dir))
-        server = servers(client, block)["interlock"]
-        assert server["args"][-3:] == ["serve", "--data-dir", str(data_dir)]
-        assert Path(server["command"]).is_absolute()
-        assert server.get("type", "stdio") == "stdio"
-    started = subprocess.run(
-        [server["command"], *server["args"]], stdin=subprocess.DEVNULL, capture_output=True, cwd="/", check=False
-    )
-    assert (started.returncode, started.stderr) == (0, b"")
-    monkeypatch.delenv("INTERLOCK_DATA_DIR")
-    assert servers(client, site.said("doctor", "--client", client))["interlock"]["args"][-1] == "serve"
-    told = site.told("doctor", "--client", client)
-    assert servers(client, told["block"])
-    assert told["command"][-1] == "serve"
 
 
 def test_sizes_are_told_in_the_unit_that_people_use() -> None:
