@@ -60,6 +60,7 @@ def test_the_strict_lint_finds_no_schema_that_some_client_cannot_read(clients: C
     wanted = ["--method", "tools/list", "--strict", "--format", "json", "--protocol-era", era]
     ended = clients.run(PACKAGE, "mcp-inspector", "--cli", *clients.server(), *wanted)
     assert ended.code == 0, ended.told
+    assert "Warning" not in ended.err, ended.err
     assert [tool["name"] for tool in json.loads(ended.out)["result"]["tools"]] == [tool.name for tool in TOOLS]
 
 
