@@ -13,6 +13,7 @@ GATED = linear_workflow(
     "test.gated", {"id": "gate", "title": "Gate", "prompt": "Let it pass.", "requireConfirmation": True}, "after"
 )
 """A person is asked at once, and then there is a plain step."""
+PLAIN = linear_workflow("test.plain", "a", "b")
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +27,4 @@ def clients(installed: Path, tmp_path: Path) -> Clients:
     """Return the clients, with an empty home and a project that has a workflow of its own."""
     home = tmp_path / "home"
     home.mkdir()
-    return Clients(home=home, project=workspace_in(tmp_path, gated=GATED), installed=installed)
+    return Clients(home=home, project=workspace_in(tmp_path, gated=GATED, plain=PLAIN), installed=installed)

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES: dict[str, Any] = json.loads(Path(__file__).with_name("package.json").read_text(encoding="utf-8"))
-PATIENCE_S = 60
+PATIENCE_S = 120
 """Nothing takes a tenth of it; a client that hangs must not hang the suite."""
 
 QUIET = {
@@ -60,21 +60,21 @@ class Clients:
             pytest.skip(f"{package} is installed as {found}, pinned is {pinned}: run `make clients`")
         return place
 
-    def run(self, package: str, program: str, *arguments: str) -> Finished:
-        """Run a program of a package to its end, in the project."""
+    def run(self, package: str, program: str, *arguments: str, **settings: str) -> Finished:
+        """Run a program of a package to its end, in the project; settings go into its environment."""
         self.wanted(package)
         programs = self.installed / "node_modules" / ".bin"
         if not (programs / "node").exists():
             pytest.skip("the Node of these clients is not installed: run `make clients`")
-        return self.finish([str(programs / program), *arguments])
+        return self.finish([str(programs / program), *arguments], **settings)
 
-    def finish(self, command: list[str]) -> Finished:
+    def finish(self, command: list[str], **settings: str) -> Finished:
         """Run a command to its end, in the project; the clients' own Node comes first on the search path."""
         search = os.pathsep.join([str(self.installed / "node_modules" / ".bin"), os.environ["PATH"]])
         ended = subprocess.run(
             command,
             cwd=self.project,
-            env={**QUIET, "HOME": str(self.home), "PATH": search},
+            env={**QUIET, **settings, "HOME": str(self.home), "PATH": search},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -83,13 +83,32 @@ class Clients:
         )
         return Finished(code=ended.returncode, out=ended.stdout, err=ended.stderr)
 
-    def claude(self, *arguments: str) -> Finished:
+    def claude(self, *arguments: str, **settings: str) -> Finished:
         """Run Claude Code. It is a program of its own, in the package of this platform."""
         self.wanted("@anthropic-ai/claude-code")
         found = sorted(self.installed.glob("node_modules/@anthropic-ai/claude-code-*/claude"))
         if not found:
             pytest.skip("Claude Code's program for this platform is not installed: run `make clients`")
-        return self.finish([str(found[0]), *arguments])
+        return self.finish([str(found[0]), *arguments], **settings)
+
+    def put_gemini_settings(self, **settings: object) -> None:
+        """Write the user's settings of Gemini CLI. Each folder is trusted: in one that is not, it starts no server."""
+        quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
+        security = {"folderTrust": {"enabled": False}, "auth": {"selectedType": "gemini-api-key"}}
+        path = self.home / ".gemini" / "settings.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps({**quiet, "security": security, **settings}), encoding="utf-8")
+
+    def put_servers(self) -> Path:
+        """Write a file of the shape that most clients read, with the server in it, and return its path."""
+        path = self.home / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": self.servers()}), encoding="utf-8")
+        return path
+
+    def servers(self) -> dict[str, object]:
+        """Return the server as most clients are told of one."""
+        command, *arguments = self.server()
+        return {"interlock": {"command": command, "args": arguments}}
 
     def server(self) -> list[str]:
         """Return the command of a server that keeps its data in the test's directory."""

@@ -89,9 +89,7 @@ def test_gemini_cli_reads_the_block_and_connects(clients: Clients) -> None:
     clients.wanted(GEMINI)
     block = block_for(clients, "gemini")
     assert block["file"].startswith("~/.gemini/settings.json")
-    # In a folder that nobody trusts, it starts no server at all.
-    settings = json.loads(block["block"]) | {"security": {"folderTrust": {"enabled": False}}}
-    put({"block": json.dumps(settings)}, clients.home / ".gemini" / "settings.json")
+    clients.put_gemini_settings(**json.loads(block["block"]))
     ended = clients.run(GEMINI, "gemini", "mcp", "list")
     assert "✓ interlock" in ended.told, ended.told
     assert "Connected" in ended.told

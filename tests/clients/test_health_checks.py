@@ -1,7 +1,5 @@
 """Claude Code and Gemini CLI are told of the server by their own commands, and report that they connected."""
 
-import json
-
 from tests.clients.installed import Clients
 
 GEMINI = "@google/gemini-cli"
@@ -22,10 +20,7 @@ def test_claude_code_tells_a_server_that_does_not_answer_from_one_that_does(clie
 
 
 def test_gemini_cli_connects_to_a_server_that_was_added_by_its_command(clients: Clients) -> None:
-    settings = clients.home / ".gemini" / "settings.json"
-    settings.parent.mkdir()
-    # In a folder that nobody trusts, it starts no server at all.
-    settings.write_text(json.dumps({"security": {"folderTrust": {"enabled": False}}}), encoding="utf-8")
+    clients.put_gemini_settings()
     added = clients.run(GEMINI, "gemini", "mcp", "add", "-s", "user", "interlock", *clients.server())
     assert added.code == 0, added.told
     ended = clients.run(GEMINI, "gemini", "mcp", "list")

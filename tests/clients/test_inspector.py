@@ -25,10 +25,7 @@ class Conversation:
         return ended
 
     def connect(self, era: str) -> None:
-        command, *arguments = self._clients.server()
-        config = self._clients.home / "mcp.json"
-        config.write_text(json.dumps({"mcpServers": {"interlock": {"command": command, "args": arguments}}}))
-        self._do("connect", "interlock", "--config", str(config), "--era", era)
+        self._do("connect", "interlock", "--config", str(self._clients.put_servers()), "--era", era)
 
     def call(self, tool: str, **given: Any) -> dict[str, Any]:
         pairs = [f"{name}:={json.dumps(value)}" for name, value in given.items()]
