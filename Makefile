@@ -3,8 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
-
-CLIENTS := .clients
+CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 
 .PHONY: demo test clients check bench soak coverage format generate clean
 
@@ -25,7 +24,7 @@ demo: $(VENV)/run.stamp
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
 
-# Needs Node's npm and the network, once: `make test` runs against these clients if they are there.
+# Needs npm and the network, once: `make test` runs against these clients where they are.
 clients: $(CLIENTS)/clients.stamp
 
 $(CLIENTS)/clients.stamp: tests/clients/package.json
@@ -60,4 +59,4 @@ generate: $(VENV)/dev.stamp
 	$(BIN)/interlock schemas generate
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
+	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

@@ -11,6 +11,8 @@ import pytest
 from tests.clients.installed import Clients
 from tests.clients.model import Model, serving
 
+pytestmark = pytest.mark.inv("ANS-1", "ANS-3")
+
 ASKED = "Run the workflow test.plain."
 
 

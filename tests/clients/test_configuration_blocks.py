@@ -13,6 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.clients.installed import Clients
 
+pytestmark = pytest.mark.inv("DOC-3")
+
 INSPECTOR, CODEX, GEMINI = "@modelcontextprotocol/inspector", "@openai/codex", "@google/gemini-cli"
 
 DATA_DIR = 'd ä "1" \\ 𝄞'

@@ -52,6 +52,7 @@ def conversation(clients: Clients) -> Iterator[Conversation]:
         conversation.end()
 
 
+@pytest.mark.inv("SRV-2")
 @pytest.mark.parametrize("era", ERAS)
 def test_the_strict_lint_finds_no_schema_that_some_client_cannot_read(clients: Clients, era: str) -> None:
     wanted = ["--method", "tools/list", "--strict", "--format", "json", "--protocol-era", era]

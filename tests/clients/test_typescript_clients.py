@@ -30,6 +30,7 @@ def played(clients: Clients, script: str, era: str, server: list[str]) -> Finish
     return clients.run(PACKAGES[script], "node", path, str(clients.installed), era, "test.gated", *server)
 
 
+@pytest.mark.inv("SRV-4")
 @by_each_client
 def test_a_workflow_is_played_to_its_end_by_the_next_calls_and_a_person_is_asked_at_the_gate(
     clients: Clients, script: str, era: str, revision: str
