@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
+CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 
-.PHONY: demo test check bench soak coverage format generate clean
+.PHONY: demo test clients check bench soak coverage format generate clean
 
 # The second install line gives the package itself; its requirements came, hashed, with the first.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml
@@ -22,6 +23,15 @@ demo: $(VENV)/run.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+# Needs npm and the network, once: `make test` runs against these clients where they are.
+clients: $(CLIENTS)/clients.stamp
+
+$(CLIENTS)/clients.stamp: tests/clients/package.json
+	mkdir -p $(CLIENTS)
+	cp tests/clients/package.json $(CLIENTS)/package.json
+	npm install --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
+	touch $@
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -49,4 +59,4 @@ generate: $(VENV)/dev.stamp
 	$(BIN)/interlock schemas generate
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache
+	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

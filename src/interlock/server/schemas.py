@@ -34,11 +34,10 @@ def _flattened(node: Json, definitions: dict[str, Json]) -> Json:
         return _flattened(target | {key: value for key, value in node.items() if key != "$ref"}, definitions)
     if "anyOf" in node and "default" in node:
         return _flattened(_without_null(node), definitions)
-    return {
-        key: _member(key, value, definitions)
-        for key, value in node.items()
-        if not (key == "title" and isinstance(value, str)) and (key, value) not in _SAY_NOTHING
-    }
+    kept = {key: value for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+    inlined = {key: _member(key, value, definitions) for key, value in kept.items()}
+    # Any JSON value is a definition that inlines to nothing, so it shows only now.
+    return {key: value for key, value in inlined.items() if (key, value) not in _SAY_NOTHING}
 
 
 def _member(key: str, value: Json, definitions: dict[str, Json]) -> Json:

@@ -1,0 +1,14 @@
+/** Plays a workflow to its end by the calls that the server's own answers name, and prints what came of it. */
+export async function play(client, workflowId, told) {
+  const { tools } = await client.listTools();
+  const answers = [];
+  let call = { name: 'start_workflow', arguments: { workflowId } };
+  while (call && answers.length < 10) {
+    const answer = await client.callTool(call);
+    answers.push(answer.structuredContent);
+    const next = answer.isError ? null : answer.structuredContent.nextCall;
+    call = next && { name: next.tool, arguments: { ...next.arguments, output: { notesMarkdown: 'Done.' } } };
+  }
+  await client.close();
+  console.log(JSON.stringify({ ...told, tools: tools.map((tool) => tool.name), answers }));
+}
