@@ -16,9 +16,9 @@ from interlock.kernel.ids import SessionId
 from interlock.service.explain import explain
 from interlock.service.export_session import Exported, export_session
 from interlock.service.import_session import Imported, import_session
+from interlock.service.mint import Mint
 from interlock.service.repair_session import Repaired, repair_session
 from interlock.service.restore import Restoring
-from interlock.service.tokens import Mint
 from interlock.service.verify import verify_session
 from interlock.testing.harness import Harness
 from interlock.views.run_graph import run_graph

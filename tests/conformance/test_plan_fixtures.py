@@ -25,8 +25,8 @@ from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Plan
 from interlock.plan.validate import validate_plan
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import UnknownVersionError
+from interlock.service.mint import Mint
 from interlock.service.shell import SystemShell, mint_run, mint_session
-from interlock.service.tokens import Mint
 from interlock.testing.auto_agent import AutoAgent
 from interlock.testing.harness import ERAS, FIXED_KEYS, Era, Harness, call_through, linear_workflow
 from interlock.views.session import BASELINE

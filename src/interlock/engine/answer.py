@@ -19,6 +19,8 @@ from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKe
 
 CONTINUE_TOOL = "continue_workflow"
 CHECKPOINT_TOOL = "checkpoint_workflow"
+RESUME_TOOL = "resume_session"
+LIST_TOOL = "list_workflows"
 
 Occasion = Literal["start", "advance", "rehydrate"]
 
@@ -378,14 +380,14 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
     lines = ["---"]
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
-    lines.append(f"Bookmark of this place, to look again: `stateToken` `{facts.state_token}`")
+    lines.append(f"Bookmark, `stateToken`: `{facts.state_token}`")
     if facts.checkpoint_token is not None:
-        lines.append(f"To keep notes before the step is done: `{CHECKPOINT_TOOL}` `{facts.checkpoint_token}`")
+        lines.append(f"To keep notes meanwhile, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
     if call is None:
         lines.append("Nothing is left to do in this run.")
         return "\n".join(lines)
     lines.append(_invitation(facts))
-    lines.append(f"```json\n{json.dumps(call['arguments'], ensure_ascii=False)}\n```")
+    lines.append(f"```json\n{json.dumps(call['arguments'], ensure_ascii=False, separators=(',', ':'))}\n```")
     return "\n".join(lines)
 
 
@@ -403,7 +405,7 @@ def _invitation(facts: Facts) -> str:
         return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
     step = facts.step
     assert step is not None, "without a step there is nothing to invite to"
-    brings = ["your notes of this step" + ("" if step.needs_notes else " (notes are optional here)")]
+    brings = ["your notes" + ("" if step.needs_notes else " (optional here)")]
     brings += ["your own values in the artifact"] if step.artifacts else []
     brings += ["each null in `context` replaced by its value"] if step.context_keys else []
     if facts.awaited is not None:

@@ -9,7 +9,7 @@ from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
 
-NOTES_PLACEHOLDER = "<what you did and decided, what you produced, anything notable>"
+NOTES_PLACEHOLDER = "<what you did, decided and produced>"
 """Stands in the call an answer shows. Sent back as it stands it is no evidence."""
 
 ARTIFACT_CONTENT_TYPE = "application/json"

@@ -129,6 +129,11 @@ CORRECTED_ARGUMENTS_MAX = 12
 """Arguments that a corrected call repeats: no tool has more."""
 ECHO_BYTES_MAX = 80
 """How much of a caller's own value an error quotes."""
+NEAR_TOKEN_CHARS_MAX = 12
+"""Characters in a row that a text may differ in from the token that it is told to be nearly: most of the signature, of
+22 characters, is always left."""
+NEAR_TOKEN_NODES_MAX = 64
+"""Nodes of a run, the latest first, whose tokens a damaged one is held against."""
 SECRETS_NAMED_MAX = 5
 """Context keys that one warning says look like secrets: the rest are found by looking where these were."""
 

@@ -113,12 +113,17 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What a caller is told instead of an answer: what is wrong, where, and what to send instead."""
+    """What a caller is told instead of an answer: what is wrong, where, and what to send instead.
+
+    `instead` holds the arguments that the same call should have had, None for one to leave out; the surface, which
+    knows the call, makes `details.correctedCall` of it.
+    """
 
     code: ErrorCode
     message: str
     suggestion: str
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    instead: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     def envelope(self) -> dict[str, Json]:
         """Return the envelope that every surface shows (locks 12)."""

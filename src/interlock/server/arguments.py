@@ -345,16 +345,21 @@ def _resume(tool: Tool, arguments: ResumeArguments, workspace: Path | None) -> R
 
 def _look_refusal(tool: Tool, arguments: ContinueArguments) -> Refusal | None:
     """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""
+    beside = {"output": arguments.output, "context": arguments.context, "preferences": arguments.preferences}
     if arguments.state_token is None:
-        missing = [("output",)] if arguments.output is None else []
+        # Who brings something reports a step; who brings nothing looks, and must not be led to report one.
+        is_report = any(value is not None for value in beside.values())
+        wanted = (
+            [("ackToken",), *([("output",)] if arguments.output is None else [])] if is_report else [("stateToken",)]
+        )
         return refused(
             tool,
-            "ackToken",
+            "ackToken" if is_report else "stateToken",
             "Neither `ackToken` nor `stateToken` was sent.",
-            "Send the `nextCall` of the last answer: its `ackToken` with your notes.",
-            correctedCall=corrected_call(tool, _sent(arguments), ("ackToken",), *missing),
+            "Send the `nextCall` of the last answer: its `ackToken` with your notes where a step is done, its"
+            " `stateToken` alone to see where the run stands.",
+            correctedCall=corrected_call(tool, _sent(arguments), *wanted),
         )
-    beside = {"output": arguments.output, "context": arguments.context, "preferences": arguments.preferences}
     extra = [name for name, value in beside.items() if value is not None]
     if not extra:
         return None

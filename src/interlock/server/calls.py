@@ -24,6 +24,7 @@ from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.record.short_tokens import claimed_session
 from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.corrected import with_corrected_call
 from interlock.server.dispatch import run_command
 from interlock.server.elicitation import Elicitation, can_ask
 from interlock.server.tools import Tool, tool_named
@@ -66,6 +67,8 @@ class Calls:
         except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
+        if isinstance(outcome, Refusal):
+            outcome = with_corrected_call(outcome, tool, params.arguments or {})
         return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
 
     async def _outcome(

@@ -2,11 +2,14 @@
 
 import itertools
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from interlock.define.diagnostics import did_you_mean
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, nests_deeper_than
+from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import utf8_bytes
 from interlock.server.tools import Arguments, OutputArgument, PreferencesArgument, Tool, argument_names
 
@@ -18,6 +21,7 @@ _STANDS_FOR: dict[str, Json] = {
     "goal": "<what the user wants>",
     "workspacePath": "/absolute/path/of/the/project",
     "ackToken": "<ackToken of the last answer>",
+    "stateToken": "<stateToken of the last answer>",
     "checkpointToken": "<checkpointToken of the last answer>",
     "output": {"notesMarkdown": "<your notes>"},
     "notesMarkdown": "<your notes>",
@@ -36,6 +40,21 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], *wrong: tuple[int | str
         else:
             arguments = _replaced(arguments, str(name))
     return {"tool": tool.name, "arguments": _shortened(arguments)}
+
+
+def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
+    """Return a refusal with the call that should have been sent, where what was wrong is an argument of the call."""
+    if "correctedCall" in refusal.details:
+        return refusal
+    path = refusal.details.get("path")
+    if refusal.instead:
+        kept = {name: value for name, value in (dict(sent) | dict(refusal.instead)).items() if value is not None}
+        call = corrected_call(tool, kept)
+    elif refusal.code is ErrorCode.VALIDATION_ERROR and isinstance(path, str) and path:
+        call = corrected_call(tool, sent, tuple(re.split(r"[.\[]", path)[:2]))
+    else:
+        return refusal
+    return replace(refusal, details={**refusal.details, "correctedCall": call})
 
 
 def renamed_call(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> Json:

@@ -23,15 +23,16 @@ from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.attempts import Sent, answered_at, attempt_on
 from interlock.service.context import context_refusal
+from interlock.service.mint import minting
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.target import Target
-from interlock.service.tokens import lost_history, minting
+from interlock.service.tokens import lost_history
 from interlock.service.words import Scene
 from interlock.views import session as facts_of
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
-from interlock.views.standing import attempts_on, chain_head
+from interlock.views.standing import attempts_on, chain_head, standing_of, tip_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
     step = scene.step(child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
+    gone_on = _gone_on_to(call, scene, recorded, child)
     with ports.read.trace.span("render"):
         return render_answer(
             Facts(
@@ -191,10 +193,23 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 step=step,
                 blockers=blockers,
                 warnings=tuple(_warnings(call, scene, recorded, child)),
+                redirect=mint.state(gone_on.node) if gone_on is not None else None,
+                where=f"already done; the run stands at {scene.stands_at(gone_on)}" if gone_on is not None else None,
                 preferences=child.preferences if was_changed else None,
                 answered=answered_at(ports.read.reader, child),
             )
         )
+
+
+def _gone_on_to(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Node | None:
+    """Return where the run has gone on to since, for a caller who repeats an old attempt with other content.
+
+    A caller who repeats the same content asks for the same answer.
+    """
+    if _is_same_request(recorded, call.sent.request):
+        return None
+    is_passed = standing_of(scene.session, child.node).passed_to is not None
+    return scene.session.nodes[tip_below(scene.session, child)] if is_passed else None
 
 
 def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
@@ -205,7 +220,7 @@ def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node
     if not _is_same_request(recorded, call.sent.request):
         message = (
             "This attempt was recorded before with other content; that record stands and what came now was ignored."
-            " Use the tokens of this answer to go on."
+            " Go on as the next call says."
         )
         yield Warned(code="REPLAY_PAYLOAD_IGNORED", message=message)
     yield from warnings.decided_otherwise(scene, child)

@@ -16,9 +16,10 @@ from interlock.record.snapshot import Running
 from interlock.record.tokens import AttemptRef, StateRef
 from interlock.service import warnings
 from interlock.service.appending import appended
+from interlock.service.mint import minting
 from interlock.service.ports import Ports
 from interlock.service.target import Target, target_of
-from interlock.service.tokens import lost_history, minting, resolved
+from interlock.service.tokens import lost_history, resolved
 from interlock.service.words import Scene
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session

@@ -59,14 +59,14 @@ def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHa
 
 def _target(ports: Ports, command: ContinueCommand) -> Target | Refusal:
     """Resolve the tokens to the one node they name together (D4)."""
-    state = resolved(ports.read, command.state_token, "stateToken") if command.state_token is not None else None
+    state = command.state_token and resolved(ports.read, command.state_token, "stateToken", command.run)
     if isinstance(state, Refusal):
         return state
     assert state is None or isinstance(state, StateRef), "a stateToken resolves to a state reference"
     if command.ack_token is None:
         assert state is not None, "a call has a token"
         return target_of(ports.read, state, run=command.run)
-    ack = resolved(ports.read, command.ack_token, "ackToken")
+    ack = resolved(ports.read, command.ack_token, "ackToken", command.run)
     if isinstance(ack, Refusal):
         return ack
     assert isinstance(ack, AttemptRef), "an ackToken resolves to an attempt"

@@ -7,10 +7,10 @@ from interlock.engine.prompt import guidance_of
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service import warnings
+from interlock.service.mint import Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.recovery import Recovery
 from interlock.service.target import Target
-from interlock.service.tokens import Mint
 from interlock.service.words import Scene
 from interlock.store.ports import KeyRingDamagedError, SessionReader
 from interlock.views.session import Node
@@ -79,11 +79,11 @@ def _passed(here: _Here, facts: Facts) -> Facts:
     """The step is done: no token that would silently fork it, but the way to where the run stands (D2)."""
     scene, first = here.scene, here.standing.first
     tip = scene.session.nodes[tip_below(scene.session, first)]
-    stands = _place(scene, tip)
+    stands = scene.stands_at(tip)
     where = f"already done; the run stands at {stands}"
     run_tip = scene.run.tip
     if run_tip is not None and run_tip != tip.node:
-        preferred = _place(scene, scene.session.nodes[run_tip])
+        preferred = scene.stands_at(scene.session.nodes[run_tip])
         where = f"already done; this branch stands at {stands}, the run prefers another branch, at {preferred}"
     assert facts.step is not None, "a step that is done was a step"
     title = facts.step.title
@@ -119,8 +119,3 @@ def _used_up(here: _Here, facts: Facts) -> Facts:
 def _fork(here: _Here, words: str) -> ForkOffer:
     first = here.standing.first
     return ForkOffer(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")
-
-
-def _place(scene: Scene, node: Node) -> str:
-    step = scene.step(node)
-    return f"step {step.number} of {step.total}: {step.title}" if step else "its end, complete"

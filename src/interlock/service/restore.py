@@ -8,9 +8,9 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents
 from interlock.record.events import Event, of_session
+from interlock.service.mint import Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.shell import Shell, mint_session
-from interlock.service.tokens import Mint
 from interlock.service.words import scene_of
 from interlock.store.ports import KeyRing, SessionReader, SessionUnhealthyError, SessionWriter
 from interlock.views.session import Session

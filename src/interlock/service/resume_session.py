@@ -16,9 +16,9 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import one_line, tokens, truncated
+from interlock.service.mint import Mint
 from interlock.service.observations import repo_root_hash
 from interlock.service.ports import ReadPorts
-from interlock.service.tokens import Mint
 from interlock.store.ports import NOWHERE, KeyRing, KeyRingDamagedError, SessionUnhealthyError
 from interlock.views.resume import Candidate, Wanted, ranked
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from interlock.define.declared import Misfit, misfit
 from interlock.define.parts import ContextInput
-from interlock.engine.answer import Answer, Facts, render_answer
+from interlock.engine.answer import LIST_TOOL, Answer, Facts, render_answer
 from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.confirmation import raises_autonomy
 from interlock.engine.findings import Finding
@@ -28,13 +28,15 @@ from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
+from interlock.service.mint import minting
 from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_run, mint_session
-from interlock.service.tokens import minting
 from interlock.service.words import scene_of
 from interlock.views.session import Session
+
+_LIST_CALL: Json = {"tool": LIST_TOOL, "arguments": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,8 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
         code=ErrorCode.WORKFLOW_NOT_FOUND,
         message=f"There is no workflow {workflow_id!r}.",
         suggestion=f"{meant} `list_workflows` for the ids that exist.",
-        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
+        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {"correctedCall": _LIST_CALL})},
+        instead={"workflowId": guess} if guess else {},
     )
 
 
@@ -186,6 +189,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
+        instead={"context": {one.key: f"<{one.type}: {one.description}>" for one in wanted}},
     )
 
 
@@ -248,4 +252,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
+        instead={"sessionId": None},
     )

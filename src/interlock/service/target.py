@@ -1,14 +1,18 @@
 """What a call is about: a verified token's node in a healthy session, in the run it says (D4, D15)."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
+from interlock.engine.answer import CONTINUE_TOOL
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
+from interlock.service.meant import place_labelled
+from interlock.service.mint import Argument
 from interlock.service.ports import ReadPorts
-from interlock.service.tokens import Argument, lost_history, scope_mismatch
+from interlock.service.tokens import lost_history, scope_mismatch
 from interlock.service.words import Scene, scene_of
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Node, Session
@@ -72,19 +76,37 @@ def _argument(ref: TokenRef) -> Argument:
 def _witness_refusal(ports: ReadPorts, scene: Scene, sent: _Sent) -> Refusal | None:
     words, run, beside = scene.words(sent.node), sent.run, sent.beside
     if run is not None and not (len(run) >= len(words.label) and scene.run.run.endswith(run)):
-        found = one_line(run, ECHO_BYTES_MAX)
-        return scope_mismatch(
-            f"The token belongs to run `{words.label}` ({words.workflow_id}), but `run` says {found!r}.",
-            f'To go on with run `{words.label}`, send `run: "{words.label}"`; otherwise use the tokens of the last'
-            " answer of the run you mean.",
-            run=words.to_json(),
-            found=found,
-        )
+        return _another_run(ports, scene, sent, run)
     if beside is None:
         return None
     if beside.run != scene.run.run or beside.session != scene.session.session:
         return _two_runs(ports, scene, sent, beside)
     return None if _is_same_place(scene.session, sent.node, beside) else _two_steps(scene, sent)
+
+
+def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refusal:
+    """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4)."""
+    words, found = scene.words(sent.node), one_line(run, ECHO_BYTES_MAX)
+    refusal = scope_mismatch(
+        f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
+        f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.',
+        run=words.to_json(),
+        found=found,
+    )
+    place = place_labelled(ports, run, scene.session)
+    if place is None:
+        return replace(refusal, instead={"run": words.label})
+    other = place.scene.words()
+    beside = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
+    # Which step of that run the evidence is of is not known: the token is the caller's to name, not ours to guess.
+    wanted = f"<{sent.argument} of the last answer of run {other.label}>"
+    look = json.dumps(place.look()["arguments"], separators=(",", ":"))
+    return replace(
+        refusal,
+        suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
+        f" shows where it stands. {refusal.suggestion}",
+        instead={"stateToken": None, sent.argument: wanted},
+    )
 
 
 def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
@@ -107,6 +129,7 @@ def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> 
         f" `stateToken` to {named}.",
         f"Send the `{sent.argument}` alone: it names its run by itself.",
         run=words.to_json(),
+        instead={"stateToken": None},
     )
 
 
@@ -116,6 +139,7 @@ def _two_steps(scene: Scene, sent: _Sent) -> Refusal:
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
         f"Send the `{sent.argument}` of the last answer alone: it names its step by itself.",
         run=words.to_json(),
+        instead={"stateToken": None},
     )
 
 

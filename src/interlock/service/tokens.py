@@ -1,84 +1,32 @@
-"""Minting and resolving tokens with the key ring (locks 1.2, D3, D15)."""
+"""Resolving tokens with the key ring, or saying what was meant (locks 1.2, D3, D15)."""
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
-from interlock.engine.answer import RunWords
+from interlock.engine.answer import RESUME_TOOL, RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
-from interlock.record.base import SHORT, TokenFormat
-from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, verified
-from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of, mint
+from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt
+from interlock.record.short_tokens import ShortKind, ShortRef, verified
+from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of
+from interlock.service.meant import Place, label_in, place_labelled, place_of, token_meant
+from interlock.service.mint import Argument
 from interlock.service.ports import ReadPorts
-from interlock.service.words import scene_of
-from interlock.store.ports import KeyRing, SessionUnhealthyError
-from interlock.views.session import LABEL_CHARS, Run, Session
+from interlock.store.ports import SessionUnhealthyError
+from interlock.views.session import LABEL_CHARS, Session
 
-Argument = Literal["ackToken", "stateToken", "checkpointToken"]
+NOTHING_INSTEAD: Mapping[str, Json] = MappingProxyType({})
 
 _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 _SHAPE = {"ackToken": "`ack_`", "stateToken": "`st_`", "checkpointToken": "`chk_`"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mint:
-    """Makes the tokens of one run, all signed with the current key."""
+def resolved(ports: ReadPorts, text: str, argument: Argument, run: str | None = None) -> TokenRef | Refusal:
+    """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more.
 
-    ring: KeyRing
-    session: Session
-    run: Run
-    form: TokenFormat = 2
-
-    def state(self, node: NodeId) -> str:
-        """Return the token that looks at a node."""
-        if self._is_short(node):
-            return self._short(ShortKind.STATE, node)
-        ref = StateRef(session=self.session.session, run=self.run.run, node=node, workflow_hash=self.run.workflow_hash)
-        return mint(ref, self.ring.current)
-
-    def ack(self, node: NodeId) -> str:
-        """Return the token of the one ordinary attempt on a node."""
-        if self._is_short(node):
-            return self._short(ShortKind.ACK, node)
-        return self._attempt(TokenKind.ACK, node, ack_attempt(node))
-
-    def fork(self, node: NodeId, number: int) -> str:
-        """Return the token of the fork of a node with this number, counted from 0."""
-        if self._is_short(node):
-            return self._short(ShortKind.FORK, node, number)
-        return self._attempt(TokenKind.ACK, node, fork_attempt(node, number))
-
-    def checkpoint(self, node: NodeId, number: int) -> str:
-        """Return the token that makes the checkpoint of a node with this number, counted from 0."""
-        if self._is_short(node):
-            return self._short(ShortKind.CHECKPOINT, node, number)
-        return self._attempt(TokenKind.CHECKPOINT, node, checkpoint_attempt(node, number))
-
-    def _is_short(self, node: NodeId) -> bool:
-        return self.form == SHORT and self.session.has_tag(node)
-
-    def _short(self, kind: ShortKind, node: NodeId, number: int = 0) -> str:
-        label = self.session.label(self.run.run)
-        ref = ShortRef(kind=kind, session=self.session.session, label=label, tag=tag_of(node), number=number)
-        return mint_short(ref, self.ring.current)
-
-    def _attempt(self, kind: TokenKind, node: NodeId, attempt: AttemptId) -> str:
-        ref = AttemptRef(kind=kind, session=self.session.session, run=self.run.run, node=node, attempt=attempt)
-        return mint(ref, self.ring.current)
-
-
-def minting(ports: ReadPorts, session: Session, run: Run) -> Mint:
-    """Return what mints a run's tokens with the key ring that stands, made if there was none.
-
-    Raises:
-        KeyRingDamagedError, StoreFailureError: The ring cannot be used or made.
+    `run` is the label that the call names: it helps to say what was meant, and plays no part in what is accepted.
     """
-    return Mint(ring=ports.key_ring.ensured(), session=session, run=run, form=ports.token_format)
-
-
-def resolved(ports: ReadPorts, text: str, argument: Argument) -> TokenRef | Refusal:
-    """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more."""
     for fresh in (False, True):
         ring = ports.key_ring.keys(fresh=fresh)
         found = verified(text, ring.keys() if ring is not None else ())
@@ -89,7 +37,7 @@ def resolved(ports: ReadPorts, text: str, argument: Argument) -> TokenRef | Refu
             return ref if kind_of(ref) is _WANTED[argument] else _wrong_kind(ports, ref, argument)
         if found.code is not ErrorCode.TOKEN_BAD_SIGNATURE:
             break
-    return _refused(found, argument)
+    return _refused(ports, found, text, argument, run)
 
 
 def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument) -> TokenRef | Refusal:
@@ -117,9 +65,13 @@ def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
     return AttemptRef(kind=ref.kind.kind, session=ref.session, run=node.run, node=node.node, attempt=attempt)
 
 
-def scope_mismatch(message: str, suggestion: str, **details: Json) -> Refusal:
+def scope_mismatch(
+    message: str, suggestion: str, *, instead: Mapping[str, Json] = NOTHING_INSTEAD, **details: Json
+) -> Refusal:
     """Return the refusal of a token that is ours but does not belong here."""
-    return Refusal(code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details)
+    return Refusal(
+        code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details, instead=instead
+    )
 
 
 def lost_history(argument: Argument, *, words: RunWords | None = None, label: str = "") -> Refusal:
@@ -140,10 +92,13 @@ def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
     kind = kind_of(ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
     session = ports.reader.load(ref.session)
-    if session is not None and ref.run in session.runs:
-        named = scene_of(session, session.runs[ref.run], ports.plans).words().to_json()
+    place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
+    node = session.nodes.get(ref.node) if session is not None else None
+    if place is not None:
+        named = place.scene.words(node).to_json()
+    meant = place.current(argument, node) if place is not None and node is not None else None
     of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
-    return scope_mismatch(
+    refusal = scope_mismatch(
         f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
         f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
         f" {_SHAPE[argument]}.",
@@ -151,10 +106,12 @@ def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
         expected=_WANTED[argument].value,
         run=named,
     )
+    if meant is not None:
+        return replace(refusal, instead={argument: meant})
+    return _with_look(refusal, place)
 
 
-def _refused(fault: TokenFault, argument: Argument) -> Refusal:
-    copy = f"Copy the `{argument}` of the last answer of this run, whole and unchanged."
+def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument, run: str | None) -> Refusal:
     match fault.code:
         case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
             message = f"`{argument}` is a token of {fault.found}, which this release does not know."
@@ -165,9 +122,24 @@ def _refused(fault: TokenFault, argument: Argument) -> Refusal:
             )
         case _:
             message = f"`{argument}` is not a token ({fault.found}); one begins with {_SHAPE[argument]}."
-    return Refusal(
-        code=fault.code,
-        message=message,
-        suggestion=f"{copy} If there is none, `resume_session` finds the run, with a few words of its goal.",
-        details={"argument": argument, "found": fault.found},
+    fix = (
+        f"Copy the `{argument}` of the last answer of this run, whole and unchanged. If there is none,"
+        " `resume_session` finds the run, with a few words of its goal."
     )
+    refusal = Refusal(
+        code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
+    )
+    meant = token_meant(ports, text, argument, run)
+    if meant is not None:
+        near = (
+            "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
+        )
+        return replace(refusal, suggestion=f"{near} right. Otherwise: {fix}", instead={argument: meant})
+    label = label_in(text) or run
+    return _with_look(refusal, place_labelled(ports, label) if label is not None else None)
+
+
+def _with_look(refusal: Refusal, place: Place | None) -> Refusal:
+    """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
+    call: Json = place.look() if place is not None else {"tool": RESUME_TOOL, "arguments": {}}
+    return replace(refusal, details={**refusal.details, "correctedCall": call})

@@ -45,6 +45,11 @@ class Scene:
             goal=goal if isinstance(goal, str) else None,
         )
 
+    def stands_at(self, node: Node) -> str:
+        """Return in words where a run stands that stands at a node."""
+        step = self.step(node)
+        return f"step {step.number} of {step.total}: {step.title}" if step else "its end, complete"
+
     def snapshot(self, node: Node) -> ExecutionSnapshot:
         """Return a node's snapshot.
 

@@ -15,11 +15,12 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called, filled_out
 from interlock.testing.mistakes import MISTAKES
+from interlock.testing.reading import Channel, Reading, read
 
 Call: TypeAlias = Callable[[str, Mapping[str, object]], Called]
 AsyncCall: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Called]]
@@ -29,7 +30,6 @@ _MISTAKES_PER_STEP_MAX = 2
 """Refused attempts are counted, and the honest ones that follow must find room."""
 _REFUSED_STARTS_MAX = 12
 _FILLER = "I looked at what this step is about, decided on the plainest way, and wrote down what came of it. "
-_SHOWN_CALL = re.compile(r"```json\n(.*)\n```\s*\Z", re.DOTALL)
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 
@@ -74,23 +74,6 @@ class Played:
         return self.answers[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
-    """What an answer says, from one of its channels: the call to send, what is asked for, what was refused and why."""
-
-    arguments: Arguments
-    prompt: str
-    refusal: str
-    step: str
-    loop_pass: int | None = None
-    parallel_with: tuple[str, ...] = ()
-    is_complete: bool = False
-
-    @property
-    def wants(self) -> str:
-        return f"{self.prompt}\n{self.refusal}"
-
-
 @dataclass(frozen=True, slots=True)
 class AutoAgent:
     """Plays one workflow.
@@ -109,7 +92,7 @@ class AutoAgent:
     seed: int = 0
     mistakes: float = 0.0
     known: Mapping[str, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
-    channel: Literal["structure", "text"] = "structure"
+    channel: Channel = "structure"
     goal: str | None = "See it through"
     calls_max: int = 2_000
 
@@ -157,15 +140,18 @@ class _Play:
     def script(self, after: Called | None) -> Script:
         """Play: each call is yielded, and its answer expected."""
         answer = after if after is not None else (yield from self._started())
-        while not (reading := self._read(answer)).is_complete:
+        while not (reading := read(answer, self._agent.channel)).is_complete:
             self._note(reading, answer)
             answer = yield from self._reported(reading)
         self.played.is_complete = True
 
-    def _note(self, reading: _Reading, answer: Called) -> None:
+    def _note(self, reading: Reading, answer: Called) -> None:
         if not reading.refusal:
             handed = Handed(
-                step=reading.step, loop_pass=reading.loop_pass, parallel_with=reading.parallel_with, answer=answer
+                step=reading.step,
+                loop_pass=reading.place[1] if reading.place else None,
+                parallel_with=reading.parallel_with,
+                answer=answer,
             )
             self.played.handed.append(handed)
 
@@ -218,7 +204,7 @@ class _Play:
             key = str(details["path"]).removeprefix("context.")
             self._set(key, self._chosen(key, _kind_wanted(refusal.text, key)))
 
-    def _reported(self, reading: _Reading) -> Asked:
+    def _reported(self, reading: Reading) -> Asked:
         """Report the step that an answer hands out; now and then with a mistake or two first."""
         for _ in range(_MISTAKES_PER_STEP_MAX):
             if not self._errs():
@@ -228,7 +214,7 @@ class _Play:
                 continue
             if came["kind"] != "blocked":
                 return came
-            reading = self._read(came)
+            reading = read(came, self._agent.channel)
         arguments = self._filled(reading)
         came = yield from self._asked("continue_workflow", arguments)
         if came.code is ErrorCode.TOKEN_SESSION_LOCKED:
@@ -244,7 +230,7 @@ class _Play:
         mistake = self._chance.choice(MISTAKES)
         return mistake(json.loads(json.dumps(arguments)), self._chance)
 
-    def _filled(self, reading: _Reading) -> Arguments:
+    def _filled(self, reading: Reading) -> Arguments:
         """Return the call that an answer shows, with what it asks for filled in."""
         arguments: Arguments = json.loads(json.dumps(reading.arguments))
         output = cast("Arguments", arguments.get("output", {}))
@@ -258,7 +244,7 @@ class _Play:
                 arguments["context"] = context
         return arguments
 
-    def _context_of(self, reading: _Reading) -> Arguments:
+    def _context_of(self, reading: Reading) -> Arguments:
         """Return what to say in the context: what the call shows and has room for, and now and then something known."""
         shown = cast("Arguments", reading.arguments.get("context", {}))
         asked = _keys_asked(reading.refusal)
@@ -292,7 +278,7 @@ class _Play:
             return self._chance.choice(list(choices or known))
         return make(self._chance) if make is not None else f"What there is to say about {key}"
 
-    def _varied(self, artifact: Mapping[str, Any], reading: _Reading) -> Arguments:
+    def _varied(self, artifact: Mapping[str, Any], reading: Reading) -> Arguments:
         """Return an example as it is or, unless it was refused before, with another decision or other ratings."""
         varied = cast("Arguments", filled_out(dict(artifact)))
         is_stopped = '"decision": "stop"' in reading.refusal
@@ -306,39 +292,6 @@ class _Play:
                 name: self._chance.choice(levels[name]) if name in levels else level for name, level in rated.items()
             }
         return varied
-
-    def _read(self, answer: Called) -> _Reading:
-        return _read_structure(answer) if self._agent.channel == "structure" else _read_text(answer)
-
-
-def _read_structure(answer: Called) -> _Reading:
-    call = answer.structure.get("nextCall")
-    pending = cast("Mapping[str, Any]", answer.structure.get("pending") or {})
-    blockers = cast("list[Mapping[str, Any]]", answer.structure.get("blockers", []))
-    return _Reading(
-        arguments=call["arguments"] if call else {},
-        prompt=pending.get("prompt", ""),
-        refusal="\n".join(f"{blocker['message']} {blocker.get('suggestedFix', '')}" for blocker in blockers),
-        step=pending.get("stepId", ""),
-        loop_pass=pending.get("loop", {}).get("pass"),
-        parallel_with=tuple(pending.get("parallelWith", ())),
-        is_complete=call is None,
-    )
-
-
-def _read_text(answer: Called) -> _Reading:
-    head, _, body = answer.text.partition("\n")
-    shown = _SHOWN_CALL.search(answer.text[answer.text.rfind("```json") :])
-    refusal = body.partition("**Not accepted yet**")[2].partition("\n\n")[0]
-    step = re.search(r" · step \d+ of \d+(?:, pass (\d+) of at most \d+)?: (.*)", head)
-    return _Reading(
-        arguments=json.loads(shown.group(1)) if shown else {},
-        prompt=body,
-        refusal=refusal,
-        step=step.group(2) if step else "",
-        loop_pass=int(step.group(1)) if step and step.group(1) else None,
-        is_complete=shown is None,
-    )
 
 
 def notes_for(wanted: str) -> str:

@@ -40,6 +40,7 @@ from interlock.record.tokens import SigningKey
 from interlock.server.app import build_server
 from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.calls import refusal_text
+from interlock.server.corrected import with_corrected_call
 from interlock.server.dispatch import run_command
 from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
@@ -290,7 +291,8 @@ class Harness:
         command = parse_arguments(tool, sent, caller)
         outcome = command if isinstance(command, Refusal) else self._outcome(command)
         if isinstance(outcome, Refusal):
-            return Called(structure=_sendable(outcome.envelope()), text=refusal_text(outcome), is_error=True)
+            refusal = with_corrected_call(outcome, tool, sent)
+            return Called(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
         structure = _sendable(outcome.structure)
         assert_conforms(tool_name, structure)
         return Called(structure=structure, text=outcome.text, is_error=False)

@@ -106,5 +106,11 @@ def _reasons(session: SessionId, run: RunSummary, wanted: Wanted) -> Iterator[Wh
         yield "matched_notes"
     if is_in_name:
         yield "matched_workflow_id"
-    elif not is_in_notes and has_words(f"{notes}\n{name}\n{run.goal or ''}\n{run.label}", wanted.words):
+    elif not is_in_notes and has_words(_all_of(session, run, notes), wanted.words):
         yield "matched_goal"
+
+
+def _all_of(session: SessionId, run: RunSummary, notes: str) -> str:
+    """Return all that names a run, as it is told and shown: `run 0002` and a pasted id find it, too."""
+    named = f"{run.workflow_id} {run.workflow_name}\n{run.goal or ''}\nrun {run.label} {run.run} {session}"
+    return f"{notes}\n{named}"

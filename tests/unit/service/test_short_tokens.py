@@ -11,7 +11,8 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id, tag_of
 from interlock.record.short_tokens import ShortKind, ShortRef, claimed_session, mint_short, verified, verify_short
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
-from interlock.service.tokens import Mint, resolved
+from interlock.service.mint import Mint
+from interlock.service.tokens import resolved
 from interlock.testing.harness import FIXED_KEYS, Called, FixedKeyRing, Harness, linear_workflow
 
 KEY, FOREIGN = SigningKey(b"k" * 32), SigningKey(b"f" * 32)

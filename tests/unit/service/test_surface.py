@@ -243,7 +243,7 @@ def test_what_a_look_would_lose_is_refused_with_the_reason(memory: Harness, besi
 
 @pytest.mark.inv("ANS-12")
 def test_a_call_without_what_it_needs_shows_one_that_has_it(memory: Harness) -> None:
-    for tool, path in ((CONTINUE, "ackToken"), (START, "workflowId"), ("inspect_workflow", "workflowId")):
+    for tool, path in ((CONTINUE, "stateToken"), (START, "workflowId"), ("inspect_workflow", "workflowId")):
         refused = memory.call(tool)
         assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, path)
         assert path in refused["details"]["correctedCall"]["arguments"]

@@ -1,0 +1,71 @@
+"""The tokens of a run, minted with the key ring in the form that is configured (locks 1.2, D3)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
+from interlock.record.base import SHORT, TokenFormat
+from interlock.record.short_tokens import ShortKind, ShortRef, mint_short
+from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
+from interlock.service.ports import ReadPorts
+from interlock.store.ports import KeyRing
+from interlock.views.session import Run, Session
+
+Argument = Literal["ackToken", "stateToken", "checkpointToken"]
+"""The arguments that hold a token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mint:
+    """Makes the tokens of one run, all signed with the current key."""
+
+    ring: KeyRing
+    session: Session
+    run: Run
+    form: TokenFormat = 2
+
+    def state(self, node: NodeId) -> str:
+        """Return the token that looks at a node."""
+        if self._is_short(node):
+            return self._short(ShortKind.STATE, node)
+        ref = StateRef(session=self.session.session, run=self.run.run, node=node, workflow_hash=self.run.workflow_hash)
+        return mint(ref, self.ring.current)
+
+    def ack(self, node: NodeId) -> str:
+        """Return the token of the one ordinary attempt on a node."""
+        if self._is_short(node):
+            return self._short(ShortKind.ACK, node)
+        return self._attempt(TokenKind.ACK, node, ack_attempt(node))
+
+    def fork(self, node: NodeId, number: int) -> str:
+        """Return the token of the fork of a node with this number, counted from 0."""
+        if self._is_short(node):
+            return self._short(ShortKind.FORK, node, number)
+        return self._attempt(TokenKind.ACK, node, fork_attempt(node, number))
+
+    def checkpoint(self, node: NodeId, number: int) -> str:
+        """Return the token that makes the checkpoint of a node with this number, counted from 0."""
+        if self._is_short(node):
+            return self._short(ShortKind.CHECKPOINT, node, number)
+        return self._attempt(TokenKind.CHECKPOINT, node, checkpoint_attempt(node, number))
+
+    def _is_short(self, node: NodeId) -> bool:
+        return self.form == SHORT and self.session.has_tag(node)
+
+    def _short(self, kind: ShortKind, node: NodeId, number: int = 0) -> str:
+        label = self.session.label(self.run.run)
+        ref = ShortRef(kind=kind, session=self.session.session, label=label, tag=tag_of(node), number=number)
+        return mint_short(ref, self.ring.current)
+
+    def _attempt(self, kind: TokenKind, node: NodeId, attempt: AttemptId) -> str:
+        ref = AttemptRef(kind=kind, session=self.session.session, run=self.run.run, node=node, attempt=attempt)
+        return mint(ref, self.ring.current)
+
+
+def minting(ports: ReadPorts, session: Session, run: Run) -> Mint:
+    """Return what mints a run's tokens with the key ring that stands, made if there was none.
+
+    Raises:
+        KeyRingDamagedError, StoreFailureError: The ring cannot be used or made.
+    """
+    return Mint(ring=ports.key_ring.ensured(), session=session, run=run, form=ports.token_format)
