@@ -19,6 +19,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
+from interlock.record.base import UnknownVersionError
 from interlock.server.looking import looked
 from interlock.service.failures import refusal_of
 from interlock.service.inspect_workflow import plan_text
@@ -121,7 +122,7 @@ class Resources:
 
         try:
             return session_record(self._ports.read, session)
-        except (SessionUnhealthyError, ContentDamagedError) as error:
+        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
             refusal = refusal_of(error)
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
 
