@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from interlock.store.retention import Progress, untold
+from interlock.kernel.progress import Progress, untold
 
 _Read = TypeVar("_Read")
 _SECONDS_MIN = 0.3

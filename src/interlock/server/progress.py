@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
 from interlock.kernel.budgets import PROGRESS_SECONDS
-from interlock.service.progress import READING
+from interlock.kernel.progress import READING
 
 STILL_WORKING = "still working"
 

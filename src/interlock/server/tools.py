@@ -284,7 +284,8 @@ INSTRUCTIONS = (
     " Several runs may be open in one chat; each answer names its run first, and `run` is its label. If an answer was"
     " lost, repeat the same call, or send the stateToken alone. Without any token, as in a new chat, resume_session"
     " finds the run again. Before a long or risky part, checkpoint_workflow keeps notes. If an answer is blocked, do"
-    " what its blockers say, with the tokens in it."
+    " what its blockers say, with the tokens in it. What was done in a session can be read as the resource"
+    " `interlock://sessions/{sessionId}`, what there is to start as `interlock://workflows`."
 )
 
 

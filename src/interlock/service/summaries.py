@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import READING
 from interlock.record.base import UnknownVersionError
 from interlock.service.plans import Plans
-from interlock.service.progress import READING
 from interlock.service.words import Scene, scene_of
 from interlock.store.ports import ContentDamagedError, LogMark, SessionReader, SessionUnhealthyError
 from interlock.views.recap import current_notes

@@ -4,23 +4,17 @@ Marking looks and writes nothing. What is due follows from what was marked by a 
 a sweep would take. A sweep makes sure of each thing again before it takes it, for others write meanwhile.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 from interlock.kernel.budgets import SWEEP_AFTER_S
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
 from interlock.store.ports import Health
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Takes how many sessions were looked at, and of how many."""
-
-
-def untold(_done: int, _total: int) -> None:
-    """Tell nobody of the progress."""
 
 
 class KeepMarksDamagedError(InterlockError):

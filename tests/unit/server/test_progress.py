@@ -73,6 +73,7 @@ async def called(client: Client, tool: str, arguments: Mapping[str, Any], listen
     return result
 
 
+@pytest.mark.inv("SRV-9")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("era", ERAS)
 async def test_reading_many_sessions_tells_how_many_were_read(era: Era) -> None:
@@ -85,6 +86,7 @@ async def test_reading_many_sessions_tells_how_many_were_read(era: Era) -> None:
     assert listener.told[0][0] < listener.told[1][0]
 
 
+@pytest.mark.inv("SRV-9")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("era", ERAS)
 async def test_waiting_for_a_lock_tells_that_the_call_still_works(era: Era) -> None:
@@ -116,6 +118,7 @@ ENVELOPE: dict[str, Any] = {
 NO_TOKEN_AND_ONE: tuple[dict[str, Any], ...] = ({}, {"progressToken": "mine"})
 
 
+@pytest.mark.inv("SRV-9")
 @pytest.mark.asyncio
 async def test_progress_goes_to_the_token_that_was_sent_before_the_result_and_nowhere_without_one() -> None:
     """Beneath the SDK's client, which always sends a token: two calls last equally long, the second has one."""

@@ -64,6 +64,7 @@ def test_the_call_that_start_shows_starts_the_workflow_as_it_stands(client: Serv
     assert (started["run"]["workflowId"], started["run"]["goal"]) == ("test.code_review", goal)
 
 
+@pytest.mark.inv("SRV-8")
 @pytest.mark.parametrize("nothing", [{}, {"goal": ""}, {"goal": "  "}])
 def test_start_without_a_goal_is_not_refused_and_says_that_one_may_be_added(
     client: Served, nothing: dict[str, str]
@@ -80,6 +81,7 @@ def test_a_goal_of_one_word_is_said_to_be_perhaps_cut_short(client: Served) -> N
     assert hint not in shown(client, "start", workflowId="test.code_review", goal="Review it")
 
 
+@pytest.mark.inv("SRV-8")
 @pytest.mark.parametrize("nothing", [{}, {"workflowId": ""}, {"goal": "Anything"}])
 def test_start_without_an_id_shows_what_can_be_started_and_what_cannot(client: Served, nothing: dict[str, str]) -> None:
     text = shown(client, "start", **nothing)
@@ -100,6 +102,7 @@ def test_start_names_the_context_that_a_workflow_requires(client: Served) -> Non
     assert "`context.ticketId` (string, required)" in shown(client, "start", workflowId="test.ticket")
 
 
+@pytest.mark.inv("SRV-8")
 @pytest.mark.parametrize(
     ("sent", "words"),
     [("code_reveiw", "Did you mean `test.code_review`"), ("test.faulty", "cannot run"), ("x" * 10_000, "no workflow")],
@@ -112,6 +115,7 @@ def test_an_id_that_cannot_be_started_is_invalid_params_and_says_why(client: Ser
     assert len(caught.value.error.message) < 2_000
 
 
+@pytest.mark.inv("SRV-8")
 def test_an_unknown_prompt_is_invalid_params_and_names_those_that_there_are(client: Served) -> None:
     with pytest.raises(MCPError) as caught:
         client.ask("get_prompt", "begin", {})

@@ -114,6 +114,7 @@ def test_a_long_record_is_told_in_short_and_says_where_the_rest_is() -> None:
     assert f"`interlock session report {session}` has all of it" in text
 
 
+@pytest.mark.inv("SRV-8")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -150,7 +151,7 @@ def test_a_damaged_session_is_said_to_be_damaged_and_the_others_are_listed(tmp_p
         assert (sound in listed, damaged in listed) == (True, False)
 
 
-@pytest.mark.inv("READ-1")
+@pytest.mark.inv("READ-1", "SRV-8")
 def test_nothing_that_people_look_at_writes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     Harness.on_disk(data, REVIEW).start("test.code_review", goal="One")

@@ -30,6 +30,7 @@ async def connected(harness: Harness, era: Era) -> AsyncGenerator[tuple[Client, 
         yield client, heard
 
 
+@pytest.mark.inv("SRV-10")
 @pytest.mark.asyncio
 @pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
 async def test_a_subscriber_of_the_earlier_era_hears_of_its_session_and_of_no_other() -> None:
@@ -49,6 +50,7 @@ async def test_a_subscriber_of_the_earlier_era_hears_of_its_session_and_of_no_ot
         assert heard.empty()
 
 
+@pytest.mark.inv("SRV-10")
 @pytest.mark.asyncio
 async def test_a_listener_of_the_later_era_hears_of_its_session_and_of_new_ones() -> None:
     harness = Harness.in_memory(WORKFLOW)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
 from interlock.store.local import layout
 from interlock.store.local.check import DamagedContent, damaged_content
 from interlock.store.local.files import FileOps, OsFiles
@@ -13,7 +14,7 @@ from interlock.store.local.locks import Locks, OsLocks, is_held
 from interlock.store.local.mark import Glance, glance, mark
 from interlock.store.local.sweep import sweep
 from interlock.store.local.upkeep import alone
-from interlock.store.retention import Marked, Progress, Retention, Swept, untold
+from interlock.store.retention import Marked, Retention, Swept
 
 
 class LocalCollector:

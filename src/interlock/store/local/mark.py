@@ -11,13 +11,14 @@ from datetime import datetime
 from functools import partial
 
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
 from interlock.store.local import layout
 from interlock.store.local.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.reading import DamageError, surely_read, whole_groups
 from interlock.store.ports import Health, SessionBusyError
-from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, Progress, UnsoundSession, untold
+from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, UnsoundSession
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
