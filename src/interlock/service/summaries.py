@@ -64,7 +64,7 @@ class Summaries:
         """
         marks = self._reader.marks()
         for gone in self._kept.keys() - marks.keys():
-            del self._kept[gone]
+            self._kept.pop(gone, None)
         tell = READING.get()
         for number, (session, mark) in enumerate(sorted(marks.items()), start=1):
             tell(number, len(marks))
