@@ -74,6 +74,10 @@ class Served:
         assert self._portal is not None
         return self._portal.call(function, *arguments)
 
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """Return what a method of the SDK's client gives."""
+        return self.run(getattr(self.client, method), *arguments)
+
     def soon(self, tool: str, arguments: dict[str, Any]) -> "Future[Called]":
         """Begin a call and return at once."""
         assert self._portal is not None
@@ -148,6 +152,11 @@ class InMemory(Served):
         """Return why the run went its way: for each recorded trace, what its entries are."""
         traces = [event["data"]["entries"] for event in self.events(answer) if event["kind"] == TRACE]
         return [[entry["kind"] for entry in entries] for entries in traces]
+
+
+def serving(harness: Harness, era: Era = "auto") -> Served:
+    """Return the real server over a harness's ports, in memory, to be entered."""
+    return Served(build_server(harness.ports, None), era)
 
 
 def step_of(answer: Called) -> str | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -88,6 +89,8 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 def _serve(chosen: argparse.Namespace) -> int:
     # Nothing that is imported becomes garbage, and looking for some takes a tenth of the start; `run_server` resumes.
     gc.disable()
+    # Until the server listens to signals itself, Ctrl-C ends the process as it ends others: without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     from interlock.cli.arguments import place_arguments  # noqa: PLC0415 — the SDK takes half a second; help need not
     from interlock.cli.serve import run_server  # noqa: PLC0415 — see above
 

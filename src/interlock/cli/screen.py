@@ -8,12 +8,8 @@ from collections.abc import Iterable, Sequence
 from interlock.define.diagnostics import Diagnostic, Diagnostics
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
+from interlock.kernel.text import flat, printable
 
-_STEERING = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
-"""Characters that move, colour, reorder or hide what a terminal shows, and halves of characters."""
 _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 """A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
 
@@ -58,19 +54,9 @@ def complain(stop: StopError, group: str, *, as_json: bool = False) -> None:
         say_json(stop.to_json())
 
 
-def printable(text: str) -> str:
-    """Return text in which characters that steer a terminal are written out."""
-    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), text)
-
-
 def printable_line(text: str) -> str:
     """Return text as `printable` does, on one line: for names of files, which may hold anything."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def flat(text: str) -> str:
-    """Return text as `printable` does, with every run of space as one: for labels, which stand on one line."""
-    return printable(" ".join(text.split()))
 
 
 def fault_lines(file: str, diagnostics: Diagnostics) -> list[str]:

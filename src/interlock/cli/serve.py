@@ -42,6 +42,8 @@ def run_server(arguments: PlaceArguments) -> int:
     if os.name == "nt":
         _log.warning("Windows is untested")
     _log.info("appliedConfigHash %s", applied_config_hash(settings))
+    if sys.stdin.isatty():
+        print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
     server = build_server(local_ports(settings), settings.workspace)
     # What stands now stands for good; collections need not look at it again.
     gc.freeze()

@@ -119,6 +119,14 @@ INSPECT_BYTES_MAX = 10_000
 """A plan in an answer of `inspect_workflow`; a longer one is read as a resource."""
 RESOURCES_MAX = 200
 """Resources of one listing: clients show them to people in a menu."""
+RECORD_BYTES_MAX = 40_000
+"""One session's record as a resource: clients cut what is longer, or put it into a file."""
+RECORD_STEPS_MAX = 20
+"""Steps of each run in a record that is told in short."""
+COMPLETIONS_MAX = 100
+"""Values of one completion: the protocol allows no more."""
+PROGRESS_SECONDS = 1.0
+"""How long a call takes before its progress is told, and how long until the next word of it."""
 PATH_BYTES_MAX = 120
 """The place of a fault, which may be made of a caller's own keys."""
 WORDS_BYTES_MAX = 300

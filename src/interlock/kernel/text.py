@@ -7,6 +7,11 @@ TRUNCATION_MARKER = "\n\n[TRUNCATED]"
 """Appended, exactly so, to whatever was cut to fit a budget."""
 
 _WORD = re.compile(r"[a-z0-9_-]+")
+_STEERING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+    r"\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Characters that move, colour, reorder or hide what a terminal shows, and halves of characters."""
 
 
 def utf8_bytes(text: str) -> int:
@@ -46,3 +51,13 @@ def has_words(text: str, words: frozenset[str]) -> bool:
         if not all(word in lowered for word in words):
             return False
     return words <= tokens(text)
+
+
+def printable(text: str) -> str:
+    """Return text in which characters that steer a terminal are written out."""
+    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def flat(text: str) -> str:
+    """Return text as `printable` does, with every run of space as one: for labels, which stand on one line."""
+    return printable(" ".join(text.split()))

@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from mcp import types
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from interlock.server.arguments import Caller
 from interlock.server.calls import Calls
+from interlock.server.completions import Completions
+from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
 from interlock.server.settings import Settings, workflow_sources
+from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog
 from interlock.service.plans import Plans
@@ -23,7 +26,14 @@ from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
 
 _CACHED = CacheHint(3_600_000, "public")
-"""The tool list does not change while a server runs."""
+"""What does not change while a server runs."""
+
+_CONSTANT: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "prompts/list",
+    "resources/templates/list",
+    "server/discover",
+)
 
 
 def local_ports(settings: Settings) -> Ports:
@@ -56,8 +66,10 @@ def _published_tools() -> list[types.Tool]:
 
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
-    calls = Calls(ports, Caller(workspace=workspace, artifact_bytes_max=ports.artifact_bytes_max))
-    resources = Resources(ports.catalog, workspace)
+    subscriptions = Subscriptions()
+    caller = Caller(workspace=workspace, artifact_bytes_max=ports.artifact_bytes_max)
+    calls = Calls(ports, caller, on_changed=subscriptions.tell)
+    resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
 
     async def list_tools(
         _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
@@ -69,10 +81,16 @@ def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
         version=VERSION,
         title="Interlock",
         instructions=INSTRUCTIONS,
-        cache_hints={"tools/list": _CACHED, "server/discover": _CACHED},
+        cache_hints=dict.fromkeys(_CONSTANT, _CACHED),
         on_list_tools=list_tools,
         on_call_tool=calls.call,
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read_resource,
+        on_subscribe_resource=subscriptions.subscribe,
+        on_unsubscribe_resource=subscriptions.unsubscribe,
+        on_subscriptions_listen=subscriptions.listen,
+        on_list_prompts=prompts.list_prompts,
+        on_get_prompt=prompts.get_prompt,
+        on_completion=Completions(ports, workspace).complete,
     )

@@ -6,9 +6,11 @@ first served; a call that is cancelled while it waits has not begun, one that is
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import anyio
 import anyio.to_thread
@@ -27,6 +29,7 @@ from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.corrected import with_corrected_call
 from interlock.server.dispatch import run_command
 from interlock.server.elicitation import Elicitation, can_ask
+from interlock.server.progress import STILL_WORKING, Doing, progress_told
 from interlock.server.tools import Tool, tool_named
 from interlock.service.checkpoint_workflow import CheckpointCommand
 from interlock.service.continue_workflow import ContinueCommand
@@ -38,15 +41,18 @@ from interlock.service.ports import Ports
 from interlock.service.resume_session import ResumeCommand
 from interlock.service.start_workflow import StartCommand
 
+OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
+"""Is told after a call which session it may have appended to; None for one that it made."""
 _log = logging.getLogger(__name__)
 
 
 class Calls:
     """Runs tool calls for one server."""
 
-    def __init__(self, ports: Ports, caller: Caller) -> None:
+    def __init__(self, ports: Ports, caller: Caller, *, on_changed: OnChanged | None = None) -> None:
         self._ports = ports
         self._caller = caller
+        self._on_changed = on_changed
         self._elicitation = Elicitation(ports.read.key_ring, ports.shell)
         self._threads: anyio.CapacityLimiter | None = None
         self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
@@ -63,7 +69,8 @@ class Calls:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         try:
-            outcome = await self._outcome(tool, context, params)
+            async with progress_told(context) as doing:
+                outcome = await self._outcome(tool, context, params, doing)
         except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
@@ -72,7 +79,7 @@ class Calls:
         return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
 
     async def _outcome(
-        self, tool: Tool, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+        self, tool: Tool, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, doing: Doing
     ) -> Answer | Refusal | types.InputRequiredResult:
         caller = replace(self._caller, actor=_actor(context))
         with self._ports.read.trace.span("parse"):
@@ -80,10 +87,11 @@ class Calls:
         if isinstance(command, Refusal):
             return command
         asking = Asking(client_can=can_ask(context), claims=self._ports.gates_claims)
-        outcome = await self._ran(_asked_so(command, asking))
+        outcome = await self._ran(context, _asked_so(command, asking))
         if not isinstance(outcome, NeedsPerson) or not asking.client_can:
             return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
         # Nothing is held while a person thinks: no place in a queue, no thread, no lock (D12).
+        doing.words = "waiting for the user's answer"
         try:
             reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
         except EXPECTED_ERRORS as error:
@@ -92,19 +100,22 @@ class Calls:
             return reply
         # Everything is judged again, for the world may have moved on; who has to be asked once more is not. A question
         # that brought no answer is told with what became of it.
-        again = await self._ran(_asked_so(command, replace(asking, reply=reply)))
+        doing.words = STILL_WORKING
+        again = await self._ran(context, _asked_so(command, replace(asking, reply=reply)))
         return again.answer if isinstance(again, NeedsPerson) else again
 
-    async def _ran(self, command: Command) -> Answer | Refusal | NeedsPerson:
+    async def _ran(self, context: ServerRequestContext[Any, Any], command: Command) -> Answer | Refusal | NeedsPerson:
         """Run a command in a thread, in its turn; what can be expected to fail is a refusal."""
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
         run = partial(run_command, self._ports, command)
         session = _appends_to(command)
-        if session is None:
-            return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
-        async with _Turn(self._queues, session):
-            return await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+        async with _Turn(self._queues, session) if session is not None else nullcontext():
+            outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+        is_change = session is not None or isinstance(command, StartCommand)
+        if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
+            await self._on_changed(context, session)
+        return outcome
 
 
 def _asked_so(command: Command, asking: Asking) -> Command:

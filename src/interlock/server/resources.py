@@ -1,72 +1,142 @@
-"""Resources: the whole plan of each workflow, for what is too long for one answer. Reading one writes nothing."""
+"""Resources: the catalogue, the plan of each workflow, the record of each session. Reading one writes nothing (D13)."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from interlock.kernel.budgets import RESOURCES_MAX
+from interlock.kernel.budgets import (
+    ECHO_BYTES_MAX,
+    HEADER_GOAL_BYTES_MAX,
+    HEADER_TITLE_BYTES_MAX,
+    LIST_ENTRIES_MAX,
+    RESOURCES_MAX,
+)
 from interlock.kernel.errors import Refusal
-from interlock.service.catalog import Catalog
-from interlock.service.inspect_workflow import plan_link, plan_text
+from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
+from interlock.kernel.text import one_line
+from interlock.record.base import UnknownVersionError
+from interlock.server.looking import looked
+from interlock.service.failures import refusal_of
+from interlock.service.inspect_workflow import plan_text
+from interlock.service.links import CATALOG_LINK, plan_link, session_link
+from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.ports import Ports
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.views.status import status_words
+from interlock.views.summary import SessionSummary
 
+PLAN_TEMPLATE = plan_link("{workflowId}")
+SESSION_TEMPLATE = session_link("{sessionId}")
 _MARKDOWN = "text/markdown"
-_TEMPLATE = plan_link("{workflowId}")
+_PLAN = re.compile(plan_link("(?P<id>[^/]+)"))
+_SESSION = re.compile(session_link(f"(?P<id>sess_{ID_BODY_PATTERN})"))
+
+Context = ServerRequestContext[Any, Any]
+ListParams = types.PaginatedRequestParams | None
 
 
 class Resources:
-    """Serves the plans of one server's workflows."""
+    """Serves what people and agents can read through one server."""
 
-    def __init__(self, catalog: Catalog, workspace: Path | None) -> None:
-        self._catalog = catalog
+    def __init__(self, ports: Ports, workspace: Path | None) -> None:
+        self._ports = ports
         self._workspace = workspace
 
-    async def list_resources(
-        self, _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        """Answer `resources/list`: the plan of each workflow that can be started."""
-        view = await anyio.to_thread.run_sync(self._catalog.view, self._workspace)
-        listed = sorted(view.entries.items())[:RESOURCES_MAX]
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=plan_link(workflow_id),
-                    name=workflow_id,
-                    title=f"Plan of {entry.document.name}",
-                    mime_type=_MARKDOWN,
-                )
-                for workflow_id, entry in listed
-            ]
-        )
+    async def list_resources(self, _context: Context, _params: ListParams) -> types.ListResourcesResult:
+        """Answer `resources/list`: the catalogue, the latest sessions, the plan of each workflow."""
+        return types.ListResourcesResult(resources=await looked(self._listed))
 
-    async def list_templates(
-        self, _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, _context: Context, _params: ListParams) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
-        template = types.ResourceTemplate(
-            uri_template=_TEMPLATE, name="workflow plan", title="What a workflow will run", mime_type=_MARKDOWN
+        plan = types.ResourceTemplate(
+            uri_template=PLAN_TEMPLATE, name="workflow plan", title="What a workflow will run", mime_type=_MARKDOWN
         )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        session = types.ResourceTemplate(
+            uri_template=SESSION_TEMPLATE,
+            name="session record",
+            title="What was done in a session",
+            description="Where its runs stand, the notes of each step, and what is open.",
+            mime_type=_MARKDOWN,
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[plan, session])
 
     async def read_resource(
-        self, _context: ServerRequestContext[Any, Any], params: types.ReadResourceRequestParams
+        self, _context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Answer `resources/read`.
 
         Raises:
-            MCPError: There is no such resource.
+            MCPError: There is no such resource, or the disk failed.
         """
-        head, tail = _TEMPLATE.split("{workflowId}")
         uri = str(params.uri)
-        text: str | Refusal | None = None
-        if uri.startswith(head) and uri.endswith(tail):
-            workflow_id = uri[len(head) : len(uri) - len(tail)]
-            text = await anyio.to_thread.run_sync(partial(plan_text, self._catalog, workflow_id, self._workspace))
-        if not isinstance(text, str):
-            found = text.message if text is not None else f"There is no resource {uri!r}; read {_TEMPLATE}."
-            raise MCPError(types.INVALID_PARAMS, found, data={"uri": uri})
+        text = await looked(partial(self._text, uri))
+        if isinstance(text, Refusal):
+            raise MCPError(types.INVALID_PARAMS, f"{text.message} {text.suggestion}", data={"uri": uri})
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)])
+
+    def _listed(self) -> list[types.Resource]:
+        entries = sorted(self._ports.catalog.view(self._workspace).entries.items())[:RESOURCES_MAX]
+        catalogue = types.Resource(
+            uri=CATALOG_LINK,
+            name="workflows",
+            title="Workflows",
+            description="What can be started, and what cannot and why.",
+            mime_type=_MARKDOWN,
+        )
+        plans = [
+            types.Resource(
+                uri=plan_link(workflow_id),
+                name=workflow_id,
+                title=f"Plan of {entry.document.name}",
+                mime_type=_MARKDOWN,
+            )
+            for workflow_id, entry in entries
+        ]
+        sessions = [one for one in self._ports.read.summaries.listing().newest_first() if one.runs]
+        return [catalogue, *map(_session, sessions[:LIST_ENTRIES_MAX]), *plans]
+
+    def _text(self, uri: str) -> str | Refusal:
+        if uri == CATALOG_LINK:
+            command = ListCommand(workspace=self._workspace)
+            listed = list_workflows(self._ports.catalog, command, entries_max=RESOURCES_MAX).text
+            return f"{listed}\n\nThe whole plan of one is the resource `{PLAN_TEMPLATE}`."
+        if found := _PLAN.fullmatch(uri):
+            return plan_text(self._ports.catalog, found["id"], self._workspace)
+        if found := _SESSION.fullmatch(uri):
+            return self._record(SessionId(found["id"]))
+        raise MCPError(
+            types.INVALID_PARAMS,
+            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}; read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
+            f" {SESSION_TEMPLATE}.",
+            data={"uri": uri},
+        )
+
+    def _record(self, session: SessionId) -> str | Refusal:
+        """Return a session's record; of one that is damaged, that it is, and nothing as if it were whole."""
+        from interlock.service.session_record import session_record  # noqa: PLC0415 — a start does not read records
+
+        try:
+            return session_record(self._ports.read, session)
+        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+            refusal = refusal_of(error)
+            return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
+
+
+def _session(told: SessionSummary) -> types.Resource:
+    run = max(told.runs, key=lambda one: one.last_index)
+    name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
+    at = f", step {run.number} of {run.total}" if run.number is not None else ""
+    more = f"; {len(told.runs)} runs" if len(told.runs) > 1 else ""
+    return types.Resource(
+        uri=session_link(told.session),
+        name=told.session,
+        title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
+        description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
+        mime_type=_MARKDOWN,
+        annotations=types.Annotations(last_modified=told.last_at) if told.last_at is not None else None,
+    )

@@ -13,14 +13,17 @@ _FORBIDDEN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "$ref", "$defs"}
 def flat_schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Json]:
     """Return a model's schema with definitions inlined and titles dropped.
 
-    An optional argument is absent, never null. In an answer, a value that must be there and may be null says so.
+    An optional argument is absent, never null. In an answer, a value that must be there and may be null says so. Every
+    object among arguments says which members it has, which it needs and whether it may have others.
     """
     raw = cast("dict[str, Json]", model.model_json_schema(mode=mode, by_alias=True))
     definitions = cast("dict[str, Json]", raw.pop("$defs", {}))
     raw.pop("description", None)
     schema = cast("dict[str, Json]", _flattened(raw, definitions))
+    if mode == "validation":
+        assert not _keywords(schema) & _FORBIDDEN, "arguments use no composition"
+        return _explicit(schema)
     schema.setdefault("required", [])
-    assert mode == "serialization" or not _keywords(schema) & _FORBIDDEN, "arguments use no composition"
     return schema
 
 
@@ -34,16 +37,31 @@ def _flattened(node: Json, definitions: dict[str, Json]) -> Json:
         return _flattened(target | {key: value for key, value in node.items() if key != "$ref"}, definitions)
     if "anyOf" in node and "default" in node:
         return _flattened(_without_null(node), definitions)
-    kept = {key: value for key, value in node.items() if not (key == "title" and isinstance(value, str))}
-    inlined = {key: _member(key, value, definitions) for key, value in kept.items()}
-    # Any JSON value is a definition that inlines to nothing, so it shows only now.
-    return {key: value for key, value in inlined.items() if (key, value) not in _SAY_NOTHING}
+    told = {
+        key: _member(key, value, definitions)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+    }
+    return {key: value for key, value in told.items() if (key, value) not in _SAY_NOTHING}
 
 
 def _member(key: str, value: Json, definitions: dict[str, Json]) -> Json:
     if key == "properties" and isinstance(value, dict):
         return {name: _flattened(schema, definitions) for name, schema in value.items()}
     return _flattened(value, definitions)
+
+
+def _explicit(node: dict[str, Json]) -> dict[str, Json]:
+    """Return a flat schema in which every object says what it holds: where it does not, clients guess."""
+    told: dict[str, Json] = dict(node)
+    if isinstance(items := node.get("items"), dict):
+        told["items"] = _explicit(items)
+    if node.get("type") == "object":
+        members = cast("dict[str, dict[str, Json]]", node.get("properties", {}))
+        told["properties"] = {name: _explicit(member) for name, member in members.items()}
+        told.setdefault("required", [])
+        told.setdefault("additionalProperties", True)
+    return told
 
 
 def _without_null(node: dict[str, Json]) -> dict[str, Json]:

@@ -179,10 +179,12 @@ class Tool:
     arguments: type[Arguments]
     output: type[Output]
     hints: Hints
+    is_always_loaded: bool = False
+    """Whether a client that loads tools on demand has this one from the start: for the two that work begins with."""
 
     def to_json(self) -> dict[str, Json]:
         """Return the tool as `tools/list` and `tool-schemas/` publish it."""
-        return {
+        told: dict[str, Json] = {
             "name": self.name,
             "title": self.title,
             "description": self.description,
@@ -196,6 +198,9 @@ class Tool:
                 "openWorldHint": False,
             },
         }
+        if self.is_always_loaded:
+            told["_meta"] = {"anthropic/alwaysLoad": True}
+        return told
 
 
 _READS = Hints(is_read_only=True, is_idempotent=True)
@@ -210,6 +215,7 @@ TOOLS: tuple[Tool, ...] = (
         arguments=ListArguments,
         output=ListAnswer,
         hints=_READS,
+        is_always_loaded=True,
     ),
     Tool(
         name="inspect_workflow",
@@ -266,6 +272,7 @@ TOOLS: tuple[Tool, ...] = (
         arguments=ResumeArguments,
         output=ResumeAnswer,
         hints=_READS,
+        is_always_loaded=True,
     ),
 )
 
@@ -277,7 +284,8 @@ INSTRUCTIONS = (
     " Several runs may be open in one chat; each answer names its run first, and `run` is its label. If an answer was"
     " lost, repeat the same call, or send the stateToken alone. Without any token, as in a new chat, resume_session"
     " finds the run again. Before a long or risky part, checkpoint_workflow keeps notes. If an answer is blocked, do"
-    " what its blockers say, with the tokens in it."
+    " what its blockers say, with the tokens in it. What was done in a session can be read as the resource"
+    " `interlock://sessions/{sessionId}`, what there is to start as `interlock://workflows`."
 )
 
 

@@ -16,6 +16,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.compiler import placement_diagnostics
 from interlock.plan.outline import input_lines, outline_lines, step_lines, step_summaries
 from interlock.service.catalog import Catalog, Entry, Pinnable
+from interlock.service.links import plan_link
 from interlock.service.start_workflow import compiled_of, found_entry
 
 Detail = Literal["summary", "plan", "source"]
@@ -73,11 +74,6 @@ def _with_plan(structure: dict[str, Json], text: str, workflow: CompiledWorkflow
         text=f"{text}\n\n{note}\n\n{outline}",
         link=(link, f"Plan of {workflow.name}"),
     )
-
-
-def plan_link(workflow_id: str) -> str:
-    """Return the address of the resource that holds a workflow's whole plan."""
-    return f"interlock://workflows/{workflow_id}/plan"
 
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:

@@ -21,12 +21,12 @@ class ListCommand:
     tag: str | None = None
 
 
-def list_workflows(catalog: Catalog, command: ListCommand) -> Answer:
-    """Return the workflows that match, at most thirty, and every file that was refused."""
+def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int = LIST_ENTRIES_MAX) -> Answer:
+    """Return the workflows that match and the files that were refused, at most so many of each."""
     view = catalog.view(command.workspace)
     matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
-    shown, more = matching[:LIST_ENTRIES_MAX], max(0, len(matching) - LIST_ENTRIES_MAX)
-    refused, unshown = view.refused[:LIST_ENTRIES_MAX], max(0, len(view.refused) - LIST_ENTRIES_MAX)
+    shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
+    refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
     structure: dict[str, Json] = {"workflows": [_entry(view, entry) for entry in shown]}
     if more:
         structure["more"] = more

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import READING
 from interlock.record.base import UnknownVersionError
 from interlock.service.plans import Plans
 from interlock.service.words import Scene, scene_of
@@ -29,6 +30,10 @@ class Listing:
 
     sessions: tuple[SessionSummary, ...]
     unreadable: tuple[Unreadable, ...]
+
+    def newest_first(self) -> list[SessionSummary]:
+        """Return the sessions that can be told of by when they were last worked on, the unknown at the end."""
+        return sorted(self.sessions, key=lambda one: one.last_at or "", reverse=True)
 
 
 class Summaries:
@@ -59,8 +64,10 @@ class Summaries:
         """
         marks = self._reader.marks()
         for gone in self._kept.keys() - marks.keys():
-            del self._kept[gone]
-        for session, mark in sorted(marks.items()):
+            self._kept.pop(gone, None)
+        tell = READING.get()
+        for number, (session, mark) in enumerate(sorted(marks.items()), start=1):
+            tell(number, len(marks))
             kept = self._kept.get(session)
             if kept is None or kept[0] != mark:
                 told = self._read(session)

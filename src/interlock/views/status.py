@@ -21,6 +21,11 @@ def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunS
     return "in_progress"
 
 
+def status_words(status: RunStatus) -> str:
+    """Return a status as people read it."""
+    return status.replace("_", " ")
+
+
 def _is_blocking(session: Session, gap: GapRecorded) -> bool:
     """Say whether a gap of a tip keeps a run that may stop from going on (locks 2.1)."""
     return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps

@@ -7,8 +7,8 @@ import pytest
 from markdown_it import MarkdownIt
 from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
 
-from interlock.cli.session.markdown import as_markdown
-from interlock.cli.session.page import Bullets, Heading, Quote, Said
+from interlock.service.markdown import as_markdown
+from interlock.service.page import Bullets, Heading, Quote, Said
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")

@@ -108,7 +108,7 @@ def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_fo
     for number in range(8):
         answer = harness.advance(answer, f"Step {number} was long. " * 50)
     short, whole = place.run("show").out, place.run("show", "--all").out
-    assert "4 earlier steps are left out; --all shows them." in short
+    assert "4 earlier steps are left out; `interlock session show --all` has them." in short
     assert "Step 4 was long." in short
     assert "Step 3 was long." not in short
     assert short.count("…") == 4

@@ -196,7 +196,7 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
     calls = Calls(harness.ports, Caller(workspace=None))
     context = cast(
         "ServerRequestContext[Any, Any]",
-        SimpleNamespace(session=SimpleNamespace(client_params=None, client_capabilities=None)),
+        SimpleNamespace(meta=None, session=SimpleNamespace(client_params=None, client_capabilities=None)),
     )
 
     async def call(tool: str, scope: anyio.CancelScope, **arguments: object) -> types.CallToolResult | None:

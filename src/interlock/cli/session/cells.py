@@ -1,13 +1,7 @@
-"""How lists and pages say in a few words what every run has: its status, its step."""
+"""How lists and pages say in a few words what every run has: its step."""
 
 from interlock.service.words import Place
-from interlock.views.status import RunStatus
 from interlock.views.summary import RunSummary
-
-
-def status_words(status: RunStatus) -> str:
-    """Return a status as people read it."""
-    return status.replace("_", " ")
 
 
 def step_words(run: RunSummary) -> str:

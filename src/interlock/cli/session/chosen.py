@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from interlock.cli.progress import with_progress
 from interlock.cli.screen import StopError, flat
-from interlock.cli.session.cells import status_words
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
@@ -18,6 +17,7 @@ from interlock.service.summaries import Listing, Summaries, Unreadable
 from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
+from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
 
 _TOKENS = ("st_", "ack_", "chk_")

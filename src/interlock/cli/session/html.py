@@ -4,7 +4,7 @@ from html import escape
 from typing import assert_never
 
 from interlock.cli.screen import flat, printable
-from interlock.cli.session.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _STYLE = """
 :root { color-scheme: light dark; }

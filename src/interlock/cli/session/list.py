@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from interlock.cli.progress import with_progress
 from interlock.cli.screen import StopError, say, say_json, say_table
-from interlock.cli.session.cells import status_words, step_words
+from interlock.cli.session.cells import step_words
 from interlock.cli.session.chosen import listing, short_of
 from interlock.cli.session.moments import ago, since
 from interlock.cli.session.store import answered_by_store
@@ -21,7 +21,7 @@ from interlock.service.words import scene_of
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus
+from interlock.views.status import RunStatus, status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.cli.session.account_page import FOR_REPORT, page_of
 from interlock.cli.session.html import as_html
-from interlock.cli.session.markdown import as_markdown
-from interlock.cli.session.show import account_of
+from interlock.cli.session.show import account_of, drawn
+from interlock.service.account_page import Look, page_of
+from interlock.service.markdown import as_markdown
 from interlock.store.local.store import LocalStore
 
 ReportForm: TypeAlias = Literal["md", "html"]
@@ -34,7 +34,8 @@ def run_report(store: LocalStore, order: ReportOrder) -> int:
         StopError: No one session is meant, the store cannot answer, or the file cannot be written.
     """
     form = order.form or ("html" if order.out is not None and order.out.suffix in _HTML_SUFFIXES else "md")
-    page = page_of(account_of(store, order.session), FOR_REPORT)
+    look = Look(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
+    page = page_of(account_of(store, order.session), look)
     text = as_html(page) if form == "html" else as_markdown(page)
     if order.out is None:
         if order.as_json:

@@ -1,7 +1,7 @@
 """`interlock session status`: where each run stands, a line each."""
 
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.cells import status_words, step_words
+from interlock.cli.session.cells import step_words
 from interlock.cli.session.chosen import chosen_session, listing, read_history
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.canonical import Json
@@ -10,6 +10,7 @@ from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import summary_of
 from interlock.store.local.store import LocalStore
+from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")

@@ -4,7 +4,7 @@ import textwrap
 from typing import assert_never
 
 from interlock.cli.screen import flat, printable
-from interlock.cli.session.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _ROOM_MIN = 20
 """In a narrower terminal lines run over rather than into a column of letters."""

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import assert_never
 
-from interlock.cli.screen import flat, printable
-from interlock.cli.session.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.kernel.text import flat, printable
+from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _LINE_CHARS = 100
 """Code is not folded by whoever shows it."""

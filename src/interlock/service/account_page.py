@@ -1,14 +1,14 @@
 """The account of a session as a page."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from interlock.cli.session.cells import status_words
-from interlock.cli.session.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker
 from interlock.service.account import Artifact, Branch, GapAccount, RunAccount, SessionAccount, StepAccount
-from interlock.service.words import Place
+from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.words import Place, Scene
+from interlock.views.status import status_words
 
 _OF_A_PLACE = {"repo_root"}
 """What says where on somebody's disk the work was done: not for others' eyes."""
@@ -18,14 +18,15 @@ _NODES_DRAWN_MAX = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How an account is shown: whole, or notes and drawings up to a size; `is_for_others` leaves out whose disk."""
+    """How an account is shown: whole, or notes and drawings up to a size; `is_for_others` leaves out whose disk.
+
+    `draw` makes the tree of a run that branched; without it, its branches are only listed.
+    """
 
     newest_first: bool
     is_whole: bool
     is_for_others: bool
-
-
-FOR_REPORT = Look(newest_first=False, is_whole=True, is_for_others=True)
+    draw: Callable[[Scene], str] | None = None
 
 
 def page_of(account: SessionAccount, look: Look) -> Page:
@@ -46,14 +47,12 @@ def _run(account: SessionAccount, run: RunAccount, look: Look) -> Iterator[Block
     for step in reversed(run.steps) if look.newest_first else run.steps:
         yield from _step(step, look)
     if run.left_out:
-        yield Remark((f"{run.left_out} earlier steps are left out; --all shows them.",))
+        yield Remark((f"{run.left_out} earlier steps are left out; `interlock session show --all` has them.",))
     if len(run.branches) > 1:
         yield Heading(level=2, line=(f"Branches: {len(run.branches)}",))
         yield Bullets(tuple(_branch(branch) for branch in run.branches))
-        if look.is_whole or run.summary.nodes <= _NODES_DRAWN_MAX:
-            from interlock.cli.session.graph import drawn_text  # noqa: PLC0415 — most runs never branch
-
-            yield Drawing(drawn_text(run.scene))
+        if look.draw is not None and (look.is_whole or run.summary.nodes <= _NODES_DRAWN_MAX):
+            yield Drawing(look.draw(run.scene))
         else:
             yield Remark((f"`interlock session graph {run.summary.label}` draws its {run.summary.nodes} nodes.",))
 

@@ -1,0 +1,147 @@
+"""Prompts: what a person starts or resumes by a slash command. Showing one changes nothing durable.
+
+Some clients split what follows the command at every space and honour no quotes: so the first argument is one id, and
+words that are cut short are said to be perhaps so.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mcp import types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from interlock.define.document import step_count
+from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
+from interlock.kernel.errors import Refusal
+from interlock.kernel.text import one_line
+from interlock.plan.outline import input_lines
+from interlock.server.looking import looked
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.ports import Ports
+from interlock.service.resume_session import ResumeCommand, resume_session
+from interlock.service.start_workflow import compiled_of, found_entry
+
+_Found = TypeVar("_Found")
+PROMPTS: tuple[types.Prompt, ...] = (
+    types.Prompt(
+        name="start",
+        title="Start a workflow",
+        description="Starts a workflow by its id, with what the work is about; without an id, shows which there are.",
+        arguments=[
+            types.PromptArgument(
+                name="workflowId",
+                title="Workflow",
+                description="Id of a workflow, for example wr.code_review.",
+                required=False,
+            ),
+            types.PromptArgument(
+                name="goal", title="Goal", description="What the work is about, in a sentence.", required=False
+            ),
+        ],
+    ),
+    types.Prompt(
+        name="resume",
+        title="Go on with earlier work",
+        description="Finds the runs that can be gone on with: those that some words fit, or the latest of the project.",
+        arguments=[
+            types.PromptArgument(
+                name="words",
+                title="Words",
+                description="A few words of the goal, the notes or the workflow.",
+                required=False,
+            )
+        ],
+    ),
+)
+
+
+class Prompts:
+    """Serves the prompts of one server."""
+
+    def __init__(self, ports: Ports, workspace: Path | None) -> None:
+        self._ports = ports
+        self._workspace = workspace
+
+    async def list_prompts(
+        self, _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """Answer `prompts/list`."""
+        return types.ListPromptsResult(prompts=list(PROMPTS))
+
+    async def get_prompt(
+        self, _context: ServerRequestContext[Any, Any], params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        """Answer `prompts/get`.
+
+        Raises:
+            MCPError: There is no such prompt, or no workflow of the id that was given.
+        """
+        sent = {name: text.strip() for name, text in (params.arguments or {}).items()}
+        match params.name:
+            case "start":
+                text = await looked(partial(self._start, sent.get("workflowId", ""), sent.get("goal", "")))
+            case "resume":
+                text = await looked(partial(self._resume, sent.get("words", "")))
+            case _:
+                found = one_line(params.name, ECHO_BYTES_MAX)
+                names = " and ".join(f"`{prompt.name}`" for prompt in PROMPTS)
+                raise MCPError(
+                    types.INVALID_PARAMS,
+                    f"There is no prompt {found!r}; there are {names}.",
+                )
+        description = next(prompt.title for prompt in PROMPTS if prompt.name == params.name)
+        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
+        return types.GetPromptResult(description=description, messages=[message])
+
+    def _start(self, workflow_id: str, goal: str) -> str:
+        view = self._ports.catalog.view(self._workspace)
+        if not workflow_id:
+            return self._startable()
+        entry = _unrefused(found_entry(view, workflow_id))
+        inputs = input_lines(_unrefused(compiled_of(entry)).workflow)
+        called = f"**{entry.document.name}** (`{workflow_id}`, {step_count(entry.document)} steps)"
+        toward = f' with the goal "{one_line(goal, HEADER_GOAL_BYTES_MAX)}"' if goal else ""
+        call = {"workflowId": workflow_id} | ({"goal": goal} if goal else {})
+        parts = [f"Start the workflow {called}{toward}: call `start_workflow` with", _fenced(call), _about_goal(goal)]
+        if inputs:
+            parts.append("\n".join(("It takes these, beside the goal:", *inputs)))
+        parts.append("Each answer holds one step and the call that reports it done.")
+        return "\n\n".join(part for part in parts if part)
+
+    def _startable(self) -> str:
+        listed = list_workflows(self._ports.catalog, ListCommand(workspace=self._workspace)).text
+        return f"Start a workflow. None was named; which one does the user mean? These are there:\n\n{listed}"
+
+    def _resume(self, words: str) -> str:
+        call = {"query": words} if words else {}
+        asked = f"Go on with earlier work. `resume_session` with `{json.dumps(call, ensure_ascii=False)}` finds it"
+        try:
+            found = resume_session(self._ports.read, ResumeCommand(query=words or None, workspace=self._workspace))
+        except EXPECTED_ERRORS as error:
+            return f"{asked}. Just now it could not look: {refusal_of(error).message}"
+        return (
+            f"{asked}, and just now answers what follows. If more than one run may be meant, ask the user which;"
+            f" then send that run's call.\n\n{found.text}"
+        )
+
+
+def _unrefused(found: _Found | Refusal) -> _Found:
+    if isinstance(found, Refusal):
+        raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
+    return found
+
+
+def _about_goal(goal: str) -> str:
+    if not goal:
+        return "No goal was given. Where this chat says what the work is about, add that as `goal`, in a sentence."
+    if " " not in goal:
+        return "Some clients pass on one word only: if the user wrote more than this goal, send all of it as `goal`."
+    return ""
+
+
+def _fenced(call: dict[str, str]) -> str:
+    return f"```json\n{json.dumps(call, ensure_ascii=False)}\n```"

@@ -1,0 +1,147 @@
+"""Progress of long calls, through the SDK's client in both protocol eras. Stores wait for the word, never a clock."""
+
+import itertools
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, types
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from interlock.kernel.ids import SessionId
+from interlock.server.app import build_server
+from interlock.store.memory import MemoryStore
+from interlock.store.ports import Witness
+from interlock.testing.harness import ERAS, Called, Era, FixedKeyRing, Harness, linear_workflow
+
+WORKFLOW = linear_workflow("test.abc", "a", "b")
+PATIENCE_S = 30
+
+
+class SlowStore(MemoryStore):
+    """A store that is slow where a test says: it waits there until the client has heard of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard = Event()
+        self.slow_at: str | None = None
+        self._cached = itertools.count(1)
+
+    def cached_summary(self, session: SessionId) -> bytes | None:
+        if next(self._cached) == 3:
+            self._wait("summary")
+        return super().cached_summary(session)
+
+    @contextmanager
+    def hold(self, session: SessionId) -> Generator[Witness]:
+        self._wait("lock")
+        with super().hold(session) as witness:
+            yield witness
+
+    def _wait(self, where: str) -> None:
+        if self.slow_at == where:
+            assert self.heard.wait(PATIENCE_S), "nothing was told"
+
+
+class Listener:
+    """Takes the progress of one call, and lets the store go on after so many words."""
+
+    def __init__(self, store: SlowStore, words: int = 1) -> None:
+        self.told: list[tuple[float, str]] = []
+        self._store, self._words = store, words
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        self.told.append((progress, message or ""))
+        if len(self.told) >= self._words:
+            self._store.heard.set()
+
+
+def slow(*, sessions: int) -> tuple[SlowStore, Harness, list[Called]]:
+    store = SlowStore()
+    harness = Harness.over(store, WORKFLOW, keys=FixedKeyRing())
+    return store, harness, [harness.start("test.abc") for _ in range(sessions)]
+
+
+async def called(client: Client, tool: str, arguments: Mapping[str, Any], listener: Listener) -> types.CallToolResult:
+    result = await client.call_tool(tool, dict(arguments), progress_callback=listener)
+    assert isinstance(result, types.CallToolResult)
+    return result
+
+
+@pytest.mark.inv("SRV-9")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("era", ERAS)
+async def test_reading_many_sessions_tells_how_many_were_read(era: Era) -> None:
+    store, harness, _ = slow(sessions=5)
+    listener = Listener(store, words=2)
+    store.slow_at = "summary"
+    async with harness.client(era) as client:
+        assert not (await called(client, "resume_session", {}, listener)).is_error
+    assert [words.partition(" (")[0] for _, words in listener.told[:2]] == ["reading sessions: 3 of 5"] * 2
+    assert listener.told[0][0] < listener.told[1][0]
+
+
+@pytest.mark.inv("SRV-9")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("era", ERAS)
+async def test_waiting_for_a_lock_tells_that_the_call_still_works(era: Era) -> None:
+    store, harness, (first,) = slow(sessions=1)
+    listener = Listener(store)
+    store.slow_at = "lock"
+    arguments = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}}
+    async with harness.client(era) as client:
+        assert not (await called(client, "continue_workflow", arguments, listener)).is_error
+    assert [words.partition(" (")[0] for _, words in listener.told] == ["still working"] * len(listener.told)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_quick_call_tells_nothing(era: Era) -> None:
+    store, harness, _ = slow(sessions=3)
+    listener = Listener(store)
+    async with harness.client(era) as client:
+        for _ in range(3):
+            assert not (await called(client, "resume_session", {}, listener)).is_error
+    assert listener.told == []
+
+
+ENVELOPE: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+NO_TOKEN_AND_ONE: tuple[dict[str, Any], ...] = ({}, {"progressToken": "mine"})
+
+
+@pytest.mark.inv("SRV-9")
+@pytest.mark.asyncio
+async def test_progress_goes_to_the_token_that_was_sent_before_the_result_and_nowhere_without_one() -> None:
+    """Beneath the SDK's client, which always sends a token: two calls last equally long, the second has one."""
+    store, harness, started = slow(sessions=2)
+    store.slow_at = "lock"
+    into_server, requests = anyio.create_memory_object_stream[SessionMessage | Exception](2)
+    answers, from_server = anyio.create_memory_object_stream[SessionMessage](8)
+    server = build_server(harness.ports, None)
+    frames: list[JSONRPCMessage] = []
+    async with into_server, requests, answers, from_server, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.run, requests, answers, server.create_initialization_options())
+        for identity, (first, more) in enumerate(zip(started, NO_TOKEN_AND_ONE, strict=True)):
+            arguments = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}}
+            params: dict[str, Any] = {"name": "continue_workflow", "arguments": arguments, "_meta": ENVELOPE | more}
+            call = JSONRPCRequest(jsonrpc="2.0", id=identity, method="tools/call", params=params)
+            await into_server.send(SessionMessage(call))
+        while sum(isinstance(frame, JSONRPCResponse) for frame in frames) < 2:
+            frames.append((await from_server.receive()).message)
+            if sum(isinstance(frame, JSONRPCNotification) for frame in frames) == 2:
+                store.heard.set()
+        tasks.cancel_scope.cancel()
+    told = [frame for frame in frames if isinstance(frame, JSONRPCNotification)]
+    assert {frame.method for frame in told} == {"notifications/progress"}
+    assert {frame.params["progressToken"] for frame in told if frame.params} == {"mine"}
+    at = next(at for at, frame in enumerate(frames) if isinstance(frame, JSONRPCResponse) and frame.id == 1)
+    assert not any(isinstance(frame, JSONRPCNotification) for frame in frames[at:])

@@ -1,0 +1,77 @@
+"""Who subscribed to a session's record hears that it changed, in both protocol eras."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+from mcp import Client, types
+from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
+
+from interlock.server.app import build_server
+from interlock.testing.harness import ERAS, Called, Era, Harness, call_through, filled_in, linear_workflow
+
+WORKFLOW = linear_workflow("test.abc", "a", "b", "c")
+
+
+def record(harness: Harness, answer: Called) -> str:
+    return f"interlock://sessions/{harness.session_of(answer)}"
+
+
+@asynccontextmanager
+async def connected(harness: Harness, era: Era) -> AsyncGenerator[tuple[Client, "asyncio.Queue[object]"]]:
+    heard: asyncio.Queue[object] = asyncio.Queue()
+
+    async def take(message: object) -> None:
+        heard.put_nowait(message)
+
+    async with Client(build_server(harness.ports, None), mode=era, message_handler=take) as client:
+        yield client, heard
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore:resources/:mcp.shared.exceptions.MCPDeprecationWarning")
+async def test_a_subscriber_of_the_earlier_era_hears_of_its_session_and_of_no_other() -> None:
+    harness = Harness.in_memory(WORKFLOW)
+    mine, other = harness.start("test.abc"), harness.start("test.abc")
+    async with connected(harness, "legacy") as (client, heard):
+        await client.subscribe_resource(record(harness, mine))  # pyright: ignore[reportDeprecated] — its way
+        await call_through(client, "continue_workflow", filled_in(other, "Done."))
+        second = await call_through(client, "continue_workflow", filled_in(mine, "Done."))
+        told = await asyncio.wait_for(heard.get(), 30)
+        assert isinstance(told, types.ResourceUpdatedNotification)
+        assert told.params.uri == record(harness, mine)
+        await call_through(client, "continue_workflow", {"stateToken": second.state})
+        await call_through(client, "continue_workflow", {"ackToken": "ack_none"})
+        await client.unsubscribe_resource(record(harness, mine))  # pyright: ignore[reportDeprecated] — its way
+        await call_through(client, "continue_workflow", filled_in(second, "Done."))
+        assert heard.empty()
+
+
+@pytest.mark.inv("SRV-10")
+@pytest.mark.asyncio
+async def test_a_listener_of_the_later_era_hears_of_its_session_and_of_new_ones() -> None:
+    harness = Harness.in_memory(WORKFLOW)
+    mine, other = harness.start("test.abc"), harness.start("test.abc")
+    async with connected(harness, "auto") as (client, _):
+        wanted = [record(harness, mine)]
+        async with client.listen(resource_subscriptions=wanted, resources_list_changed=True) as events:
+            await call_through(client, "continue_workflow", filled_in(other, "Done."))
+            await call_through(client, "continue_workflow", filled_in(mine, "Done."))
+            await call_through(client, "start_workflow", {"workflowId": "test.abc"})
+            with anyio.fail_after(30):
+                told = [await anext(events), await anext(events)]
+    assert told == [ResourceUpdated(uri=record(harness, mine)), ResourcesListChanged()]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_never_changes_may_be_subscribed_to(era: Era) -> None:
+    async with connected(Harness.in_memory(WORKFLOW), era) as (client, _):
+        capabilities = client.server_capabilities
+        assert capabilities.resources is not None
+        assert capabilities.resources.subscribe
+        # The earlier era has no way to ask for news of lists, so none is promised.
+        assert capabilities.resources.list_changed == (era == "auto")
