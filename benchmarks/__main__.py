@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import authoring, cold_load, concurrency, durability, history, spawning, upkeep
+from benchmarks import authoring, cold_load, concurrency, durability, forgetful, history, spawning, upkeep
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "spawning": spawning.figures,
     "authoring": authoring.figures,
     "upkeep": upkeep.figures,
+    "forgetful": forgetful.figures,
 }
 
 

@@ -16,7 +16,7 @@ Draw = Callable[..., Any]
 RISKS = ("conservative", "balanced", "aggressive")
 GOOD_NOTES = f"""Verdict: done, it's "so" é, urgent, alpha. {"I looked at it and wrote it down. " * 8}"""
 WEAK_NOTES = "TODO"
-PLACEHOLDER = "<what you did and decided, what you produced, anything notable>"
+PLACEHOLDER = "<what you did, decided and produced>"
 
 
 class Reports:

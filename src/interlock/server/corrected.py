@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from interlock.define.diagnostics import did_you_mean
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
@@ -29,9 +30,16 @@ _STANDS_FOR: dict[str, Json] = {
 }
 """What is shown where a caller has to fill something in; an argument that is not here is left out."""
 
+_NOTHING: Mapping[str, Json] = MappingProxyType({})
 
-def corrected_call(tool: Tool, sent: Mapping[str, Json], *wrong: tuple[int | str, ...]) -> Json:
-    """Return a call with each argument at fault, or missing, replaced by what stands for it, or left out."""
+
+def corrected_call(
+    tool: Tool, sent: Mapping[str, Json], *wrong: tuple[int | str, ...], told: Mapping[str, Json] = _NOTHING
+) -> Json:
+    """Return a call with each argument at fault, or missing, replaced by what stands for it, or left out.
+
+    `told` are arguments of our own, which are shown whole.
+    """
     arguments: dict[str, Json] = {name: value for name, value in sent.items() if name in argument_names(tool)}
     for name, *inner in wrong:
         holder = arguments.get(str(name))
@@ -39,7 +47,7 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], *wrong: tuple[int | str
             arguments[str(name)] = _replaced(holder, str(inner[0]))
         else:
             arguments = _replaced(arguments, str(name))
-    return {"tool": tool.name, "arguments": _shortened(arguments)}
+    return {"tool": tool.name, "arguments": dict(told) | _shortened(arguments)}
 
 
 def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
@@ -48,8 +56,9 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
         return refusal
     path = refusal.details.get("path")
     if refusal.instead:
-        kept = {name: value for name, value in (dict(sent) | dict(refusal.instead)).items() if value is not None}
-        call = corrected_call(tool, kept)
+        own = {name: value for name, value in sent.items() if name not in refusal.instead}
+        told = {name: value for name, value in refusal.instead.items() if value is not None}
+        call = corrected_call(tool, own, told=told)
     elif refusal.code is ErrorCode.VALIDATION_ERROR and isinstance(path, str) and path:
         call = corrected_call(tool, sent, tuple(re.split(r"[.\[]", path)[:2]))
     else:

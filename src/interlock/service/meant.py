@@ -94,9 +94,10 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
 
 def token_meant(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
     """Return the issued token that a text nearly is: cut, respelled, or in another case; None where it is none."""
-    for place in _places(ports, text, label):
+    found = text.strip()
+    for place in _places(ports, found, label):
         for token in place.issued(argument):
-            if _is_near(text, token):
+            if _is_near(found, token):
                 return token
     return None
 
@@ -131,7 +132,7 @@ def _labelled(session: Session, label: str) -> Run | None:
 
 def _is_near(text: str, token: str) -> bool:
     """Say whether a text is a token but for one damaged place. Case is what agents lose first."""
-    found, wanted = text.strip().lower(), token.lower()
+    found, wanted = text.lower(), token.lower()
     same = _common(found, wanted)
     same += _common(found[same:][::-1], wanted[same:][::-1])
     return max(len(found), len(wanted)) - same <= NEAR_TOKEN_CHARS_MAX

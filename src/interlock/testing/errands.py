@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from mcp import Client, StdioServerParameters, types
 
 from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.gates import Reply
 from interlock.testing.effects import wrong_effects
 from interlock.testing.forgetful import Errand, ForgetfulAgent, Worked
-from interlock.testing.harness import Harness, linear_workflow
+from interlock.testing.harness import Era, Harness, call_through, linear_workflow
+from interlock.testing.load import Site
 from interlock.testing.reading import Channel
 
 Kind: TypeAlias = Literal["linear", "looping", "gated", "two runs"]
-Document: TypeAlias = Mapping[str, object]
+Document: TypeAlias = Mapping[str, Any]
 
 _LINEAR = linear_workflow(
     "errand.linear",
@@ -54,6 +59,8 @@ _GATED = linear_workflow(
     {"id": "release", "title": "Release it", "prompt": "Get it out.", "requireConfirmation": True},
     "report",
 )
+_SLIPS = 0.2
+"""How likely agents on errands slip on a call."""
 DOCUMENTS: tuple[Document, ...] = (_LINEAR, _LOOPING, _GATED)
 """The workflows of all errands."""
 
@@ -101,15 +108,39 @@ def asking_for(kind: Kind, seed: int) -> Asking:
     return YES if kind == "gated" and seed % 2 == 1 else NOBODY_ASKED
 
 
-def sent_on(harness: Harness, kind: Kind, seed: int, channel: Channel, slips: float = 0.2) -> Outcome:
+def sent_on(harness: Harness, kind: Kind, seed: int, channel: Channel, slips: float = _SLIPS) -> Outcome:
     """Send an agent on an errand, over a harness that holds `DOCUMENTS` and nothing else.
 
     Raises:
         LostAgentError: The answers do not lead to the end.
     """
-    asking = asking_for(kind, seed)
-    worked = agent_for(kind, seed, channel, slips).work(replace(harness, asking=asking).call)
-    sure = replace(Harness.in_memory(*DOCUMENTS), asking=asking)
-    needed = agent_for(kind, seed, channel, 0).work(sure.call)
+    asked = replace(harness, asking=asking_for(kind, seed))
+    return _outcome(harness, kind, seed, agent_for(kind, seed, channel, slips).work(asked.call))
+
+
+async def sent_over_stdio(root: Path, kind: Kind, seed: int, channel: Channel, era: Era = "auto") -> Outcome:
+    """Send an agent on an errand through a client of a server process that keeps its data below `root`.
+
+    Raises:
+        LostAgentError: The answers do not lead to the end.
+    """
+    site = Site(root=root)
+    for document in DOCUMENTS:
+        site.add_workflow(document)
+    program, *arguments = site.command()
+    server = StdioServerParameters(command=program, args=arguments, env=site.environment(), cwd=str(root))
+    callback = _confirmed if asking_for(kind, seed).client_can else None
+    async with Client(server, mode=era, elicitation_callback=callback) as client:
+        worked = await agent_for(kind, seed, channel, _SLIPS).work_async(partial(call_through, client))
+    return _outcome(Harness.on_disk(site.data_dir, *DOCUMENTS), kind, seed, worked)
+
+
+async def _confirmed(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — a yes to all
+    return types.ElicitResult(action="accept", content={"decision": "confirm"})
+
+
+def _outcome(harness: Harness, kind: Kind, seed: int, worked: Worked) -> Outcome:
+    sure = replace(Harness.in_memory(*DOCUMENTS), asking=asking_for(kind, seed))
+    needed = agent_for(kind, seed, "structure", 0).work(sure.call)
     wrong = tuple(f"run {one.label} {one.found}" for one in wrong_effects(harness, ERRANDS[kind]))
     return Outcome(worked=worked, calls_needed=needed.calls, wrong=wrong)

@@ -1,0 +1,167 @@
+"""A refused call is answered with the call that was meant, and with no more than can be known (D15, D16)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from interlock.kernel.errors import ErrorCode
+from interlock.testing.harness import Called, Harness, linear_workflow
+
+pytestmark = pytest.mark.inv("ANS-15")
+
+CONTINUE = "continue_workflow"
+DONE = {"notesMarkdown": "Done."}
+
+
+@pytest.fixture
+def memory() -> Harness:
+    return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.other", "x", "y"))
+
+
+def corrected(refused: Called) -> tuple[str, dict[str, Any]]:
+    """Return the call that a refusal shows, which both channels show alike."""
+    assert refused.is_error
+    call = refused["details"]["correctedCall"]
+    assert json.dumps(call, ensure_ascii=False) in refused.text
+    return call["tool"], call["arguments"]
+
+
+def damaged(token: str) -> dict[str, str]:
+    at = len(token) // 2
+    return {
+        "cut": token[:-12],
+        "in lower case": token.lower(),
+        "a character wrong": f"{token[:at]}{'A' if token[at] != 'A' else 'B'}{token[at + 1 :]}",
+        "a character missing": token[:at] + token[at + 1 :],
+        "a character twice": token[:at] + token[at] + token[at:],
+        "with a space": f" {token} ",
+        "with another label": f"{token.partition('_')[0]}_zzzz{token.partition('_')[2][4:]}",
+    }
+
+
+@pytest.mark.parametrize("how", damaged("a" * 60))
+@pytest.mark.parametrize("argument", ["ackToken", "stateToken", "checkpointToken"])
+def test_a_damaged_token_is_spelled_right_and_nothing_else_is_changed(memory: Harness, argument: str, how: str) -> None:
+    answer = memory.start("test.abc")
+    tool = "checkpoint_workflow" if argument == "checkpointToken" else CONTINUE
+    whole = {argument: answer[argument], **({} if argument == "stateToken" else {"output": DONE})}
+    refused = memory.call(tool, whole | {argument: damaged(answer[argument])[how]})
+    assert "issued here" in refused["suggestion"]
+    assert corrected(refused) == (tool, whole)
+    assert not memory.call(*corrected(refused)).is_error
+
+
+def test_a_token_of_a_step_that_is_done_is_spelled_right_as_well(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    memory.advance(memory.advance(first))
+    refused = memory.call(CONTINUE, {"ackToken": first.ack[:-3], "output": DONE})
+    assert corrected(refused)[1]["ackToken"] == first.ack
+
+
+def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) -> None:
+    """Who had no more than what stands in the log gets a look at the run, and no token to act with."""
+    answer = memory.start("test.abc")
+    for text in (answer.ack[:-22], answer.ack[:-22] + "A" * 22):
+        refused = memory.call(CONTINUE, {"ackToken": text, "output": DONE})
+        tool, arguments = corrected(refused)
+        assert (tool, arguments) == (CONTINUE, {"stateToken": answer.state, "run": answer["run"]["label"]})
+        assert answer.ack not in refused.text
+
+
+def test_where_nothing_can_be_known_a_search_is_shown(memory: Harness) -> None:
+    memory.start("test.abc")
+    for text in ("garbage", "ack_zzzz", f"ack_zzzz{'A' * 52}", "st.v1.x.y"):
+        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == ("resume_session", {})
+
+
+def test_the_token_of_another_run_is_left_for_the_caller_to_name(memory: Harness) -> None:
+    """Which step of the named run the evidence is of, nobody but the caller knows."""
+    one, other = memory.start("test.abc", goal="Mend the lamp"), memory.start("test.other", goal="Paint the barn")
+    label = other["run"]["label"]
+    refused = memory.call(CONTINUE, {"ackToken": one.ack, "run": label, "output": DONE})
+    assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    assert ("Mend the lamp" in refused["message"], "Paint the barn" in refused["suggestion"]) == (True, True)
+    assert other.state in refused["suggestion"]
+    assert other.ack not in refused.text
+    wanted = f"<ackToken of the last answer of run {label}>"
+    assert corrected(refused) == (CONTINUE, {"ackToken": wanted, "run": label, "output": DONE})
+
+
+def test_a_label_that_no_run_bears_is_put_right(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"ackToken": answer.ack, "run": "zzzz", "output": DONE})
+    right = {"ackToken": answer.ack, "run": answer["run"]["label"], "output": DONE}
+    assert corrected(refused) == (CONTINUE, right)
+
+
+def test_a_token_of_another_kind_is_replaced_by_the_one_of_the_same_step(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"ackToken": first.state, "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"ackToken": first.ack, "output": DONE})
+    memory.advance(first)
+    done = memory.call(CONTINUE, {"ackToken": first.state, "output": DONE})
+    tool, arguments = corrected(done)
+    assert (tool, "ackToken" in arguments) == (CONTINUE, False), "a step that is done is not done again"
+
+
+def test_two_tokens_that_disagree_become_one(memory: Harness) -> None:
+    one, other = memory.start("test.abc"), memory.start("test.other")
+    refused = memory.call(CONTINUE, {"ackToken": one.ack, "stateToken": other.state, "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"ackToken": one.ack, "output": DONE})
+
+
+def test_who_brings_nothing_is_not_led_to_report_a_step(memory: Harness) -> None:
+    looked = memory.call(CONTINUE, {"run": "ab12"})
+    assert corrected(looked) == (CONTINUE, {"run": "ab12", "stateToken": "<stateToken of the last answer>"})
+    reported = memory.call(CONTINUE, {"run": "ab12", "output": DONE})
+    assert corrected(reported)[1] == {"run": "ab12", "ackToken": "<ackToken of the last answer>", "output": DONE}
+
+
+NAMES: list[tuple[str, dict[str, str], tuple[str, dict[str, str]]]] = [
+    ("start_workflow", {"workflowId": "test.abd"}, ("start_workflow", {"workflowId": "test.abc"})),
+    ("start_workflow", {"workflowId": "nothing.like_it"}, ("list_workflows", {})),
+    (
+        "start_workflow",
+        {"workflowId": "test.abc", "sessionId": "sess_00000000000000000000000000"},
+        ("start_workflow", {"workflowId": "test.abc"}),
+    ),
+    (
+        "start_workflow",
+        {"workflowId": "test.abc", "sessionId": "here"},
+        ("start_workflow", {"workflowId": "test.abc"}),
+    ),
+    ("resume_session", {"runId": "0002", "query": "lamp"}, ("resume_session", {"query": "lamp"})),
+]
+
+
+@pytest.mark.parametrize(("tool", "sent", "call"), NAMES)
+def test_a_name_that_is_not_there_is_replaced_or_left_out(
+    memory: Harness, tool: str, sent: dict[str, str], call: tuple[str, dict[str, str]]
+) -> None:
+    assert corrected(memory.call(tool, sent)) == call
+
+
+def test_a_start_without_its_inputs_is_shown_with_what_each_is() -> None:
+    asked = {"key": "colour", "description": "Which paint.", "type": "string", "required": True}
+    memory = Harness.in_memory(linear_workflow("test.inputs", "a", inputs=[asked]))
+    _, arguments = corrected(memory.start("test.inputs"))
+    assert arguments == {"workflowId": "test.inputs", "context": {"colour": "<string: Which paint.>"}}
+
+
+def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    third = memory.advance(memory.advance(first))
+    again = memory.advance(first, "Something else.")
+    assert again.warnings == ["REPLAY_PAYLOAD_IGNORED"]
+    assert again["nextCall"]["arguments"] == {"stateToken": third.state, "run": third["run"]["label"]}
+    assert "already done; the run stands at step 3 of 3" in again.text
+
+
+def test_a_run_is_found_by_what_is_told_of_it(memory: Harness) -> None:
+    answer = memory.start("test.abc", goal="Mend the lamp")
+    memory.start("test.other", goal="Paint the barn")
+    run = answer["run"]
+    for query in (f"run {run['label']}", run["runId"], run["sessionId"]):
+        found = memory.resume(query)["candidates"]
+        assert [one["run"]["runId"] for one in found] == [run["runId"]]

@@ -1,0 +1,43 @@
+"""What Interlock adds to an advance, and what an agent has to write for one (D3, D19)."""
+
+import json
+
+import pytest
+
+from interlock.testing.errands import DOCUMENTS
+from interlock.testing.harness import Called, Harness
+
+GOAL = "Mend the lamp of the lighthouse by noon."
+CHANNEL_MAX, BOTH_MAX, WRITTEN_MAX = 900, 1_300, 120
+WORKFLOWS = ("wr.quick_task", "errand.linear")
+
+
+def added(answer: Called) -> tuple[int, int]:
+    """Return the bytes of the structure, as it is sent, and of the text, both without the prompt."""
+    prompt = answer["pending"]["prompt"]
+    structure = json.dumps(dict(answer.structure), ensure_ascii=False, separators=(",", ":"))
+    in_structure = len(json.dumps(prompt, ensure_ascii=False).encode())
+    assert prompt in answer.text
+    return len(structure.encode()) - in_structure, len(answer.text.encode()) - len(prompt.encode())
+
+
+@pytest.mark.inv("ANS-16")
+def test_an_advance_adds_little_and_asks_for_little() -> None:
+    assert len(GOAL) == 40
+    harness = Harness.in_memory(*DOCUMENTS)
+    answer = harness.advance(harness.start("errand.linear", goal=GOAL))
+    structure, text = added(answer)
+    assert structure < CHANNEL_MAX
+    assert text < CHANNEL_MAX
+    assert structure + text < BOTH_MAX
+    written = answer["nextCall"]["arguments"]
+    written["output"]["notesMarkdown"] = ""
+    assert len(json.dumps(written, separators=(",", ":"))) < WRITTEN_MAX
+
+
+@pytest.mark.inv("ANS-16")
+def test_an_advance_in_a_loop_or_to_a_gate_adds_little_in_each_channel() -> None:
+    harness = Harness.in_memory(*DOCUMENTS)
+    for workflow in ("errand.looping", "errand.gated"):
+        answer = harness.advance(harness.start(workflow, goal=GOAL))
+        assert max(added(answer)) < CHANNEL_MAX
