@@ -3,7 +3,8 @@
 import json
 from dataclasses import dataclass
 
-from interlock.engine.answer import CONTINUE_TOOL, Answer, RunWords, StepWords, Warned, to_fill_in
+from interlock.engine.answer import CONTINUE_TOOL, Answer, Warned, to_fill_in
+from interlock.engine.words import RunWords, StepWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId
 

@@ -23,6 +23,7 @@ from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.attempts import Sent, answered_at, attempt_on
 from interlock.service.context import context_refusal
+from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
@@ -140,7 +141,7 @@ def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Un
         run=scene.words(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
-        step=scene.step(node),
+        step=step_of(scene, node),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=Awaited(claim=claim if found.takes_claims else None),
     )
@@ -178,7 +179,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
     )
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, session, scene.run)
-    step = scene.step(child)
+    step = step_of(scene, child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     gone_on = _gone_on_to(call, scene, recorded, child)

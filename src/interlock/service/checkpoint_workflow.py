@@ -16,6 +16,7 @@ from interlock.record.snapshot import Running
 from interlock.record.tokens import AttemptRef, StateRef
 from interlock.service import warnings
 from interlock.service.appending import appended
+from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.ports import Ports
 from interlock.service.target import Target, target_of
@@ -123,7 +124,7 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
         plans=ports.read.plans,
     )
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
-    step = scene.step(node)
+    step = step_of(scene, node)
     assert step is not None, "a checkpoint is of a step"
     mint = minting(ports.read, session, scene.run)
     following = _number(node, target.attempt) + 1

@@ -45,7 +45,7 @@ class Place:
         if argument == "stateToken":
             return self.mint.state(at.node)
         standing = standing_of(self.scene.session, at.node)
-        if standing.passed_to is not None or standing.is_used_up or self.scene.step(at) is None:
+        if standing.passed_to is not None or standing.is_used_up or self.scene.place(at) is None:
             return None
         last = standing.last
         return self.mint.ack(last.node) if argument == "ackToken" else self.mint.checkpoint(last.node, last.checkpoints)

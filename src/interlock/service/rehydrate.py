@@ -7,6 +7,7 @@ from interlock.engine.prompt import guidance_of
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service import warnings
+from interlock.service.handed_out import step_of
 from interlock.service.mint import Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.recovery import Recovery
@@ -56,7 +57,7 @@ def _facts(here: _Here) -> Facts:
         occasion="rehydrate",
         run=scene.words(node),
         state_token=here.mint.state(at.node),
-        step=scene.step(node),
+        step=step_of(scene, node),
         preferences=at.preferences,
         recap=Recovery(reader=here.reader, scene=scene, standing=standing).text(),
         guidance=guidance_of(scene.workflow),

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.engine.answer import RunWords, look_call
+from interlock.engine.answer import look_call
+from interlock.engine.words import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents

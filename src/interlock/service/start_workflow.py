@@ -28,6 +28,7 @@ from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.context import context_refusal
+from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
@@ -110,7 +111,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, session, run)
-    step = scene.step(node)
+    step = step_of(scene, node)
     with ports.read.trace.span("render"):
         return render_answer(
             Facts(

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from interlock.engine.answer import RESUME_TOOL, RunWords
+from interlock.engine.answer import RESUME_TOOL
+from interlock.engine.words import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt

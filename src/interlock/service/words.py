@@ -2,12 +2,9 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.answer import PassWords, RunWords, StepWords
-from interlock.engine.evidence import wanted_artifacts
-from interlock.engine.gates import needs_confirmation
 from interlock.engine.loop_variables import with_loop_variables
-from interlock.engine.prompt import prompt_of
 from interlock.engine.template import rendered
+from interlock.engine.words import PassWords, RunWords
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, Running
 from interlock.service.plans import Plans
@@ -47,8 +44,8 @@ class Scene:
 
     def stands_at(self, node: Node) -> str:
         """Return in words where a run stands that stands at a node."""
-        step = self.step(node)
-        return f"step {step.number} of {step.total}: {step.title}" if step else "its end, complete"
+        place = self.place(node)
+        return f"step {place.number} of {len(self.workflow.numbers)}: {place.title}" if place else "its end, complete"
 
     def snapshot(self, node: Node) -> ExecutionSnapshot:
         """Return a node's snapshot.
@@ -58,34 +55,8 @@ class Scene:
         """
         return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
 
-    def step(self, node: Node) -> StepWords | None:
-        """Return the step that is pending at a node, rendered with the node's context; None if it is complete."""
-        state = self.snapshot(node).state
-        if not isinstance(state, Running):
-            return None
-        pending = state.pending.step
-        step = self.workflow.steps[pending.step_id]
-        assert step.task is not None, "a pending step is a task"
-        graphs = self.workflow.graphs
-        seen = with_loop_variables(graphs, self.session.context(node.node), pending.loop_path)
-        evidence = step.task.evidence
-        return StepWords(
-            number=self.workflow.numbers[step.node_id],
-            total=len(self.workflow.numbers),
-            step_id=step.node_id,
-            title=rendered(step.title, seen),
-            prompt=prompt_of(self.workflow, step, seen),
-            needs_notes=evidence.notes == "required",
-            needs_confirmation=needs_confirmation(step, seen),
-            agent_role=step.task.agent_role,
-            loop=self._pass(pending.loop_path),
-            artifacts=wanted_artifacts(self.workflow, step),
-            context_keys=step.task.produces,
-            context=seen,
-            parallel_with=graphs.parallel_to(step.node_id),
-        )
-
-    def _pass(self, path: tuple[LoopFrame, ...]) -> PassWords | None:
+    def passing(self, path: tuple[LoopFrame, ...]) -> PassWords | None:
+        """Return the pass of the innermost of the loops around a step; None where there is none."""
         if not path:
             return None
         loop = self.workflow.graphs.loops[path[-1].loop_id]
@@ -105,7 +76,7 @@ class Scene:
         step = self.workflow.steps[pending.step_id]
         seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
         number = self.workflow.numbers[step.node_id]
-        return Place(title=rendered(step.title, seen), number=number, loop=self._pass(pending.loop_path))
+        return Place(title=rendered(step.title, seen), number=number, loop=self.passing(pending.loop_path))
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:

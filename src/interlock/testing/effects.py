@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.record.payloads import NotesPayload
+from interlock.service.handed_out import step_of
 from interlock.service.words import Scene, scene_of
 from interlock.testing.forgetful import Errand, notes_on
 from interlock.testing.harness import Harness
@@ -55,7 +56,7 @@ def _goal(scene: Scene) -> object:
 def _faults(scene: Scene, errand: Errand) -> Iterator[str]:
     session, run = scene.session, scene.run
     way = list(_way(session, run))
-    if scene.step(way[-1]) is not None:
+    if step_of(scene, way[-1]) is not None:
         yield "is not complete"
     nodes = [node for node in session.nodes.values() if node.run == run.run]
     if any(node.forks for node in nodes):
@@ -66,7 +67,7 @@ def _faults(scene: Scene, errand: Errand) -> Iterator[str]:
     for node, child in itertools.pairwise(way):
         brought += _notes(child)
         if child.kind == "step":
-            step = scene.step(node)
+            step = step_of(scene, node)
             assert step is not None, "what was advanced was a step"
             wanted = notes_on(errand, step.title)
             if step.needs_notes and wanted not in brought:

@@ -8,13 +8,10 @@ from interlock.cli.screen import StopError, flat
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
-from interlock.record.short_tokens import ShortRef, verified
-from interlock.record.tokens import TokenFault
 from interlock.service.history import History, history_of, session_of_node
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable
-from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
@@ -127,18 +124,15 @@ def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
 
 
 def _of_token(store: LocalStore, name: str) -> Chosen:
-    ring = store.keys()
-    found = verified(name, ring.keys() if ring is not None else ())
+    from interlock.cli.session.token import TokenFault, referred  # noqa: PLC0415 — names that are no tokens need no keys
+
+    found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
             f"This is no token of this data directory: {found.found}.", f"Copy it whole. {_LIST}", exit_code=1
         )
     if found.session not in store.sessions():
         raise StopError(f"The token is of {found.session}, which is not there any more.", _LIST, exit_code=1)
-    if isinstance(found, ShortRef):
-        session = store.load(found.session)
-        whole = whole_reference(session, found) if session is not None else None
-        return Chosen(session=found.session, run=whole.run if whole is not None else None)
     return Chosen(session=found.session, run=found.run)
 
 

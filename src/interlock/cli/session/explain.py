@@ -2,13 +2,12 @@
 
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.store import answered_by_store
+from interlock.cli.session.token import referred
 from interlock.kernel.ids import NodeId
-from interlock.record.short_tokens import ShortRef, verified
 from interlock.record.tokens import TokenFault
 from interlock.service.explain import Explained, explain
 from interlock.service.history import session_of_node
 from interlock.service.plans import Plans
-from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.views.session import Node, Session
 
@@ -65,17 +64,13 @@ def _found(store: LocalStore, wanted: str) -> tuple[Session, Node]:
         node = NodeId(wanted)
         session = session_of_node(store, node)
     else:
-        ring = store.keys()
-        ref = verified(wanted, ring.keys() if ring is not None else ())
-        if isinstance(ref, TokenFault):
+        found = referred(store, wanted)
+        if isinstance(found, TokenFault):
             shown = wanted[:_SHOWN_CHARS_MAX]
             raise StopError(
                 f"{shown!r} is neither a node's id nor a token that this data directory issued.", _WANTED, exit_code=1
             )
-        session = store.load(ref.session)
-        if isinstance(ref, ShortRef):
-            ref = whole_reference(session, ref) if session is not None else None
-        node = ref.node if ref is not None else NodeId(wanted)
+        session, node = store.load(found.session), found.node or NodeId(wanted)
     if session is None or node not in session.nodes:
         message = f"No session that is whole holds the node {node[:_SHOWN_CHARS_MAX]!r}."
         raise StopError(message, _WANTED, exit_code=1)

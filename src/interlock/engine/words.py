@@ -1,0 +1,63 @@
+"""How runs and steps are named to agents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import one_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWords:
+    """A run as it is named to agents: what, whose, which."""
+
+    label: str
+    workflow_id: str
+    workflow_name: str
+    session: str
+    run: str
+    goal: str | None = None
+
+    def header(self) -> str:
+        """Return the run in one line of Markdown."""
+        goal = f" · goal: {one_line(self.goal, HEADER_GOAL_BYTES_MAX)}" if self.goal else ""
+        name = one_line(self.workflow_name, HEADER_TITLE_BYTES_MAX)
+        return f"**{name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the run as errors name it."""
+        named: dict[str, Json] = {"label": self.label, "workflowId": self.workflow_id}
+        return named | ({"goal": one_line(self.goal, HEADER_GOAL_BYTES_MAX)} if self.goal else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassWords:
+    """The pass of the innermost loop that a step stands in, counted from 1; `at_most` is the loop's bound."""
+
+    loop_id: str
+    number: int
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWords:
+    """The step an answer is about, counted from 1, and what a call that reports it must hold.
+
+    `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,
+    `parallel_with` the steps that need not wait for it.
+    """
+
+    number: int
+    total: int
+    step_id: str
+    title: str
+    prompt: str
+    needs_notes: bool
+    needs_confirmation: bool
+    agent_role: str | None = None
+    loop: PassWords | None = None
+    artifacts: tuple[Mapping[str, Json], ...] = ()
+    context_keys: tuple[str, ...] = ()
+    context: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    parallel_with: tuple[str, ...] = ()
