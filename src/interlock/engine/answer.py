@@ -339,7 +339,7 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
 
 def _awaiting(awaited: Awaited) -> str:
     if awaited.claim is None:
-        return f"Nothing was recorded. When the user can be asked through their client, call `{CONTINUE_TOOL}` again:"
+        return f"Nothing was recorded. Stop here; when the user is ready to be asked, call `{CONTINUE_TOOL}` again:"
     return (
         "Nothing was recorded. Ask the user; when they have said yes, say who confirmed what in the artifact (it is"
         f" kept as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"

@@ -209,11 +209,17 @@ def capability_missing(capability: Capability, status: str) -> Finding:
 def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = None) -> Finding:
     """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
     told = f" {_share(unheard)}" if unheard else ""
+    fix = "Ask the user. When they have answered, send the call of `nextCall`."
+    if unheard:
+        fix = (
+            "Stop and tell the user what is asked; sending the call again by yourself asks them in vain. When they are"
+            " ready to answer, send the call of `nextCall`."
+        )
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"Only the user can give this, and it is not there ({_reason(ask.reason)}): {_share(ask.ask)}{told}",
-        "Ask the user. When they have answered, send the call of `nextCall`.",
+        fix,
         {"ask": number},
     )
 

@@ -182,6 +182,12 @@ def test_a_report_is_written_to_a_file_whose_name_says_the_form(place: Place, ha
     assert (tmp_path / "run.txt").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_a_report_as_a_dash_is_printed(place: Place, harness: Harness) -> None:
+    harness.start("test.abc")
+    assert place.run("report", "--out", "-").out == place.run("report").out
+    assert not Path("-").exists()
+
+
 @pytest.mark.inv("HIS-4")
 def test_as_json_a_report_is_its_text_or_the_file_it_was_written_to(
     place: Place, harness: Harness, tmp_path: Path

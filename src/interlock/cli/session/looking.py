@@ -40,7 +40,7 @@ def add_looking_commands(add_action: AddAction) -> None:
     report = add_action("report", "write a session as one Markdown or HTML file, for a pull request")
     _add_session(report)
     report.add_argument("--format", choices=["md", "html"], help="the file's form (by its name; else md)")
-    report.add_argument("--out", type=Path, metavar="FILE", help="the file to write; without, it is printed")
+    report.add_argument("--out", type=Path, metavar="FILE", help="the file to write; without, or as `-`, it is printed")
     report.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
 
 

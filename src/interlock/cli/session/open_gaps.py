@@ -29,7 +29,7 @@ class _Open:
 
 
 def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
-    """Print the open gaps of a session, or of all; return 1 if a critical one is open."""
+    """Print the open gaps of a session, or of all; return 1 if a critical one is open, or what is open is not known."""
     unreadable = list[SessionId]()
     with answered_by_store():
         plans = Plans(store)
@@ -40,10 +40,11 @@ def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> in
     if as_json:
         say_json({"runs": [_json(one) for one in found], "unreadable": unreadable})
     else:
-        _say(found)
+        _say(found, is_whole=not unreadable)
         if unreadable:
             say(f"{len(unreadable)} sessions cannot be read; `interlock session list` names them.")
-    return 1 if any(gap.gap.severity == "critical" for one in found for gap in one.gaps) else 0
+    is_critical = any(gap.gap.severity == "critical" for one in found for gap in one.gaps)
+    return 1 if is_critical or unreadable else 0
 
 
 def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
@@ -67,9 +68,9 @@ def _of_session(store: LocalStore, plans: Plans, chosen: Chosen) -> Iterator[_Op
             yield _Open(session=facts.session, run=run, label=facts.label(run), workflow=workflow, gaps=gaps)
 
 
-def _say(found: list[_Open]) -> None:
+def _say(found: list[_Open], *, is_whole: bool) -> None:
     if not found:
-        say("Nothing is open.")
+        say("Nothing is open." if is_whole else "Nothing is open in what can be read.")
     for one in found:
         say(f"Run {one.label} of {one.session}, {flat(one.workflow)}: {len(one.gaps)} open")
         for gap in one.gaps:

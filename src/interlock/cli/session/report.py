@@ -14,6 +14,7 @@ from interlock.store.local.store import LocalStore
 
 ReportForm: TypeAlias = Literal["md", "html"]
 _HTML_SUFFIXES = {".html", ".htm"}
+_STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +38,13 @@ def run_report(store: LocalStore, order: ReportOrder) -> int:
     look = Look(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
     page = page_of(account_of(store, order.session), look)
     text = as_html(page) if form == "html" else as_markdown(page)
-    if order.out is None:
+    if order.out in (None, _STANDARD_OUTPUT):
         if order.as_json:
             say_json({"format": form, "text": text})
         else:
             sys.stdout.write(text)
         return 0
+    assert order.out is not None, "what is not printed goes to a file"
     data = text.encode("utf-8", "backslashreplace")
     _write(order.out, data, is_forced=order.is_forced)
     if order.as_json:
