@@ -238,6 +238,8 @@ CHECKPOINTS_PER_NODE_MAX = 255
 """Checkpoints of one node: the short token counts them in one byte (D3)."""
 
 # The wire.
+SUBSCRIPTIONS_MAX = 1_000
+"""Addresses that one client is told the changes of; more are taken and not told."""
 LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
 LINE_DEPTH_MAX = 100

@@ -5,13 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.define.faults import document_path, value_at
-from interlock.engine.request import PreferenceDelta, Request
+from interlock.engine.request import PreferenceDelta, Request, is_placeholder
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_DEPTH_MAX,
@@ -29,6 +30,7 @@ from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record.events import Actor
 from interlock.server.corrected import corrected_call, meant_place, renamed_call
 from interlock.server.tools import (
+    TOOLS,
     Arguments,
     CheckpointArguments,
     ContinueArguments,
@@ -51,11 +53,15 @@ from interlock.service.start_workflow import StartCommand
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
+_NO_SESSION: Mapping[str, Json] = MappingProxyType({"sessionId": "<sessionId of an answer of that session>"})
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _RUN_ID = rf"run_{ID_BODY_PATTERN}"
 _OfWorkspace = ListArguments | InspectArguments | StartArguments | ResumeArguments
 _ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
+_TOKEN_STARTS = (("ack_", "ackToken"), ("st_", "stateToken"), ("chk_", "checkpointToken"))
+_ELSEWHERE = frozenset(name for tool in TOOLS for name in argument_names(tool))
+"""What is an argument of some tool, and so not evidence under another name."""
 _KINDS = {
     "string_type": "a text",
     "bool_type": "true or false",
@@ -175,16 +181,43 @@ def _invalid(tool: Tool, sent: Mapping[str, Json], error: ValidationError) -> Re
 
 def _unknown(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> Refusal:
     """Refuse an argument that there is not, and name the one that was meant; else it is to be left out."""
-    path, meant = document_path(loc), meant_place(tool, loc)
+    path, meant = document_path(loc), _token_argument(tool, sent, loc) or meant_place(tool, loc)
     key = one_line(str(loc[-1]), ECHO_BYTES_MAX)
     name = None if meant is None else meant.rpartition(".")[2]
     if meant is None:
-        call, fix = corrected_call(tool, sent, loc), f"Leave `{key}` out."
+        call, fix = _without_unknown(tool, sent, loc), f"Leave `{key}` out.{_belongs_to(tool, loc)}"
     else:
         call = renamed_call(tool, sent, loc, meant)
         is_moved = len(loc) == 1 and meant != name
         fix = f"Send it as `{meant}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return refused(tool, path, "This argument is not known.", fix, didYouMean=meant and name, correctedCall=call)
+
+
+def _without_unknown(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> Json:
+    """Return a call without an argument that there is not. Where it may be the evidence, there is a place for that."""
+    output, known = sent.get("output"), argument_names(tool)
+    is_report = "output" in known and ("ackToken" in sent or "checkpointToken" in sent)
+    outer, *inner = map(str, loc)
+    is_evidence = is_report and (bool(inner) or outer not in _ELSEWHERE)
+    if not is_evidence or (isinstance(output, dict) and output.keys() - set(inner)):
+        return corrected_call(tool, sent, loc)
+    return corrected_call(tool, {key: value for key, value in sent.items() if key != outer}, ("output",))
+
+
+def _belongs_to(tool: Tool, loc: tuple[int | str, ...]) -> str:
+    """Say which tools take an argument that this one does not."""
+    others = [f"`{one.name}`" for one in TOOLS if one is not tool and len(loc) == 1 and loc[0] in argument_names(one)]
+    return f" It is an argument of {' and '.join(others)}." if others else ""
+
+
+def _token_argument(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...]) -> str | None:
+    """Return the argument that a token under another name belongs in, as its beginning says."""
+    value = sent.get(str(loc[0])) if len(loc) == 1 else None
+    if not isinstance(value, str):
+        return None
+    return next(
+        (name for start, name in _TOKEN_STARTS if value.startswith(start) and name in argument_names(tool)), None
+    )
 
 
 def _wanted(fault: ErrorDetails) -> str:
@@ -262,7 +295,8 @@ def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller
             tool,
             "goal",
             "`goal` and `context.goal` differ; the goal is the context key of that name.",
-            "Send the goal once, as `goal`.",
+            "Send the goal once, as `goal` or in `context`.",
+            correctedCall=corrected_call(tool, {key: one for key, one in _sent(arguments).items() if key != "goal"}),
         )
     if arguments.session_id is not None and re.fullmatch(_SESSION_ID, arguments.session_id) is None:
         return refused(
@@ -270,7 +304,10 @@ def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller
             "sessionId",
             f"Found {one_line(arguments.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
             "Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
+            correctedCall=corrected_call(tool, _sent(arguments), ("sessionId",), told=_NO_SESSION),
         )
+    if is_placeholder(arguments.goal):
+        return refused(tool, "goal", "It only says what belongs there.", "Send what the user wants, or leave it out.")
     return StartCommand(
         workflow_id=arguments.workflow_id,
         workspace=workspace,
@@ -390,7 +427,7 @@ def _evidence_refusal(tool: Tool, output: OutputArgument | None, artifact_bytes_
 
 
 def _artifact_refusal(tool: Tool, path: str, artifact: dict[str, Json], bytes_max: int) -> Refusal | None:
-    if not isinstance(artifact.get("kind"), str):
+    if not isinstance(artifact.get("kind"), str) or is_placeholder(artifact["kind"]):
         return refused(
             tool, f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".'
         )

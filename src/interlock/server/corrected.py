@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ NESTED: dict[str, type[Arguments]] = {"output": OutputArgument, "preferences": P
 _STANDS_FOR: dict[str, Json] = {
     "workflowId": "<id from list_workflows>",
     "goal": "<what the user wants>",
-    "workspacePath": "/absolute/path/of/the/project",
+    "workspacePath": "<absolute path of the project>",
     "ackToken": "<ackToken of the last answer>",
     "stateToken": "<stateToken of the last answer>",
     "checkpointToken": "<checkpointToken of the last answer>",
@@ -40,13 +40,14 @@ def corrected_call(
 
     `told` are arguments of our own, which are shown whole.
     """
-    arguments: dict[str, Json] = {name: value for name, value in sent.items() if name in argument_names(tool)}
+    known = argument_names(tool)
+    arguments: dict[str, Json] = {name: value for name, value in sent.items() if name in known}
     for name, *inner in wrong:
         holder = arguments.get(str(name))
         if inner and name in NESTED and isinstance(holder, dict):
-            arguments[str(name)] = _replaced(holder, str(inner[0]))
+            arguments[str(name)] = _replaced(holder, str(inner[0]), _members(NESTED[str(name)]))
         else:
-            arguments = _replaced(arguments, str(name))
+            arguments = _replaced(arguments, str(name), known)
     return {"tool": tool.name, "arguments": dict(told) | _shortened(arguments)}
 
 
@@ -77,7 +78,10 @@ def renamed_call(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...
         arguments[holders[0]] = source
     name, _, member = target.partition(".")
     taken = arguments.get(name)
-    arguments[name] = {member: value} | (taken if isinstance(taken, dict) else {}) if member else value
+    if member:
+        arguments[name] = {member: value} | (taken if isinstance(taken, dict) else {})
+    elif taken is None:
+        arguments[name] = value
     return corrected_call(tool, arguments)
 
 
@@ -103,9 +107,12 @@ def _members(model: type[Arguments]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _replaced(arguments: Mapping[str, Json], name: str) -> dict[str, Json]:
+def _replaced(arguments: Mapping[str, Json], name: str, known: Collection[str]) -> dict[str, Json]:
+    """Return arguments with what stands for one in its place; one that there is not is left out."""
     others = {key: value for key, value in arguments.items() if key != name}
-    return others | ({name: _STANDS_FOR[name]} if name in _STANDS_FOR else {})
+    if name == "artifacts" and isinstance(one := arguments.get(name), dict):
+        return {**others, name: list[Json]([one])}
+    return others | ({name: _STANDS_FOR[name]} if name in known and name in _STANDS_FOR else {})
 
 
 def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated
 
+from interlock.kernel.budgets import PATH_BYTES_MAX, SUBSCRIPTIONS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.service.links import session_link
 
@@ -28,7 +29,8 @@ class Subscriptions:
 
     async def subscribe(self, _context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/subscribe`."""
-        self._wanted.add(str(params.uri))
+        if len(self._wanted) < SUBSCRIPTIONS_MAX and len(uri := str(params.uri)) < PATH_BYTES_MAX:
+            self._wanted.add(uri)
         return types.EmptyResult()
 
     async def unsubscribe(self, _context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:

@@ -13,13 +13,13 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
 from interlock.record.snapshot import Running
-from interlock.record.tokens import AttemptRef, StateRef
+from interlock.record.tokens import AttemptRef
 from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.ports import Ports
-from interlock.service.target import Target, target_of
+from interlock.service.target import Target, target_of, witness_of
 from interlock.service.tokens import lost_history, resolved
 from interlock.service.words import Scene
 from interlock.views.recap import current_output
@@ -67,13 +67,12 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
 
 
 def _target(ports: Ports, command: CheckpointCommand) -> Target | Refusal:
-    beside = resolved(ports.read, command.state_token, "stateToken") if command.state_token is not None else None
-    if isinstance(beside, Refusal):
-        return beside
-    assert beside is None or isinstance(beside, StateRef), "a stateToken resolves to a state reference"
     ref = resolved(ports.read, command.checkpoint_token, "checkpointToken")
     if isinstance(ref, Refusal):
         return ref
+    beside = witness_of(ports.read, command.state_token, "checkpointToken")
+    if isinstance(beside, Refusal):
+        return beside
     assert isinstance(ref, AttemptRef), "a checkpointToken resolves to an attempt"
     return target_of(ports.read, ref, beside=beside)
 

@@ -9,13 +9,13 @@ from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import WorkflowHash
 from interlock.record.events import Actor
-from interlock.record.tokens import AttemptRef, StateRef
+from interlock.record.tokens import AttemptRef
 from interlock.service.advance import advance
 from interlock.service.catalog import Pinnable
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.rehydrate import rehydrate
-from interlock.service.target import Target, target_of
+from interlock.service.target import Target, target_of, witness_of
 from interlock.service.tokens import resolved
 from interlock.views.session import Run
 
@@ -59,15 +59,15 @@ def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHa
 
 def _target(ports: Ports, command: ContinueCommand) -> Target | Refusal:
     """Resolve the tokens to the one node they name together (D4)."""
-    state = command.state_token and resolved(ports.read, command.state_token, "stateToken", command.run)
-    if isinstance(state, Refusal):
-        return state
-    assert state is None or isinstance(state, StateRef), "a stateToken resolves to a state reference"
     if command.ack_token is None:
-        assert state is not None, "a call has a token"
-        return target_of(ports.read, state, run=command.run)
+        assert command.state_token is not None, "a call has a token"
+        state = resolved(ports.read, command.state_token, "stateToken", command.run)
+        return state if isinstance(state, Refusal) else target_of(ports.read, state, run=command.run)
     ack = resolved(ports.read, command.ack_token, "ackToken", command.run)
     if isinstance(ack, Refusal):
         return ack
+    beside = witness_of(ports.read, command.state_token, "ackToken", command.run)
+    if isinstance(beside, Refusal):
+        return beside
     assert isinstance(ack, AttemptRef), "an ackToken resolves to an attempt"
-    return target_of(ports.read, ack, beside=state, run=command.run)
+    return target_of(ports.read, ack, beside=beside, run=command.run)

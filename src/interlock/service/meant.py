@@ -7,19 +7,22 @@ had nearly all of it, the signature included, so nothing is told that could not 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import nlargest
 
 from interlock.engine.answer import look_call
 from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import RunId, SessionId
+from interlock.record.base import UnknownVersionError
 from interlock.record.short_tokens import claimed_session
 from interlock.service.mint import Argument, Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.words import Scene, scene_of
-from interlock.store.ports import SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
 from interlock.views.session import Node, Run, Session
 from interlock.views.standing import standing_of
 
+_UNREADABLE = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
 _LABELLED = re.compile(r"(?:st|ack|chk)_([0-9a-z]{4})(?:[0-9a-z]{2})?", re.IGNORECASE)
 
 
@@ -51,11 +54,9 @@ class Place:
         return self.mint.ack(last.node) if argument == "ackToken" else self.mint.checkpoint(last.node, last.checkpoints)
 
     def issued(self, argument: Argument) -> Iterator[str]:
-        """Yield the tokens for an argument on the way from where the run stands to where it began."""
-        node: Node | None = self._tip
-        for _ in range(NEAR_TOKEN_NODES_MAX):
-            if node is None:
-                return
+        """Yield the tokens for an argument of the run's nodes, on every branch, the latest first."""
+        nodes = (node for node in self.scene.session.nodes.values() if node.run == self.scene.run.run)
+        for node in nlargest(NEAR_TOKEN_NODES_MAX, nodes, key=lambda node: node.index):
             match argument:
                 case "stateToken":
                     yield self.mint.state(node.node)
@@ -64,7 +65,6 @@ class Place:
                     yield from (self.mint.fork(node.node, number) for number in range(node.forks + 1))
                 case "checkpointToken":
                     yield from (self.mint.checkpoint(node.node, number) for number in range(node.checkpoints + 1))
-            node = self.scene.session.nodes[node.parent] if node.parent is not None else None
 
     @property
     def _tip(self) -> Node:
@@ -73,12 +73,21 @@ class Place:
 
 
 def place_of(ports: ReadPorts, session: Session, run: Run) -> Place | None:
-    """Return a run as a place; None where no key ring stands that could sign for it."""
+    """Return a run as a place; None where its workflow cannot be read, or no key ring stands that could sign for it."""
     ring = ports.key_ring.keys()
     if ring is None or run.tip is None:
         return None
-    mint = Mint(ring=ring, session=session, run=run, form=ports.token_format)
-    return Place(scene=scene_of(session, run, ports.plans), mint=mint)
+    try:
+        scene = scene_of(session, run, ports.plans)
+    except _UNREADABLE:
+        return None
+    return Place(scene=scene, mint=Mint(ring=ring, session=session, run=run, form=ports.token_format))
+
+
+def place_of_run(ports: ReadPorts, session: SessionId, run: RunId) -> Place | None:
+    """Return a run of a session as a place; None where it is not there, or cannot be read."""
+    found = _loaded(ports, session)
+    return place_of(ports, found, found.runs[run]) if found is not None and run in found.runs else None
 
 
 def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -> Place | None:
@@ -86,10 +95,9 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
     run = _labelled(first, label) if first is not None else None
     if first is not None and run is not None:
         return place_of(ports, first, run)
-    bearing = [one.session for one in ports.summaries.listing().sessions for run in one.runs if run.label == label]
-    session = _loaded(ports, bearing[0]) if len(bearing) == 1 else None
-    run = _labelled(session, label) if session is not None else None
-    return place_of(ports, session, run) if session is not None and run is not None else None
+    told = ports.summaries.listing().sessions
+    bearing = [(one.session, run.run) for one in told for run in one.runs if label in (run.label, run.run)]
+    return place_of_run(ports, *bearing[0]) if len(bearing) == 1 else None
 
 
 def token_meant(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
@@ -113,7 +121,7 @@ def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[Place]:
     session = _loaded(ports, claimed) if claimed is not None else None
     if session is not None:
         yield from filter(None, (place_of(ports, session, run) for run in session.runs.values()))
-    for named in dict.fromkeys(filter(None, (label_in(text), label))):
+    for named in dict.fromkeys(filter(None, (label, label_in(text)))):
         place = place_labelled(ports, named)
         if place is not None:
             yield place
@@ -122,7 +130,7 @@ def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[Place]:
 def _loaded(ports: ReadPorts, session: SessionId) -> Session | None:
     try:
         return ports.reader.load(session)
-    except SessionUnhealthyError:
+    except _UNREADABLE:
         return None
 
 

@@ -24,7 +24,7 @@ from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import Running
 from interlock.service.words import Scene
 from interlock.store.ports import SessionReader
-from interlock.views.recap import closed, nodes_above, notes_of_checkpoint, recap
+from interlock.views.recap import cut_closed, nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
 from interlock.views.standing import Standing, tip_below
 
@@ -56,7 +56,7 @@ class Recovery:
         notes = notes_of_checkpoint(here)
         if notes is not None and self.standing.passed_to is None:
             head = f"**Kept at a checkpoint of this step, {one_line(self.scene.title(here), _TITLE_BYTES_MAX)}**"
-            yield closed(truncated(f"{head}\n{notes}", RECAP_CHECKPOINT_BYTES_MAX))
+            yield cut_closed(f"{head}\n{notes}", RECAP_CHECKPOINT_BYTES_MAX)
 
     def _since(self) -> Iterator[str]:
         """Tell what came after a step that is done: on the way to where it stands, and on other branches (locks 5)."""

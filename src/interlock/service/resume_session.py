@@ -54,6 +54,10 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
         listing = ports.summaries.listing()
     order = ranked(listing.sessions, wanted)
     found, skipped = _verified(ports, order) if order else ([], 0)
+    if skipped and not found and not wanted.is_exact:
+        # What matched cannot be read; what can be is offered as where nothing matches.
+        order = ranked(listing.sessions, Wanted(repo=wanted.repo))
+        found, skipped = _verified(ports, order)
     more = max(len(order) - len(found) - skipped, 0)
     reasons = list(_reasons(command, wanted, [one.candidate for one in found]))
     # What cannot be read may be what is looked for, unless it is known to be another session.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import Misfit, misfit
+from interlock.define.declared import Misfit, misfit, named_type
 from interlock.define.parts import ContextInput
 from interlock.engine.answer import LIST_TOOL, Answer, Facts, render_answer
 from interlock.engine.attempt import NOBODY_ASKED, Asking
@@ -179,7 +179,7 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
     """Return why the initial context does not hold what a workflow declares, or None where it does."""
-    unfit = {one.key: found for one in workflow.inputs if (found := misfit(one, context.get(one.key))) is not None}
+    unfit = {one.key: found for one in workflow.inputs if (found := _misfit(one, context.get(one.key))) is not None}
     if not unfit:
         return None
     lines = "\n".join(f"- {_misfit_words(one, unfit[one.key])}" for one in workflow.inputs if one.key in unfit)
@@ -190,8 +190,19 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
-        instead={"context": {one.key: f"<{one.type}: {one.description}>" for one in wanted}},
+        instead={"context": {one.key: _stand_in(one) for one in wanted}},
     )
+
+
+def _misfit(declared: ContextInput, value: object) -> Misfit | None:
+    """Return why a value does not fit; what only says what belongs there is no value."""
+    if value == _stand_in(declared):
+        return Misfit(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
+    return misfit(declared, value)
+
+
+def _stand_in(declared: ContextInput) -> str:
+    return f"<{declared.type}: {declared.description}>"
 
 
 def _misfit_words(declared: ContextInput, unfit: Misfit) -> str:
@@ -253,5 +264,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        instead={"sessionId": None},
+        instead={"sessionId": "<sessionId of an answer of that session>"},
     )

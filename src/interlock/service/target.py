@@ -9,10 +9,10 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
-from interlock.service.meant import place_labelled
+from interlock.service.meant import place_labelled, place_of_run
 from interlock.service.mint import Argument
 from interlock.service.ports import ReadPorts
-from interlock.service.tokens import lost_history, scope_mismatch
+from interlock.service.tokens import lost_history, resolved, scope_mismatch
 from interlock.service.words import Scene, scene_of
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Node, Session
@@ -57,6 +57,26 @@ def target_of(
     return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
 
 
+def witness_of(ports: ReadPorts, text: str | None, of: Argument, run: str | None = None) -> StateRef | Refusal | None:
+    """Return what the `stateToken` beside another token refers to, which verified: it is of the same run, or refused.
+
+    Raises:
+        StoreFailureError, KeyRingDamagedError: See `service.failures`.
+    """
+    if text is None:
+        return None
+    try:
+        beside = resolved(ports, text, "stateToken", run)
+    except SessionUnhealthyError as error:
+        return scope_mismatch(
+            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{of}` to another.",
+            f"Send the `{of}` of the run you mean, alone: it names its run by itself.",
+            instead={"stateToken": None, of: f"<{of} of the last answer of the run you mean>"},
+        )
+    assert isinstance(beside, StateRef | Refusal), "a stateToken resolves to a state reference"
+    return beside
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
     """The token that says most, the node it names, and the witnesses beside it."""
@@ -85,28 +105,36 @@ def _witness_refusal(ports: ReadPorts, scene: Scene, sent: _Sent) -> Refusal | N
 
 
 def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refusal:
-    """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4)."""
+    """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4).
+
+    Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
+    """
     words, found = scene.words(sent.node), one_line(run, ECHO_BYTES_MAX)
+    same = f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.'
     refusal = scope_mismatch(
         f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
-        f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.',
+        f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
         run=words.to_json(),
         found=found,
+        instead={"stateToken": None, sent.argument: _token_of(sent, "the run you mean"), "run": "<its label>"},
     )
     place = place_labelled(ports, run, scene.session)
     if place is None:
-        return replace(refusal, instead={"run": words.label})
+        return refusal
     other = place.scene.words()
     beside = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
-    # Which step of that run the evidence is of is not known: the token is the caller's to name, not ours to guess.
-    wanted = f"<{sent.argument} of the last answer of run {other.label}>"
     look = json.dumps(place.look()["arguments"], separators=(",", ":"))
     return replace(
         refusal,
         suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
-        f" shows where it stands. {refusal.suggestion}",
-        instead={"stateToken": None, sent.argument: wanted},
+        f" shows where it stands. {same}",
+        instead={"stateToken": None, sent.argument: _token_of(sent, f"run {other.label}")},
     )
+
+
+def _token_of(sent: _Sent, run: str) -> str:
+    """Return what stands for a token that only the caller can name."""
+    return f"<{sent.argument} of the last answer of {run}>"
 
 
 def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
@@ -117,19 +145,19 @@ def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
 
 def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> Refusal:
     words = scene.words(sent.node)
-    other = ports.reader.load(beside.session)
-    named = "a run that is not in the log"
-    if other is not None and beside.run in other.runs:
-        other_words = scene_of(other, other.runs[beside.run], ports.plans).words()
+    place = place_of_run(ports, beside.session, beside.run)
+    named = f"run `{beside.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
+    if place is not None:
+        other_words = place.scene.words()
         named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
     if beside.run == scene.run.run:
         named += f" of another session, {beside.session}: one is a copy of the other"
     return scope_mismatch(
         f"The `{sent.argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
         f" `stateToken` to {named}.",
-        f"Send the `{sent.argument}` alone: it names its run by itself.",
+        f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
         run=words.to_json(),
-        instead={"stateToken": None},
+        instead={"stateToken": None, sent.argument: _token_of(sent, "the run you mean")},
     )
 
 
@@ -137,9 +165,9 @@ def _two_steps(scene: Scene, sent: _Sent) -> Refusal:
     words = scene.words(sent.node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
-        f"Send the `{sent.argument}` of the last answer alone: it names its step by itself.",
+        f"Send the `{sent.argument}` of the step you mean, alone: it names its step by itself.",
         run=words.to_json(),
-        instead={"stateToken": None},
+        instead={"stateToken": None, sent.argument: _token_of(sent, "the step you mean")},
     )
 
 

@@ -136,8 +136,8 @@ def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument,
             "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
         )
         return replace(refusal, suggestion=f"{near} right. Otherwise: {fix}", instead={argument: meant})
-    label = label_in(text) or run
-    return _with_look(refusal, place_labelled(ports, label) if label is not None else None)
+    places = (place_labelled(ports, label) for label in (run, label_in(text)) if label)
+    return _with_look(refusal, next((place for place in places if place is not None), None))
 
 
 def _with_look(refusal: Refusal, place: Place | None) -> Refusal:

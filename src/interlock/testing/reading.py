@@ -107,7 +107,7 @@ def _of_text(text: str, *, is_error: bool) -> Reading:
         for title, tool, arguments in _CANDIDATE.findall(text)
     )
     label, place = _LABEL.search(head), _PLACE.search(head)
-    invitation = re.search(r"call `(\w+)`[^`]*\n```json\n[^\n]*\n```\s*\Z", text)
+    invitation = re.search(r"call `(\w+)`[^\n]*\n```json\n[^\n]*\n```\s*\Z", text)
     call = Shown(tool=invitation[1], arguments=json.loads(blocks[-1])) if invitation and not found else None
     return Reading(
         label=label[1] if label else None,

@@ -1,5 +1,6 @@
 """The recap: the newest notes on the way to a node, within a budget (D19, locks 18.1)."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
@@ -9,8 +10,8 @@ from interlock.views.session import Node, Output, Session
 
 _NODES_WALKED_MAX = 200
 """A run without notes must not cost its whole length."""
-_FENCE_BYTES = 4
-"""What closes a block of code that a cut left open."""
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
+"""What opens a block of code, and what closes one that was opened with no more of the same."""
 _ROOM_MIN = 200
 """A cut of less than this says nothing."""
 
@@ -35,11 +36,27 @@ def current_notes(node: Node) -> str | None:
 def closed(notes: str) -> str:
     """Return notes in which no block of code stays open: what follows them is not part of it."""
     opened = ""
-    for line in notes.splitlines():
-        mark = line.lstrip()[:3]
-        if mark in ("```", "~~~") and opened in ("", mark):
-            opened = "" if opened else mark
+    for line in notes.split("\n"):
+        found = _FENCE.match(line)
+        if found is None:
+            continue
+        mark, rest = found[1], found[2]
+        if not opened and (mark[0] == "~" or "`" not in rest):
+            opened = mark
+        elif opened and mark.startswith(opened) and not rest.strip():
+            opened = ""
     return f"{notes}\n{opened}" if opened else notes
+
+
+def cut_closed(text: str, bytes_max: int, marker: str = TRUNCATION_MARKER) -> str:
+    """Return the text cut to a budget, with no block of code left open, the mark that closes one counted in."""
+    kept, room = truncated(text, bytes_max, marker), bytes_max
+    while utf8_bytes(whole := closed(kept)) > bytes_max:
+        room -= max(utf8_bytes(whole) - bytes_max, 1)
+        if room < utf8_bytes(marker):
+            return marker
+        kept = truncated(text, room, marker)
+    return whole
 
 
 def _is_notes(output: Output) -> bool:
@@ -95,7 +112,7 @@ def recap(
             part = f"**{title_of(parent)}**\n{closed(notes)}"
             if utf8_bytes(part) + 2 > room:
                 if room >= _ROOM_MIN:
-                    parts.append(closed(truncated(part, room - _FENCE_BYTES, marker="")))
+                    parts.append(cut_closed(part, room, marker=""))
                 return "\n\n".join(parts) + TRUNCATION_MARKER
             parts.append(part)
             room -= utf8_bytes(part) + 2

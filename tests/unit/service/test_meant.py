@@ -1,6 +1,7 @@
 """A refused call is answered with the call that was meant, and with no more than can be known (D15, D16)."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,11 +89,13 @@ def test_the_token_of_another_run_is_left_for_the_caller_to_name(memory: Harness
     assert corrected(refused) == (CONTINUE, {"ackToken": wanted, "run": label, "output": DONE})
 
 
-def test_a_label_that_no_run_bears_is_put_right(memory: Harness) -> None:
-    answer = memory.start("test.abc")
-    refused = memory.call(CONTINUE, {"ackToken": answer.ack, "run": "zzzz", "output": DONE})
-    right = {"ackToken": answer.ack, "run": answer["run"]["label"], "output": DONE}
-    assert corrected(refused) == (CONTINUE, right)
+@pytest.mark.parametrize("said", ["zzzz", "0002 ", "run 0002", "sess_0002", "Mend the lamp"])
+def test_a_run_that_is_not_there_is_left_for_the_caller_to_name(memory: Harness, said: str) -> None:
+    answer = memory.start("test.abc", goal="Mend the lamp")
+    refused = memory.call(CONTINUE, {"ackToken": answer.ack, "run": said, "output": DONE})
+    assert f'`run: "{answer["run"]["label"]}"`' in refused["suggestion"]
+    wanted = {"ackToken": "<ackToken of the last answer of the run you mean>", "run": "<its label>", "output": DONE}
+    assert corrected(refused) == (CONTINUE, wanted)
 
 
 def test_a_token_of_another_kind_is_replaced_by_the_one_of_the_same_step(memory: Harness) -> None:
@@ -105,10 +108,90 @@ def test_a_token_of_another_kind_is_replaced_by_the_one_of_the_same_step(memory:
     assert (tool, "ackToken" in arguments) == (CONTINUE, False), "a step that is done is not done again"
 
 
-def test_two_tokens_that_disagree_become_one(memory: Harness) -> None:
+def test_of_two_tokens_that_disagree_the_caller_names_one(memory: Harness) -> None:
     one, other = memory.start("test.abc"), memory.start("test.other")
     refused = memory.call(CONTINUE, {"ackToken": one.ack, "stateToken": other.state, "output": DONE})
-    assert corrected(refused) == (CONTINUE, {"ackToken": one.ack, "output": DONE})
+    wanted = "<ackToken of the last answer of the run you mean>"
+    assert corrected(refused) == (CONTINUE, {"ackToken": wanted, "output": DONE})
+    second = memory.advance(one)
+    refused = memory.call(CONTINUE, {"ackToken": second.ack, "stateToken": one.state, "output": DONE})
+    wanted = "<ackToken of the last answer of the step you mean>"
+    assert corrected(refused) == (CONTINUE, {"ackToken": wanted, "output": DONE})
+
+
+def test_bookmarks_and_tokens_of_other_branches_are_spelled_right_as_well(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    bookmark = memory.checkpoint(first)
+    second = memory.advance(first)
+    memory.advance(memory.look(first)["fork"]["ackToken"])
+    for token in (bookmark.state, second.state):
+        assert corrected(memory.call(CONTINUE, {"stateToken": token[:-4]}))[1] == {"stateToken": token}
+    refused = memory.call(CONTINUE, {"ackToken": second.ack.lower(), "output": DONE})
+    assert corrected(refused)[1]["ackToken"] == second.ack
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ("resume_session", "goal"),
+        ("resume_session", "ackToken"),
+        ("start_workflow", "stateToken"),
+        (CONTINUE, "goal"),
+        ("list_workflows", "workflowId"),
+    ],
+)
+def test_an_argument_of_another_tool_is_left_out_and_its_tool_named(memory: Harness, tool: str, name: str) -> None:
+    required = {"start_workflow": {"workflowId": "test.abc"}, CONTINUE: {"stateToken": memory.start("test.abc").state}}
+    good = required.get(tool, {})
+    refused = memory.call(tool, {**good, name: "something"})
+    assert corrected(refused) == (tool, good)
+    assert "It is an argument of `" in refused["suggestion"]
+    assert not memory.call(*corrected(refused)).is_error
+
+
+@pytest.mark.parametrize(
+    "sent", [{"summary": "I did it."}, {"output": {"text": "I did it."}}, {"output": {}, "message": "I did it."}]
+)
+def test_evidence_under_another_name_gets_a_place_and_is_not_dropped(memory: Harness, sent: dict[str, Any]) -> None:
+    token = memory.start("test.abc")["checkpointToken"]
+    _, arguments = corrected(memory.call("checkpoint_workflow", {"checkpointToken": token, **sent}))
+    assert arguments == {"checkpointToken": token, "output": {"notesMarkdown": "<your notes>"}}
+
+
+def test_a_token_under_another_name_goes_where_it_belongs_and_replaces_none(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    refused = memory.call(CONTINUE, {"token": answer.ack, "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"output": DONE, "ackToken": answer.ack})
+    refused = memory.call(CONTINUE, {"ackToken": answer.ack, "ack_token": "junk", "output": DONE})
+    assert corrected(refused) == (CONTINUE, {"ackToken": answer.ack, "output": DONE})
+
+
+def test_what_only_says_what_belongs_there_is_not_taken_for_it() -> None:
+    asked = {"key": "who", "description": "Who.", "type": "string"}
+    memory = Harness.in_memory(linear_workflow("test.inputs", "a", inputs=[asked]))
+    for arguments in ({"goal": "<what the user wants>"}, {"context": {"who": "<string: Who.>"}}):
+        assert memory.start("test.inputs", **arguments).code is ErrorCode.VALIDATION_ERROR
+    answer = memory.start("test.inputs")
+    output = {**DONE, "artifacts": [{"kind": "<kind>"}]}
+    assert memory.advance(answer, output=output).code is ErrorCode.VALIDATION_ERROR
+    refused = memory.advance(answer, output={**DONE, "artifacts": {"kind": "report"}})
+    assert corrected(refused)[1]["output"]["artifacts"] == [{"kind": "report"}]
+
+
+@pytest.mark.damages
+def test_a_damaged_neighbour_is_not_taken_for_the_run_that_is_meant(tmp_path: Path) -> None:
+    disk = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    good, bad = disk.start("test.abc", goal="Mend the lamp"), disk.start("test.abc", goal="Paint the barn")
+    segment = next((tmp_path / "sessions" / disk.session_of(bad) / "events").glob("*.jsonl"))
+    segment.write_bytes(segment.read_bytes()[:-2] + b"~\n")
+    disk = Harness.on_disk(tmp_path, linear_workflow("test.abc", "a", "b"))
+    for beside in ({"stateToken": bad.state}, {"run": bad["run"]["label"]}):
+        refused = disk.call(CONTINUE, {"ackToken": good.ack, "output": DONE, **beside})
+        assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
+        assert corrected(refused)[1]["ackToken"].startswith("<ackToken of")
+    found = disk.resume("barn")
+    assert [one["run"]["goal"] for one in found["candidates"]] == ["Mend the lamp"]
+    assert found["candidates"][0]["whyMatched"] == ["recency_fallback"]
 
 
 def test_who_brings_nothing_is_not_led_to_report_a_step(memory: Harness) -> None:
@@ -118,18 +201,19 @@ def test_who_brings_nothing_is_not_led_to_report_a_step(memory: Harness) -> None
     assert corrected(reported)[1] == {"run": "ab12", "ackToken": "<ackToken of the last answer>", "output": DONE}
 
 
+SOME_SESSION = {"sessionId": "<sessionId of an answer of that session>"}
 NAMES: list[tuple[str, dict[str, str], tuple[str, dict[str, str]]]] = [
     ("start_workflow", {"workflowId": "test.abd"}, ("start_workflow", {"workflowId": "test.abc"})),
     ("start_workflow", {"workflowId": "nothing.like_it"}, ("list_workflows", {})),
     (
         "start_workflow",
         {"workflowId": "test.abc", "sessionId": "sess_00000000000000000000000000"},
-        ("start_workflow", {"workflowId": "test.abc"}),
+        ("start_workflow", {"workflowId": "test.abc", **SOME_SESSION}),
     ),
     (
         "start_workflow",
         {"workflowId": "test.abc", "sessionId": "here"},
-        ("start_workflow", {"workflowId": "test.abc"}),
+        ("start_workflow", {"workflowId": "test.abc", **SOME_SESSION}),
     ),
     ("resume_session", {"runId": "0002", "query": "lamp"}, ("resume_session", {"query": "lamp"})),
 ]
