@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import from_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
@@ -22,7 +23,12 @@ class Doing:
         self.words = STILL_WORKING
 
     def read(self, done: int, total: int) -> None:
-        """Take how many sessions were read, and of how many."""
+        """Take how many sessions were read, and of how many.
+
+        Raises:
+            BaseException: The call is cancelled: nobody waits for the rest, and a server that ends must not either.
+        """
+        from_thread.check_cancelled()
         self.words = f"reading sessions: {done} of {total}"
 
 

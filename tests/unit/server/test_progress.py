@@ -1,6 +1,5 @@
 """Progress of long calls, through the SDK's client in both protocol eras. Stores wait for the word, never a clock."""
 
-import itertools
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from threading import Event
@@ -29,10 +28,11 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.heard = Event()
         self.slow_at: str | None = None
-        self._cached = itertools.count(1)
+        self.read = 0
 
     def cached_summary(self, session: SessionId) -> bytes | None:
-        if next(self._cached) == 3:
+        self.read += 1
+        if self.read == 3:
             self._wait("summary")
         return super().cached_summary(session)
 
@@ -97,6 +97,24 @@ async def test_waiting_for_a_lock_tells_that_the_call_still_works(era: Era) -> N
     async with harness.client(era) as client:
         assert not (await called(client, "continue_workflow", arguments, listener)).is_error
     assert [words.partition(" (")[0] for _, words in listener.told] == ["still working"] * len(listener.told)
+
+
+@pytest.mark.asyncio
+async def test_a_look_that_nobody_waits_for_any_more_reads_no_further() -> None:
+    """In the era with a handshake: in memory, the later one's client itself waits for a call that it gave up."""
+    store, harness, _ = slow(sessions=50)
+    store.slow_at = "summary"
+    async with harness.client("legacy") as client:
+        with anyio.move_on_after(PATIENCE_S) as scope:
+
+            async def given_up(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+                scope.cancel()
+
+            await client.call_tool("resume_session", {}, progress_callback=given_up)
+        # Answered behind the word that the other call is given up; the server ends when its thread does.
+        assert not (await client.call_tool("list_workflows", {})).is_error
+        store.heard.set()
+    assert store.read < 50
 
 
 @pytest.mark.asyncio
