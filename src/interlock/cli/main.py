@@ -24,8 +24,9 @@ _GROUPS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parser = _parser()
-    chosen = parser.parse_args(arguments)
+    said = sys.argv[1:] if arguments is None else arguments
+    parser = _parser(said)
+    chosen = parser.parse_args(said)
     if chosen.command == "serve" or (chosen.command is None and not _is_in_terminal()):
         return _serve(chosen)
     return printing(partial(_run, parser, chosen))
@@ -55,7 +56,8 @@ def _run(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
             return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(said: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser. Making one for every command of every group takes longer than some commands."""
     parser = argparse.ArgumentParser(
         prog="interlock",
         description="A durable workflow server for AI agents. Without a command and with a client on stdin, it serves.",
@@ -67,9 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--core-source", help="mount a directory as core, beside what ships (for packagers and tests)")
     demo = commands.add_parser("demo", help="watch a run survive kill -9, then fork and verify it")
     demo.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
-    add_workflow_commands(commands.add_parser)
-    add_session_commands(commands.add_parser)
-    add_config_commands(commands.add_parser)
+    add_workflow_commands(commands.add_parser, said)
+    add_session_commands(commands.add_parser, said)
+    add_config_commands(commands.add_parser, said)
     add_upkeep_commands(commands.add_parser)
     schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
     schemas.add_argument("action", choices=["generate", "verify"])

@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
 import os
+from collections.abc import Collection
 
 from interlock.cli.group import Command, run_in_group
 from interlock.cli.parsers import AddParser, add_command
@@ -11,9 +12,11 @@ _DESCRIPTION = """See and check config.toml of the data directory. Nothing write
 Exit codes: 0 fine, 1 faults were found, 2 the command line is wrong."""
 
 
-def add_config_commands(add_parser: AddParser) -> None:
-    """Add the command group to a parser's commands."""
+def add_config_commands(add_parser: AddParser, said: Collection[str]) -> None:
+    """Add the command group to a parser's commands; filled in where it is among the words of the command line."""
     group = add_parser("config", help="see and check the configuration", description=_DESCRIPTION)
+    if "config" not in said:
+        return
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
     show = add_command(actions, "show", "show what is in effect, where it comes from, and its hash")
     # A default here would undo a value that was given before the command.

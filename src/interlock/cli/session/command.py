@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 — each command is imported when it is chosen
 import argparse
 import os
+from collections.abc import Collection
 
 from interlock.cli.group import Command, run_in_group
 from interlock.cli.parsers import AddParser, add_command
@@ -12,11 +13,13 @@ _DESCRIPTION = """Look at recorded sessions, mark those that stay, carry them el
 Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong."""
 
 
-def add_session_commands(add_parser: AddParser) -> None:
-    """Add the command group to a parser's commands."""
+def add_session_commands(add_parser: AddParser, said: Collection[str]) -> None:
+    """Add the command group to a parser's commands; filled in where it is among the words of the command line."""
     group = add_parser(
         "session", help="look at what was recorded, carry it elsewhere, repair it", description=_DESCRIPTION
     )
+    if "session" not in said:
+        return
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
     add_looking_commands(lambda name, words: add_command(actions, name, words))
     verify = add_command(actions, "verify", "make every recorded decision again and compare")

@@ -7,6 +7,7 @@ what draws.
 # ruff: noqa: PLC0415 — see above
 import argparse
 import os
+from collections.abc import Collection
 
 from interlock.cli.group import Command, run_in_group
 from interlock.cli.parsers import AddParser, add_json, described
@@ -16,9 +17,11 @@ With --json stdout holds one JSON value; where a command cannot go on, it is {"e
 Exit codes: 0 fine, 1 faults were found or something was refused, 2 the command line is wrong."""
 
 
-def add_workflow_commands(add_parser: AddParser) -> None:
-    """Add the command group to a parser's commands."""
+def add_workflow_commands(add_parser: AddParser, said: Collection[str]) -> None:
+    """Add the command group to a parser's commands; filled in where it is among the words of the command line."""
     group = add_parser("workflow", help="list, check, draw and begin workflows", description=_DESCRIPTION)
+    if "workflow" not in said:
+        return
     actions = group.add_subparsers(dest="action", metavar="action", required=True).add_parser
     _add_readers(actions)
     check = _action(actions, "validate", "check workflow files and name every fault with its place")
