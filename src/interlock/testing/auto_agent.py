@@ -13,7 +13,7 @@ import ast
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -21,9 +21,8 @@ from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called, filled_out
 from interlock.testing.mistakes import MISTAKES
 from interlock.testing.reading import Channel, Reading, read
+from interlock.testing.script import AsyncCall, Call, Script, play, play_async
 
-Call: TypeAlias = Callable[[str, Mapping[str, object]], Called]
-AsyncCall: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Called]]
 Arguments: TypeAlias = dict[str, Any]
 
 _MISTAKES_PER_STEP_MAX = 2
@@ -102,29 +101,17 @@ class AutoAgent:
         Raises:
             AgentStuckError: The answers do not lead to an end.
         """
-        play = _Play(self)
-        script = play.script(after)
-        try:
-            tool, arguments = next(script)
-            while True:
-                tool, arguments = script.send(call(tool, arguments))
-        except StopIteration:
-            return play.played
+        playing = _Play(self)
+        play(playing.script(after), call)
+        return playing.played
 
     async def run_async(self, call: AsyncCall, *, after: Called | None = None) -> Played:
         """Play to the end through a client that is awaited. See `run`."""
-        play = _Play(self)
-        script = play.script(after)
-        try:
-            tool, arguments = next(script)
-            while True:
-                answer = await call(tool, arguments)
-                tool, arguments = script.send(answer)
-        except StopIteration:
-            return play.played
+        playing = _Play(self)
+        await play_async(playing.script(after), call)
+        return playing.played
 
 
-Script: TypeAlias = Generator[tuple[str, Arguments], Called, None]
 Asked: TypeAlias = Generator[tuple[str, Arguments], Called, Called]
 
 

@@ -13,17 +13,14 @@ What came of the runs is for `effects` to judge, by the log alone.
 import json
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from interlock.testing.harness import Called, filled_out
 from interlock.testing.reading import Channel, Reading, Shown, read
+from interlock.testing.script import AsyncCall, Call, Script, play, play_async
 from interlock.testing.slips import LOST_ANSWER, LOST_MEMORY, SLIPS, TOKENS, Arguments, Remembered, slipped
-
-Call: TypeAlias = Callable[[str, Mapping[str, object]], Called]
-AsyncCall: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Called]]
-Script: TypeAlias = Generator[tuple[str, Arguments], Called, None]
 
 _OLDER_MAX = 12
 _SLIPS_PER_LOST_MEMORY = 2
@@ -81,25 +78,14 @@ class ForgetfulAgent:
             LostAgentError: The answers do not lead to an end.
         """
         chat = _Chat(self)
-        script = chat.script()
-        try:
-            tool, arguments = next(script)
-            while True:
-                tool, arguments = script.send(call(tool, arguments))
-        except StopIteration:
-            return chat.worked
+        play(chat.script(), call)
+        return chat.worked
 
     async def work_async(self, call: AsyncCall) -> Worked:
         """Do all errands through a client that is awaited. See `work`."""
         chat = _Chat(self)
-        script = chat.script()
-        try:
-            tool, arguments = next(script)
-            while True:
-                answer = await call(tool, arguments)
-                tool, arguments = script.send(answer)
-        except StopIteration:
-            return chat.worked
+        await play_async(chat.script(), call)
+        return chat.worked
 
 
 @dataclass(slots=True, kw_only=True)
