@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import cast
 
 from pydantic import ValidationError
@@ -47,19 +46,18 @@ from interlock.service.checkpoint_workflow import CheckpointCommand
 from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.inspect_workflow import InspectCommand
 from interlock.service.list_workflows import ListCommand
+from interlock.service.mint import PREFIXES
 from interlock.service.resume_session import ResumeCommand
-from interlock.service.start_workflow import StartCommand
+from interlock.service.start_workflow import SESSION_STAND_IN, StartCommand
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
-_NO_SESSION: Mapping[str, Json] = MappingProxyType({"sessionId": "<sessionId of an answer of that session>"})
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _RUN_ID = rf"run_{ID_BODY_PATTERN}"
 _OfWorkspace = ListArguments | InspectArguments | StartArguments | ResumeArguments
 _ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
-_TOKEN_STARTS = (("ack_", "ackToken"), ("st_", "stateToken"), ("chk_", "checkpointToken"))
 _ELSEWHERE = frozenset(name for tool in TOOLS for name in argument_names(tool))
 """What is an argument of some tool, and so not evidence under another name."""
 _KINDS = {
@@ -216,7 +214,7 @@ def _token_argument(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, 
     if not isinstance(value, str):
         return None
     return next(
-        (name for start, name in _TOKEN_STARTS if value.startswith(start) and name in argument_names(tool)), None
+        (name for name, start in PREFIXES.items() if value.startswith(start) and name in argument_names(tool)), None
     )
 
 
@@ -304,7 +302,7 @@ def _start(tool: Tool, arguments: StartArguments, workspace: Path | None, caller
             "sessionId",
             f"Found {one_line(arguments.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
             "Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
-            correctedCall=corrected_call(tool, _sent(arguments), ("sessionId",), told=_NO_SESSION),
+            correctedCall=corrected_call(tool, _sent(arguments), ("sessionId",), told={"sessionId": SESSION_STAND_IN}),
         )
     if is_placeholder(arguments.goal):
         return refused(tool, "goal", "It only says what belongs there.", "Send what the user wants, or leave it out.")

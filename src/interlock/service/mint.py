@@ -1,6 +1,8 @@
 """The tokens of a run, minted with the key ring in the form that is configured (locks 1.2, D3)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
@@ -13,6 +15,10 @@ from interlock.views.session import Run, Session
 
 Argument = Literal["ackToken", "stateToken", "checkpointToken"]
 """The arguments that hold a token."""
+PREFIXES: Mapping[Argument, str] = MappingProxyType(
+    {"ackToken": "ack_", "stateToken": "st_", "checkpointToken": "chk_"}
+)
+"""How a short token begins that is for an argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

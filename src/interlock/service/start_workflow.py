@@ -37,6 +37,8 @@ from interlock.service.shell import mint_run, mint_session
 from interlock.service.words import scene_of
 from interlock.views.session import Session
 
+SESSION_STAND_IN = "<sessionId of an answer of that session>"
+"""Stands for a session that only the caller can name."""
 _LIST_CALL: Json = {"tool": LIST_TOOL, "arguments": {}}
 
 
@@ -264,5 +266,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        instead={"sessionId": "<sessionId of an answer of that session>"},
+        instead={"sessionId": SESSION_STAND_IN},
     )

@@ -71,7 +71,7 @@ def witness_of(ports: ReadPorts, text: str | None, of: Argument, run: str | None
         return scope_mismatch(
             f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{of}` to another.",
             f"Send the `{of}` of the run you mean, alone: it names its run by itself.",
-            instead={"stateToken": None, of: f"<{of} of the last answer of the run you mean>"},
+            instead={"stateToken": None, of: _token_of(of, "the run you mean")},
         )
     assert isinstance(beside, StateRef | Refusal), "a stateToken resolves to a state reference"
     return beside
@@ -116,7 +116,7 @@ def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refus
         f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
         run=words.to_json(),
         found=found,
-        instead={"stateToken": None, sent.argument: _token_of(sent, "the run you mean"), "run": "<its label>"},
+        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean"), "run": "<its label>"},
     )
     place = place_labelled(ports, run, scene.session)
     if place is None:
@@ -128,13 +128,13 @@ def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refus
         refusal,
         suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows where it stands. {same}",
-        instead={"stateToken": None, sent.argument: _token_of(sent, f"run {other.label}")},
+        instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")},
     )
 
 
-def _token_of(sent: _Sent, run: str) -> str:
+def _token_of(argument: Argument, run: str) -> str:
     """Return what stands for a token that only the caller can name."""
-    return f"<{sent.argument} of the last answer of {run}>"
+    return f"<{argument} of the last answer of {run}>"
 
 
 def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
@@ -157,7 +157,7 @@ def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> 
         f" `stateToken` to {named}.",
         f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
         run=words.to_json(),
-        instead={"stateToken": None, sent.argument: _token_of(sent, "the run you mean")},
+        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
     )
 
 
@@ -167,7 +167,7 @@ def _two_steps(scene: Scene, sent: _Sent) -> Refusal:
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
         f"Send the `{sent.argument}` of the step you mean, alone: it names its step by itself.",
         run=words.to_json(),
-        instead={"stateToken": None, sent.argument: _token_of(sent, "the step you mean")},
+        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the step you mean")},
     )
 
 

@@ -12,7 +12,7 @@ from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_a
 from interlock.record.short_tokens import ShortKind, ShortRef, verified
 from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of
 from interlock.service.meant import Place, label_in, place_labelled, place_of, token_meant
-from interlock.service.mint import Argument
+from interlock.service.mint import PREFIXES, Argument
 from interlock.service.ports import ReadPorts
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
@@ -20,7 +20,6 @@ from interlock.views.session import LABEL_CHARS, Session
 NOTHING_INSTEAD: Mapping[str, Json] = MappingProxyType({})
 
 _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
-_SHAPE = {"ackToken": "`ack_`", "stateToken": "`st_`", "checkpointToken": "`chk_`"}
 
 
 def resolved(ports: ReadPorts, text: str, argument: Argument, run: str | None = None) -> TokenRef | Refusal:
@@ -102,7 +101,7 @@ def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
     refusal = scope_mismatch(
         f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
         f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
-        f" {_SHAPE[argument]}.",
+        f" `{PREFIXES[argument]}`.",
         found=kind.value,
         expected=_WANTED[argument].value,
         run=named,
@@ -122,7 +121,7 @@ def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument,
                 " was rotated out."
             )
         case _:
-            message = f"`{argument}` is not a token ({fault.found}); one begins with {_SHAPE[argument]}."
+            message = f"`{argument}` is not a token ({fault.found}); one begins with `{PREFIXES[argument]}`."
     fix = (
         f"Copy the `{argument}` of the last answer of this run, whole and unchanged. If there is none,"
         " `resume_session` finds the run, with a few words of its goal."
