@@ -257,7 +257,7 @@ def _text(facts: Facts, call: dict[str, Json] | None) -> str:
     parts = [_first_line(facts)]
     parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
     if facts.blockers is not None:
-        parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None))
+        parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
     if facts.answered is not None:
         parts.append(_answered(facts.answered))
     if facts.preferences is not None:
@@ -329,6 +329,8 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
     lines.append(f"Bookmark, `stateToken`: `{facts.state_token}`")
     if facts.checkpoint_token is not None:
         lines.append(f"To keep notes meanwhile, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
+    if facts.redirect is not None and facts.ack_token is not None:
+        lines.append(f"The `ackToken` of this step, which is done: `{facts.ack_token}`")
     if call is None:
         lines.append("Nothing is left to do in this run.")
         return "\n".join(lines)

@@ -240,6 +240,16 @@ def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Har
     assert again.warnings == ["REPLAY_PAYLOAD_IGNORED"]
     assert again["nextCall"]["arguments"] == {"stateToken": third.state, "run": third["run"]["label"]}
     assert "already done; the run stands at step 3 of 3" in again.text
+    assert all(again[name] in again.text for name in ("ackToken", "stateToken", "checkpointToken"))
+
+
+def test_an_old_refused_attempt_with_other_content_says_the_same_in_both_channels(memory: Harness) -> None:
+    first = memory.start("test.abc")
+    memory.follow(memory.advance(first, None))
+    again = memory.advance(first, "Something else.")
+    assert (again["kind"], again.warnings) == ("blocked", ["REPLAY_PAYLOAD_IGNORED"])
+    assert again["blockers"][0]["suggestedFix"] in again.text
+    assert again.ack in again.text
 
 
 def test_a_run_is_found_by_what_is_told_of_it(memory: Harness) -> None:
