@@ -124,12 +124,17 @@ class FailureKind(StrEnum):
 
 
 class StoreFailureError(InterlockError):
-    """An effect failed. Nothing of the call that met it is truth."""
+    """A disk operation failed.
 
-    def __init__(self, kind: FailureKind, found: str) -> None:
+    Nothing of the call was recorded, unless `may_be_recorded`: then the failure came after the call's first durable
+    byte, and only a later read can say whether the call counts.
+    """
+
+    def __init__(self, kind: FailureKind, found: str, *, may_be_recorded: bool = False) -> None:
         super().__init__(f"{kind.value}: {found}")
         self.kind = kind
         self.found = found
+        self.may_be_recorded = may_be_recorded
 
 
 class ContentDamagedError(InterlockError):

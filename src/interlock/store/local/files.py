@@ -250,7 +250,7 @@ _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def store_failure(error: OSError) -> StoreFailureError:
+def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
     """Return the failure that an operating system's error means to a caller. Names no path."""
     if error.errno in _READ_ONLY:
         kind = FailureKind.READ_ONLY
@@ -258,4 +258,5 @@ def store_failure(error: OSError) -> StoreFailureError:
         kind = FailureKind.FULL
     else:
         kind = FailureKind.FAILED
-    return StoreFailureError(kind, errno.errorcode.get(error.errno or 0, "unknown error"))
+    found = errno.errorcode.get(error.errno or 0, "unknown error")
+    return StoreFailureError(kind, found, may_be_recorded=may_be_recorded)
