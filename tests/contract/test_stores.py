@@ -162,6 +162,11 @@ def test_a_manifest_that_is_no_longer_the_same_is_read_from_the_start(tmp_path: 
             path.write_bytes(old)
         case _:
             path.unlink()
+    for reader in (store, LocalStore(tmp_path)):
+        with pytest.raises(SessionUnhealthyError, match="acknowledged bytes are missing"):
+            reader.load(A)
+    # Without its mark it is a copy of an earlier state.
+    (tmp_path / layout.settled(A)).unlink()
     assert store.load(A) == (None if how == "gone" else started)
 
 

@@ -50,7 +50,7 @@ class MemoryStore:
         self._ring: KeyRing | None = None
         self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
-    def load(self, session: SessionId) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
         """See `SessionReader.load`."""
         return self._folds.get(session)
 
@@ -75,7 +75,7 @@ class MemoryStore:
 
     def marks(self) -> Mapping[SessionId, LogMark]:
         """See `SessionReader.marks`."""
-        return {session: LogMark((len(segments), 0, 0.0)) for session, segments in self._segments.items()}
+        return {session: LogMark((len(segments), 0, 0.0, 0)) for session, segments in self._segments.items()}
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""

@@ -179,7 +179,7 @@ class GitAnchors:
 NOWHERE = GitAnchors()
 
 
-LogMark = NewType("LogMark", tuple[int, int, float])
+LogMark = NewType("LogMark", tuple[int, int, float, int])
 """What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
 
 
@@ -199,8 +199,11 @@ class Witness(Protocol):
 class SessionReader(Protocol):
     """Reads verified history and the content it refers to. Writes nothing."""
 
-    def load(self, session: SessionId) -> Session | None:
-        """Return the session's fold, or None where no such session has history.
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        """Return the session's fold, or None if no such session has history.
+
+        An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
+        token was made after the append of that node was settled, so this append counts even if its mark was lost.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.
@@ -279,12 +282,13 @@ class SessionWriter(Protocol):
     """The one way to make something true."""
 
     def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
-        """Lock a session, verify it, and yield the proof of both.
+        """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
 
         Raises:
             SessionBusyError: Another process holds it.
             SessionUnhealthyError: Its log does not verify.
-            StoreFailureError: The disk failed.
+            ContentDamagedError: What is unsettled refers to content that is missing or damaged.
+            StoreFailureError: The disk failed; `may_be_recorded` if it failed while settling.
         """
         ...
 
@@ -296,7 +300,8 @@ class SessionWriter(Protocol):
         Raises:
             WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The plan does not fit the history; nothing was touched.
-            StoreFailureError: The disk failed; nothing of the plan is truth.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
+                `hold` says whether the plan counts.
         """
         ...
 
@@ -320,7 +325,7 @@ class SessionWriter(Protocol):
         Raises:
             WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The events cannot follow each other, or the session has history; nothing was touched.
-            StoreFailureError: The disk failed; nothing of it is truth.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
         """
         ...
 

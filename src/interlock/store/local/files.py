@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -72,6 +73,10 @@ class FileOps(Protocol):
         """Add bytes at the end of a file with one write. Not yet durable."""
         ...
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable."""
+        ...
+
     def truncate(self, path: str, size: int) -> None:
         """Cut a file to its first bytes. Not yet durable."""
         ...
@@ -102,6 +107,10 @@ class FileOps(Protocol):
 
     def renew(self, path: str) -> None:
         """Set the file's time of change to now, so that no sweep takes it for old."""
+        ...
+
+    def boot_id(self) -> str:
+        """Return what names this boot of the operating system; "" where the platform does not say."""
         ...
 
 
@@ -187,6 +196,15 @@ class OsFiles:
         finally:
             os.close(handle)
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """See `FileOps.write_at`."""
+        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
+        try:
+            os.lseek(handle, offset, os.SEEK_SET)
+            _write_whole(handle, data)
+        finally:
+            os.close(handle)
+
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         os.truncate(self._at(path), size)
@@ -228,6 +246,26 @@ class OsFiles:
     def renew(self, path: str) -> None:
         """See `FileOps.renew`."""
         os.utime(self._at(path))
+
+    def boot_id(self) -> str:
+        """See `FileOps.boot_id`."""
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return _darwin_boot_id() if sys.platform == "darwin" else ""
+
+
+def _darwin_boot_id() -> str:
+    import ctypes  # noqa: PLC0415 — only macOS needs it
+
+    size, value = ctypes.c_size_t(64), ctypes.create_string_buffer(64)
+    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", value, ctypes.byref(size), None, 0)
+    return "" if failed else value.value.decode("ascii", "replace")
 
 
 def _write_whole(handle: int, data: bytes) -> None:

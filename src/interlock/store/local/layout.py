@@ -47,6 +47,11 @@ def lock(session: SessionId) -> str:
     return f"{SESSIONS}/{session}/.lock"
 
 
+def settled(session: SessionId) -> str:
+    """Return the file that says up to where a session's manifest is durable."""
+    return f"{SESSIONS}/{session}/settled"
+
+
 def cache_dir(session: SessionId) -> str:
     """Return the directory of what is derived from a session: safe to delete."""
     return f"{SESSIONS}/{session}/cache"
@@ -75,6 +80,11 @@ def pinned_workflow(workflow_hash: Digest) -> str:
 def artifact(digest: Digest) -> str:
     """Return an artifact's file."""
     return f"{ARTIFACTS}/{digest.removeprefix('sha256:')}"
+
+
+def digest_in(path: str) -> Digest:
+    """Return the digest that a content-addressed file's name says."""
+    return Digest(f"sha256:{path.rpartition('/')[2].removesuffix('.json')}")
 
 
 def parent(path: str) -> str:

@@ -46,9 +46,9 @@ class LocalStore:
         self._keyring = KeyRingFile(self._files)
         self._summaries = SummaryCache(self._files)
 
-    def load(self, session: SessionId) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
         """See `SessionReader.load`."""
-        return self._log.load(session)
+        return self._log.load(session, tag)
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""

@@ -22,7 +22,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
-from interlock.store.local.mark import digest_in, is_beginning, newest_s, read_session, tree
+from interlock.store.local.mark import is_beginning, newest_s, read_session, tree
 from interlock.store.local.reading import DamageError
 from interlock.store.local.session_log import cut_torn_tail
 from interlock.store.ports import FailureKind, SessionBusyError, StoreFailureError
@@ -171,7 +171,7 @@ class _Sweeping:
     def _restore(self, content: str) -> None:
         """Put content that is referred to back, unless it stands again; then it only has to be durable there."""
         try:
-            stands = digest_in(content) == digest_of_bytes(self.files.read(content))
+            stands = layout.digest_in(content) == digest_of_bytes(self.files.read(content))
         except FileNotFoundError:
             stands = False
         if not stands:
