@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from interlock.cli.screen import StopError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.store.ports import UpkeepBusyError
+from interlock.store.ports import StoreFailureError, UpkeepBusyError
 from interlock.store.retention import KeepMarksDamagedError, TooManyMarksError
 
 
@@ -33,3 +33,18 @@ def answered_by_upkeep() -> Generator[None]:
         message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or let all sessions stay longer: `retention.days` in config.toml."
         raise StopError(message, fix, exit_code=1) from error
+
+
+@contextmanager
+def unconfirmed(message: str, fix: str) -> Generator[None]:
+    """Report a change that may have been made although the disk failed, and end with 1.
+
+    Raises:
+        StopError: It may have been made.
+    """
+    try:
+        yield
+    except StoreFailureError as failure:
+        if not failure.may_be_recorded:
+            raise
+        raise StopError(f"{message} ({failure.found}).", fix, exit_code=1) from failure
