@@ -7,7 +7,7 @@ from interlock.cli.screen import StopError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.ports import StoreFailureError, UpkeepBusyError
-from interlock.store.retention import KeepMarksDamagedError, TooManyMarksError
+from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
 
 
 @contextmanager
@@ -29,6 +29,9 @@ def answered_by_upkeep() -> Generator[None]:
         message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
         fix = "Restore the file from a backup, or remove it and set the marks again. Until then nothing is collected."
         raise StopError(message, fix, exit_code=1) from error
+    except SessionsMissingError as error:
+        message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
+        raise StopError(message, "Give the id of one that is there.", exit_code=1) from error
     except TooManyMarksError as error:
         message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or let all sessions stay longer: `retention.days` in config.toml."
