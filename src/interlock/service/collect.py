@@ -1,14 +1,14 @@
 """`gc`: collect what has expired and what nothing refers to, or say what that would be (locks 2.2, D33)."""
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
-from interlock.store.ports import Health
+from interlock.store.ports import FailureKind, Health, StoreFailureError
 from interlock.store.retention import (
     Collector,
     Due,
@@ -81,7 +81,17 @@ def collect(collector: Collector, marks: KeepMarksPort, command: CollectCommand,
         UpkeepBusyError: Another process collects or sets marks.
         StoreFailureError: The disk failed; what was not taken yet is taken the next time.
     """
-    with nullcontext() if command.is_dry_run else collector.alone():
+    with ExitStack() as lock:
+        if command.is_dry_run:
+            return _collected(collector, marks, command, told)
+        try:
+            lock.enter_context(collector.alone())
+        except StoreFailureError as failure:
+            if failure.kind is not FailureKind.FULL:
+                raise
+            # The lock file was removed, and the disk has no room for another until something goes.
+            _make_room(collector, marks, command, told)
+            lock.enter_context(collector.alone())
         return _collected(collector, marks, command, told)
 
 
@@ -98,6 +108,13 @@ def _collected(collector: Collector, marks: KeepMarksPort, command: CollectComma
         return Collected(sessions=count, kept=len(kept), taken=due(marked, retention))
     swept = collector.sweep(marked, retention)
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
+
+
+def _make_room(collector: Collector, marks: KeepMarksPort, command: CollectCommand, told: Progress) -> None:
+    kept = read_kept(marks)
+    marked = collector.mark(told)
+    if not doubts_of(kept, marked.names(), marked.unsound):
+        collector.make_room(marked, command.retention(frozenset()))
 
 
 def read_kept(marks: KeepMarksPort) -> Kept:

@@ -172,10 +172,13 @@ def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A session that a sweep left to the next one: another process held it, or it changed since it was marked."""
+    """A session that a sweep left to the next one.
+
+    Another process held it, it changed since it was marked, or the disk had no room for the work on it.
+    """
 
     session: SessionId
-    why: Literal["busy", "changed"]
+    why: Literal["busy", "changed", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +238,16 @@ class Collector(Protocol):
         Raises:
             UpkeepBusyError: On entering: another process does.
             StoreFailureError: On entering: the disk failed.
+        """
+        ...
+
+    def make_room(self, marked: Marked, retention: Retention) -> None:
+        """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
+
+        Nothing is created, so it works on a disk that has no room for the lock.
+
+        Raises:
+            StoreFailureError: The disk failed.
         """
         ...
 
