@@ -356,8 +356,10 @@ class KeyRingPort(Protocol):
     def rotate(self) -> KeyRing:
         """Make a new current key; the old current verifies until the next rotation.
 
+        A rotation that failed, and may have been recorded, is finished instead: a repeat ends no token.
+
         Raises:
             KeyRingDamagedError: It cannot be used.
-            StoreFailureError: It could not be written.
+            StoreFailureError: It could not be written; nothing was changed, unless `may_be_recorded`.
         """
         ...

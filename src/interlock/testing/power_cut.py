@@ -192,14 +192,6 @@ class CrashDisk:
             self.names_now[target + path[len(source) :]] = self.names_now.pop(path)
         self.pending.append(_Renaming(directory=directory, gone=gone, given=(self._entry(target), number)))
 
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        self._step("link", target)
-        if target in self.names_now:
-            return False
-        self._give(target, self.names_now[source])
-        return True
-
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         if self._file(path).is_dir:

@@ -93,10 +93,6 @@ class FileOps(Protocol):
         """Give a file or a directory another name, replacing a file that had it. Not yet durable."""
         ...
 
-    def link(self, source: str, target: str) -> bool:
-        """Give a file a second name unless it is taken; say whether it was free. Not yet durable."""
-        ...
-
     def unlink(self, path: str) -> None:
         """Remove a name."""
         ...
@@ -226,14 +222,6 @@ class OsFiles:
     def rename(self, source: str, target: str) -> None:
         """See `FileOps.rename`."""
         os.replace(self._at(source), self._at(target))  # noqa: PTH105
-
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        try:
-            os.link(self._at(source), self._at(target))
-        except FileExistsError:
-            return False
-        return True
 
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
