@@ -25,10 +25,7 @@ class _Output(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            # Not `OSError`'s own choice of class by number: a full disk below another file has the same numbers.
-            failure = OutputFailedError(error.strerror or str(error))
-            failure.errno = error.errno
-            raise failure from error
+            raise OutputFailedError(error.errno, error.strerror) from error
 
 
 def printing(command: Callable[[], int]) -> int:
@@ -46,7 +43,7 @@ def printing(command: Callable[[], int]) -> int:
         _print_no_more()
         if error.errno == errno.EPIPE:
             return NOT_PRINTED  # whoever read has seen enough
-        return _lost(str(error))
+        return _lost(error.strerror or "it failed")
     return exit_code
 
 
