@@ -360,7 +360,7 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
     for name in ("first", "blocked", "second"):
         assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
     assert copied.look(said["third"])["recap"] == (
-        "**Act**\nActed.\n\n**Look at T-1**\nLooked.\n\n**Artifacts stored on the way, newest first**\n"
+        "`Act`:\n> Acted.\n\n`Look at T-1`:\n> Looked.\n\n**Artifacts stored on the way, newest first**\n"
         "- `report` sha256:82278effd28e\n\n**Context keys that are set**: `ticket`"
     )
     assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"

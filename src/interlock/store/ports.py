@@ -117,6 +117,7 @@ class UpkeepBusyError(InterlockError):
 class FailureKind(StrEnum):
     """Why the disk did not do its part."""
 
+    UNREADABLE = "unreadable"
     READ_ONLY = "read_only"
     FULL = "full"
     NO_DIRECTORY = "no_directory"

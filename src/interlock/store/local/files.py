@@ -38,15 +38,28 @@ class FileStat:
         return stat.S_ISDIR(self.mode)
 
 
+class UnreadableError(OSError):
+    """Something is there, and the operating system does not let it be read."""
+
+
 class FileOps(Protocol):
     """What the stores may do to a disk. Failures are `OSError`."""
 
     def read(self, path: str, offset: int = 0) -> bytes:
-        """Return the file's bytes from an offset on."""
+        """Return the file's bytes from an offset on.
+
+        Raises:
+            FileNotFoundError, NotADirectoryError: There is no such file.
+            UnreadableError: It cannot be read.
+        """
         ...
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what the path names, or None if nothing."""
+        """Return what the path names, or None if nothing.
+
+        Raises:
+            UnreadableError: The operating system does not say.
+        """
         ...
 
     def is_link(self, path: str) -> bool:
@@ -54,7 +67,11 @@ class FileOps(Protocol):
         ...
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, in no order; none if it is missing."""
+        """Return the names in a directory, in no order; none if it is missing.
+
+        Raises:
+            UnreadableError: It cannot be read.
+        """
         ...
 
     def make_root(self) -> None:
@@ -121,20 +138,12 @@ class OsFiles:
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """See `FileOps.read`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
         try:
-            size = os.fstat(handle).st_size
-            chunks: list[bytes] = []
-            while True:
-                wanted = max(size - offset, 0) + 1
-                chunk = os.pread(handle, wanted, offset)
-                chunks.append(chunk)
-                offset += len(chunk)
-                # Less than was asked for is the end of a file; more than it was is a file that grows.
-                if len(chunk) < wanted:
-                    return b"".join(chunks)
-        finally:
-            os.close(handle)
+            return _read_from(self._at(path), offset)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            raise _unreadable(error) from error
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
@@ -142,6 +151,8 @@ class OsFiles:
             found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise _unreadable(error) from error
         return FileStat(
             size=found.st_size,
             device=found.st_dev,
@@ -160,6 +171,8 @@ class OsFiles:
             return os.listdir(self._at(path))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise _unreadable(error) from error
 
     def make_root(self) -> None:
         """See `FileOps.make_root`."""
@@ -256,6 +269,27 @@ def _darwin_boot_id() -> str:
     return "" if failed else value.value.decode("ascii", "replace")
 
 
+def _read_from(path: str, offset: int) -> bytes:
+    handle = os.open(path, _READ_FLAGS)
+    try:
+        size = os.fstat(handle).st_size
+        chunks: list[bytes] = []
+        while True:
+            wanted = max(size - offset, 0) + 1
+            chunk = os.pread(handle, wanted, offset)
+            chunks.append(chunk)
+            offset += len(chunk)
+            # Less than was asked for is the end of a file; more than it was is a file that grows.
+            if len(chunk) < wanted:
+                return b"".join(chunks)
+    finally:
+        os.close(handle)
+
+
+def _unreadable(error: OSError) -> UnreadableError:
+    return UnreadableError(error.errno, error.strerror, error.filename)
+
+
 def _write_whole(handle: int, data: bytes) -> None:
     """Write all bytes; ordinarily that is one call, as the torn-tail rule counts on."""
     view = memoryview(data)
@@ -278,7 +312,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
     """Return the failure that an operating system's error means to a caller. Names no path."""
-    if error.errno in _READ_ONLY:
+    if isinstance(error, UnreadableError):
+        kind = FailureKind.UNREADABLE
+    elif error.errno in _READ_ONLY:
         kind = FailureKind.READ_ONLY
     elif error.errno in _FULL:
         kind = FailureKind.FULL
