@@ -11,10 +11,12 @@ from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.kernel.ids import tag_of
 from interlock.record.append_plan import AppendPlan
+from interlock.service.plans import Plans
+from interlock.service.verify import unfinished_note, verify_session
 from interlock.store.local import layout
 from interlock.store.local.collector import LocalCollector
 from interlock.store.local.settled import read_mark
-from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError, UnfinishedAppend
 from interlock.store.retention import Retention, due
 from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
 from interlock.views.session import Session
@@ -80,6 +82,27 @@ def test_no_reader_answers_from_a_group_that_nobody_settled(is_killed: bool) -> 
     assert salvaged is not None
     assert (salvaged.facts, salvaged.health) == (case.old, Health.HEALTHY)
     assert len(case.disk.steps) == before
+
+
+@pytest.mark.inv("CRASH-9")
+def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    plan = advance(disk)
+    assert opened(disk).unfinished(A) is None
+    cut = disk.copy()
+    cut.trouble = Trouble(at=step_number(disk, plan, "append", MANIFEST))
+    with pytest.raises(PowerCutError):
+        apply(opened(cut), plan)
+    cut.trouble = None
+    assert opened(cut).unfinished(A) is UnfinishedAppend.SEGMENT
+    assert opened(unsettled().disk).unfinished(A) is UnfinishedAppend.GROUP
+    store = opened(cut)
+    plans = Plans(store)
+    assert verify_session(store, plans, A) == ()
+    assert unfinished_note(store, A) is not None
+    apply(store, plan)
+    assert store.unfinished(A) is unfinished_note(store, A) is None
 
 
 @pytest.mark.inv("CRASH-3")

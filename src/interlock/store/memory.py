@@ -14,7 +14,15 @@ from interlock.record.events import Event, is_key_event, parse_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness, WitnessReleasedError
+from interlock.store.ports import (
+    ContentDamagedError,
+    KeyRing,
+    LogMark,
+    Salvaged,
+    UnfinishedAppend,
+    Witness,
+    WitnessReleasedError,
+)
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
@@ -86,6 +94,10 @@ class MemoryStore:
         """See `SessionReader.salvage`. Memory holds no damage."""
         facts = self.load(session)
         return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — memory is never cut off
+        """See `SessionReader.unfinished`."""
+        return None
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""

@@ -78,6 +78,15 @@ class Salvaged:
         return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
 
 
+class UnfinishedAppend(StrEnum):
+    """What an interrupted append left after a session's last settled event. Nobody got an answer from it: no damage."""
+
+    SEGMENT = "segment"
+    """Events that the log never came to attest. They do not count."""
+    GROUP = "group"
+    """Attested events that may not be durable. They count once the next writer has settled them."""
+
+
 class SessionUnhealthyError(InterlockError):
     """The session's log does not verify, so nothing of it is used.
 
@@ -250,6 +259,15 @@ class SessionReader(Protocol):
 
         Raises:
             SessionBusyError: It looks damaged, and another process holds it.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """Return what an interrupted append left in a session that verifies; None if nothing.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
             StoreFailureError: The disk failed.
         """
         ...

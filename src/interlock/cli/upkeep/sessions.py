@@ -18,7 +18,7 @@ _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""
 _DEBRIS = {
     Kind.TEMP: "temporary files",
-    Kind.SEGMENT: "segments that no manifest names",
+    Kind.SEGMENT: "segments of appends that were interrupted before they counted",
     Kind.LEFTOVER: "directories without a session",
     Kind.TRASH: "in the trash",
 }

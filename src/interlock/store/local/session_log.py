@@ -56,7 +56,7 @@ from interlock.store.local.reading import (
     unread,
 )
 from interlock.store.local.settled import read_mark, write_mark
-from interlock.store.ports import LogMark, Salvaged, Witness, WitnessReleasedError
+from interlock.store.ports import LogMark, Salvaged, UnfinishedAppend, Witness, WitnessReleasedError
 from interlock.views.session import BrokenHistoryError, Session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
@@ -107,6 +107,17 @@ class SessionLog:
                 return whole if history else None
             rest = left_out(self._files, verified)
         return replace(whole, health=damage.health, where=damage.where, found=damage.found, left_out=rest)
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """See `SessionReader.unfinished`."""
+        with told(session):
+            followed = self._followed(session)
+            if followed.unsettled:
+                return UnfinishedAppend.GROUP
+            due = f"{followed.settled.facts.next_index:08d}-"
+            names = self._files.names(layout.events_dir(session))
+        is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)
+        return UnfinishedAppend.SEGMENT if is_there else None
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""

@@ -27,6 +27,7 @@ from interlock.store.ports import (
     LogMark,
     Salvaged,
     StoreFailureError,
+    UnfinishedAppend,
     UpkeepBusyError,
     Witness,
 )
@@ -78,6 +79,10 @@ class LocalStore:
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
         return self._log.salvage(session)
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """See `SessionReader.unfinished`."""
+        return self._log.unfinished(session)
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
