@@ -7,6 +7,7 @@ files as a mapping from path to bytes, so it reads a real directory and a disk i
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 SESSION_NAME = re.compile(rf"sess_[0-7][{ALPHABET}]{{25}}")
 SEGMENT_NAME = re.compile(r"(\d{8,})-(\d{8,})\.jsonl")
 TOKEN = re.compile(r"(?:st|ack|chk)_(?:[0-9a-z]{4}|[0-9a-z]{6})([A-Za-z0-9_-]{52})")
+MARK = re.compile(rb"(1 ([0-9a-f]{16}) ([0-9]{20})) ([0-9a-f]{32})\n")
 NULS_MIN = 2
 KEY_BYTES = 32
 
@@ -41,10 +43,10 @@ class DamageError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SettledMark:
-    """How much of a manifest a writer knew to be durable, in which boot of the machine."""
+    """Up to where a writer knew a manifest to be durable; None if the mark's bytes are not those of a mark."""
 
-    boot: str
-    manifest_bytes: int
+    manifest_bytes: int | None
+    is_of_this_boot: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +60,11 @@ class Group:
 
 @dataclass(kw_only=True)
 class ReadSession:
-    """What one session holds. `unsettled` is a whole last group that no reader may answer from yet."""
+    """What one session holds. `unsettled` are whole groups at the end that no reader may answer from yet."""
 
     session: str
     groups: list[Group] = field(default_factory=list[Group])
-    unsettled: Group | None = None
+    unsettled: list[Group] = field(default_factory=list[Group])
     torn_bytes: int = 0
     damage: DamageError | None = None
 
@@ -117,9 +119,15 @@ class Reading:
         return [str(damage) for damage in (*self.damage, *of_sessions)]
 
     def names(self, token: str) -> bool:
-        """Say whether the node that a token of the short format refers to is recorded."""
+        """Say whether the node that a token of the short format refers to is recorded, in an unsettled group too.
+
+        A token is made after its node was settled, so a group that has the node counts for whoever has the token.
+        """
         session, tag = node_tag(token)
-        return session in self.sessions and any(node.endswith(tag) for node in self.sessions[session].nodes)
+        found = self.sessions.get(session)
+        groups = [*found.groups, *found.unsettled] if found is not None else []
+        events = (event for group in groups for event in group.events if event["kind"] == "node_created")
+        return any(event["scope"]["nodeId"].endswith(tag) for event in events)
 
 
 def files_of(root: Path) -> dict[str, bytes]:
@@ -128,7 +136,7 @@ def files_of(root: Path) -> dict[str, bytes]:
 
 
 def read_data_dir(files: Files, *, boot: str | None = None) -> Reading:
-    """Read everything that a data directory holds. `boot` is the machine's boot id; None trusts no settled mark."""
+    """Read everything that a data directory holds. `boot` is the machine's boot id; None if it is another boot."""
     damage: list[DamageError] = []
 
     def read_or_note(parse: Callable[[Files], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -160,7 +168,7 @@ def read_session(files: Files, session: str, *, boot: str | None = None) -> Read
         found.torn_bytes = len(manifest) - at
         _check_history(found)
         _check_content(files, found)
-        _apply_mark(found, settled_mark(files, session), boot)
+        _apply_mark(found, settled_mark(files, session, boot))
     except DamageError as error:
         found.damage = error
     return found
@@ -357,28 +365,30 @@ def content(files: Files, directory: str, named: str, suffix: str) -> bytes:
 # -- the settled mark -----------------------------------------------------------------------------------------------
 
 
-def settled_mark(files: Files, session: str) -> SettledMark | None:
-    """Return a session's settled mark, or None. It is never synced, so one whose checksum does not hold is none."""
-    data = files.get(f"sessions/{session}/settled")
-    try:
-        said: dict[str, Any] = json.loads(data.rstrip(b"\0 \n")) if data is not None else {}
-        check = said.pop("check")
-        if check != digest(rfc8785.dumps(said)):
-            return None
-        return SettledMark(boot=said["boot"], manifest_bytes=said["manifestBytes"])
-    except (ValueError, KeyError, AttributeError):
+def settled_mark(files: Files, session: str, boot: str | None) -> SettledMark | None:
+    """Return a session's settled mark; None if there is none, or nothing but what a power loss leaves of one."""
+    data = files.get(f"sessions/{session}/settled", b"")
+    if not data.strip(b"\0"):
         return None
+    found = MARK.fullmatch(data)
+    if found is None or hashlib.sha256(found[1]).hexdigest()[:32].encode() != found[4]:
+        return SettledMark(manifest_bytes=None, is_of_this_boot=True)
+    this = hashlib.sha256((boot or "").encode()).hexdigest()[:16].encode()
+    return SettledMark(manifest_bytes=int(found[3]), is_of_this_boot=found[2] == this)
 
 
-def _apply_mark(found: ReadSession, mark: SettledMark | None, boot: str | None) -> None:
-    """Take back a whole last group that nobody has settled in this boot of the machine."""
+def _apply_mark(found: ReadSession, mark: SettledMark | None) -> None:
+    """Take back the groups at the end that nobody has settled in this boot of the machine."""
     if mark is None:
         return
-    ends = sum(len(group.data) for group in found.groups)
-    if mark.manifest_bytes > ends:
-        raise DamageError(f"{found.session} manifest", f"{ends} bytes of whole groups, {mark.manifest_bytes} settled")
-    if mark.boot == boot and mark.manifest_bytes < ends:
-        found.unsettled = found.groups.pop()
+    ends = list(itertools.accumulate(len(group.data) for group in found.groups))
+    if mark.manifest_bytes is not None and mark.manifest_bytes > (ends[-1] if ends else 0):
+        raise DamageError(f"{found.session} manifest", f"{mark.manifest_bytes} bytes are settled, and fewer are there")
+    if not mark.is_of_this_boot:
+        return
+    settled = len(ends) - 1 if mark.manifest_bytes is None else sum(end <= mark.manifest_bytes for end in ends)
+    found.unsettled = found.groups[max(settled, 0) :]
+    del found.groups[max(settled, 0) :]
 
 
 # -- keys, keep marks, tokens ---------------------------------------------------------------------------------------

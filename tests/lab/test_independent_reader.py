@@ -4,11 +4,11 @@ import ast
 import random
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
-import rfc8785
-from tests.lab.independent_reader import Files, digest, files_of, read_data_dir, read_session
+from tests.lab.independent_reader import Files, files_of, read_data_dir, read_session
 from tests.support_bundles import DOCUMENT, a_session
 
 from interlock.kernel.ids import SessionId
@@ -29,7 +29,7 @@ def recorded() -> tuple[dict[str, bytes], SessionId]:
     harness = Harness.over(LocalStore(NOWHERE, files=disk, locks=ThreadLocks()), DOCUMENT)
     session = a_session(harness)
     files = {path: disk.files[number].data for path, number in disk.names_now.items() if not disk.files[number].is_dir}
-    return {path: data for path, data in files.items() if "/cache/" not in path}, session
+    return {path: data for path, data in files.items() if "/cache/" not in path and "settled" not in path}, session
 
 
 def damaged(path: str, data: bytes | None) -> dict[str, bytes]:
@@ -184,19 +184,22 @@ def test_it_and_the_store_accept_the_same_files_and_read_as_much_of_them(path: s
 
 
 def mark(boot: str, manifest_bytes: int) -> bytes:
-    said = {"boot": boot, "manifestBytes": manifest_bytes}
-    return rfc8785.dumps(said | {"check": digest(rfc8785.dumps(said))}) + b"\n"
+    fields = f"1 {sha256(boot.encode()).hexdigest()[:16]} {manifest_bytes:020d}"
+    return f"{fields} {sha256(fields.encode()).hexdigest()[:32]}\n".encode()
 
 
-def test_a_whole_last_group_beyond_the_settled_mark_of_this_boot_is_not_there_yet() -> None:
+def test_whole_groups_beyond_the_settled_mark_of_this_boot_are_not_there_yet() -> None:
     _, session = recorded()
     data, path = recorded()[0][f"sessions/{session}/manifest.jsonl"], f"sessions/{session}/settled"
-    whole = read_session(recorded()[0], session)
-    last = whole.groups[-1]
-    before = mark("this boot", len(data) - len(last.data))
+    whole = read_session(recorded()[0] | {path: b""}, session)
+    before = mark("this boot", len(data) - len(whole.groups[-1].data))
     unsettled = read_session(damaged(path, before), session, boot="this boot")
-    assert (unsettled.groups, unsettled.unsettled) == (whole.groups[:-1], last)
-    for other in (mark("this boot", len(data)), b"", before[:-9], before.replace(b"this boot", b"that boot")):
+    assert (unsettled.groups, unsettled.unsettled) == (whole.groups[:-1], whole.groups[-1:])
+    unreadable = read_session(damaged(path, before[:-9]), session, boot="this boot")
+    assert (unreadable.groups, unreadable.unsettled) == (whole.groups[:-1], whole.groups[-1:])
+    nothing = read_session(damaged(path, mark("this boot", 0)), session, boot="this boot")
+    assert (nothing.groups, nothing.unsettled) == ([], whole.groups)
+    for other in (mark("this boot", len(data)), b"", bytes(len(before)), mark("that boot", len(data) - 1)):
         assert read_session(damaged(path, other), session, boot="this boot").groups == whole.groups
     assert read_session(damaged(path, before), session, boot="the next boot").groups == whole.groups
 
