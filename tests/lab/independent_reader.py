@@ -11,6 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -131,8 +132,19 @@ class Reading:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Return the files of a real data directory."""
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    """Return the files of a real data directory, while others may write to it.
+
+    Marks are read before manifests are looked for, and manifests before the rest: what a file refers to was there
+    before it.
+    """
+    files: dict[str, bytes] = {}
+    for name in ("settled", "manifest.jsonl", "*"):
+        for path in root.rglob(name):
+            place = path.relative_to(root).as_posix()
+            if place not in files and not path.is_dir():
+                with suppress(FileNotFoundError):
+                    files[place] = path.read_bytes()
+    return files
 
 
 def read_data_dir(files: Files, *, boot: str | None = None) -> Reading:
@@ -454,7 +466,7 @@ def checked(data: bytes, schema: str | None) -> dict[str, Any]:
     return json.loads(_checked(data, schema))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def _checked(data: bytes, schema: str | None) -> bytes:
     """Return the bytes if they are canonical and valid: a session is read thousands of times over."""
     where = schema or "record"
