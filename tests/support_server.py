@@ -116,14 +116,25 @@ class Served:
 class Server(Served):
     """A server in a process of its own, over stdio."""
 
-    def __init__(self, data_dir: Path, workspace: Path, era: Era = "auto", *, is_mortal: bool = False) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        workspace: Path,
+        era: Era = "auto",
+        *,
+        is_mortal: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.data_dir = data_dir
         self._pid_file = workspace.parent / f"server-{next(NUMBERS)}.pid"
         boot = [str(self._pid_file), "mortal" if is_mortal else "", "-m", "interlock"]
         arguments = [*boot, "--data-dir", str(data_dir), "--workspace", str(workspace)]
-        environment = {"INTERLOCK_WORKFLOWS_DIR": str(workspace / "none"), "INTERLOCK_LOG_LEVEL": "CRITICAL"}
+        own = {"INTERLOCK_WORKFLOWS_DIR": str(workspace / "none"), "INTERLOCK_LOG_LEVEL": "CRITICAL"}
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-c", BOOT, *arguments], env=environment, cwd=str(workspace)
+            command=sys.executable,
+            args=["-c", BOOT, *arguments],
+            env={**own, **(environment or {})},
+            cwd=str(workspace),
         )
         super().__init__(parameters, era)
 
