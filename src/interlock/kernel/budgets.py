@@ -27,6 +27,12 @@ ARTIFACTS_MAX = 32
 """Artifacts of one call: they are stored in one plan."""
 ARTIFACT_DEPTH_MAX = 64
 """Nesting of an artifact, for the reason of `CONTEXT_DEPTH_MAX`."""
+ARGUMENT_VALUES_MAX = 100_000
+"""Values of an argument that is sent as JSON text: several such texts fit into one line."""
+
+# JSON before it is parsed.
+NUMBER_DIGITS_MAX = 500
+"""Digits of a number in a row: no number that is exact or finite needs as many, and reading thousands takes long."""
 
 # Blockers (locks: BlockerReport).
 BLOCKERS_MAX = 10
@@ -93,6 +99,11 @@ WORKER_THREADS_MAX = 8
 # Bundles (locks 1.3).
 BUNDLE_BYTES_MAX = 64_000_000
 """A bundle is checked whole, in memory, before anything of it is stored; that takes several times its size."""
+BUNDLE_VALUES_MAX = 2_000_000
+"""Values of a bundle: those of ten thousand advances. Each takes a hundred bytes and more in memory, however short
+it is in the file."""
+BUNDLE_DEPTH_MAX = 128
+"""Nesting of a bundle: a context of the deepest kind, with what stands around it in an event."""
 
 # Answers (D19).
 FUNCTIONS_BYTES_MAX = 8 * KIB
@@ -156,6 +167,8 @@ YAML_BYTES_MAX = 500_000
 """A workflow file in YAML: a megabyte of brackets is a million events, longer than the second a file may take."""
 DOCUMENT_DEPTH_MAX = 64
 """Nesting of a workflow file."""
+DOCUMENT_VALUES_MAX = 100_000
+"""Values of a workflow file: a megabyte that people write has a quarter of them. In YAML each key is one."""
 STEPS_MAX = 2_000
 """Steps of a workflow: the plan is pinned and read whole."""
 PROMPT_BYTES_MAX = 32 * KIB
@@ -244,6 +257,9 @@ LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
 LINE_DEPTH_MAX = 100
 """Nesting of one message: above every budget for a value inside it, far below what a recursive reader bears."""
+LINE_VALUES_MAX = 300_000
+"""Values of one message: a full artifact of small numbers has fewer, and more take longer than the second that a
+call may take."""
 UNANSWERED_MAX = 1024
 """Requests taken and not answered before the reader pauses: each is a task that holds memory."""
 UNREAD_LINES_MAX = 1024

@@ -15,7 +15,9 @@ class Told(NamedTuple):
 
 
 _FORM: Mapping[DiagnosticCode, Told] = {
-    "too_large": Told("The file has more bytes than a workflow file may have.", "Point at long texts instead."),
+    "too_large": Told(
+        "The file has more bytes or more values than a workflow file may have.", "Point at long texts instead."
+    ),
     "not_utf8": Told(
         "The file is not UTF-8, cannot be read, or a text holds half of a character.",
         "Save it as UTF-8; check its permissions.",
