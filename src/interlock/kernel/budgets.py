@@ -159,6 +159,12 @@ SECRETS_NAMED_MAX = 5
 # Configuration.
 CONFIG_BYTES_MAX = 64 * KIB
 """A configuration file: a handful of keys and what people note beside them."""
+CONFIG_KEY_PARTS_MAX = 16
+"""Parts of a dotted key: every key has two, and reading takes time with the square of them."""
+CONFIG_DEPTH_MAX = 16
+"""Brackets inside each other: no key takes a nested value, and reading recurses."""
+CONFIG_WORD_CHARS_MAX = 128
+"""Characters of a key or a number: the longest key has fewer than thirty."""
 
 # Workflow documents.
 DOCUMENT_BYTES_MAX = 1_000_000
@@ -205,6 +211,14 @@ CONDITION_TERMS_MAX = 5_000
 """Terms of all conditions of a document, references followed: a few that refer to each other unfold to millions."""
 PATTERN_CHARS_MAX = 1_000
 """Characters of a criterion's pattern."""
+PATTERN_SIZE_MAX = 100_000
+"""Instructions that one pattern unfolds to at most: the engine takes up to a microsecond for each."""
+PATTERNS_SIZE_MAX = 200_000
+"""The same of all patterns of a workflow file: a fifth of the second that a file may take."""
+PATTERNS_LISTED_SIZE_MAX = 600_000
+"""The same of all files that one call reads anew: what is beyond is checked by the next call."""
+PATTERNS_KEPT_MAX = 4_096
+"""Verdicts on patterns that one process keeps."""
 PLAN_NODES_MAX = 5_000
 """Nodes of a compiled plan: what templates unfold to is bounded too."""
 PROMPTS_BYTES_MAX = 4_000_000
