@@ -8,6 +8,7 @@ from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.regular_file import NotRegularFileError
 
 
 def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | None:
@@ -21,7 +22,7 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
     try:
         data = files.read(layout.manifest(session))
         return frozenset(_segments(files, session, data)) if data.endswith(b"\n") else None
-    except (FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError):
+    except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
         return None
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.regular_file import READ_FLAGS, open_regular
 
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _F_FULLFSYNC = 51
 """macOS: flush the drive's cache too, which its fsync leaves out (D10)."""
 
@@ -116,7 +116,7 @@ class OsFiles:
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """See `FileOps.read`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
+        handle = open_regular(self._at(path))
         try:
             size = os.fstat(handle).st_size
             chunks: list[bytes] = []
@@ -193,7 +193,7 @@ class OsFiles:
 
     def sync(self, path: str, *, full: bool = False) -> None:
         """See `FileOps.sync`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
+        handle = os.open(self._at(path), READ_FLAGS)
         try:
             _sync(handle, full=full)
         finally:

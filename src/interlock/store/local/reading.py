@@ -31,6 +31,7 @@ from interlock.record.manifest import (
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.ports import Health, LeftOut
+from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
@@ -110,7 +111,7 @@ def follow(files: FileOps, known: Verified) -> Verified:
     if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
         known = unread(known.session)
     begin = known.manifest_bytes - len(known.last_group)
-    data = files.read(path, begin)
+    data = _manifest(files, known, begin)
     if not data.startswith(known.last_group):
         known, begin, data = unread(known.session), 0, files.read(path)
     return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
@@ -140,7 +141,8 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
         OSError: The disk failed.
     """
     if files.stat(layout.manifest(session)) is not None:
-        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0, fold)
+        known = unread(session)
+        yield from _whole_groups(files, known, _manifest(files, known, 0), 0, fold)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
@@ -292,6 +294,8 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
         segment = files.read(layout.segment(known.session, first, last))
     except FileNotFoundError:
         raise DamageError(where=where, found="missing", verified=known) from None
+    except NotRegularFileError:
+        raise DamageError(where=where, found="not a regular file", verified=known) from None
     if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
         raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
     try:
@@ -324,7 +328,7 @@ def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
             continue
         try:
             yield _stored(known, files.read(f"{layout.events_dir(known.session)}/{name}"))
-        except (MalformedRecordError, UnknownVersionError, FileNotFoundError):
+        except (MalformedRecordError, UnknownVersionError, FileNotFoundError, NotRegularFileError):
             continue
 
 
@@ -335,6 +339,13 @@ def _is_torn(data: bytes, at: int, group: bytes) -> bool:
     nuls = len(tail) - len(written)
     fits = len(tail) <= len(group) if nuls else len(tail) < len(group)
     return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
+
+
+def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
+    try:
+        return files.read(layout.manifest(known.session), begin)
+    except NotRegularFileError:
+        raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
 
 
 def _place(known: Verified) -> str:
