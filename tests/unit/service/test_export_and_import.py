@@ -20,9 +20,10 @@ from tests.support_bundles import (
 )
 from tests.support_modes import files_below
 
-from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, derived_id
+from interlock.kernel.json_bounds import JsonBounds
 from interlock.record.bundle import parse_bundle
 from interlock.service import export_session as exporting
 from interlock.service.export_session import export_session
@@ -278,6 +279,33 @@ def test_a_bundle_that_no_import_would_take_is_not_written(monkeypatch: pytest.M
     assert (told.code, told.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
     assert "Copy the data directory" in told.suggestion
     assert refused(here, b" " * (BUNDLE_BYTES_MAX + 1)).code is ErrorCode.BUNDLE_INVALID_FORMAT
+
+
+@pytest.mark.inv("BND-10")
+def test_a_bundle_of_more_values_than_an_import_takes_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+    monkeypatch.setattr(exporting, "BUNDLE_BOUNDS", JsonBounds(values_max=50, depth_max=100))
+    told = export_session(here.store, here.ports.shell, session)
+    assert isinstance(told, Refusal)
+    assert (told.code, told.details["valuesMax"]) == (ErrorCode.VALIDATION_ERROR, BUNDLE_VALUES_MAX)
+    assert "Copy the data directory" in told.suggestion
+
+
+@pytest.mark.inv("BND-10")
+@pytest.mark.inv("LIM-1")
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"[" + b"[]," * (BUNDLE_VALUES_MAX // 2) + b"[]]", f"more than {BUNDLE_VALUES_MAX} values"),
+        (b"[" * BUNDLE_DEPTH_MAX + b"]" * BUNDLE_DEPTH_MAX, f"deeper than {BUNDLE_DEPTH_MAX} levels"),
+        (b"9" * 5000, "digits"),
+    ],
+)
+def test_a_file_that_costs_more_to_parse_than_any_bundle_is_not_parsed(value: bytes, words: str) -> None:
+    told = refused(Harness.in_memory(DOCUMENT), b'{"bundleId":' + value + b"}")
+    assert told.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert words in told.message
 
 
 @pytest.mark.parametrize("session", ["sess_" + "0" * 26, "", ".", "..", "../sessions", derived_id("sess", "x")])

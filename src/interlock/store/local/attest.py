@@ -9,6 +9,7 @@ from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segme
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.settled import read_mark
+from interlock.store.regular_file import NotRegularFileError
 
 
 def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | None:
@@ -24,7 +25,7 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
         mark = read_mark(files, session)
         is_whole = data.endswith(b"\n") and (mark is None or (mark.manifest_bytes or 0) <= len(data))
         return frozenset(_segments(files, session, data)) if is_whole else None
-    except (FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError):
+    except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
         return None
 
 

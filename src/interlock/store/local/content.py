@@ -16,6 +16,7 @@ from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.ports import ContentDamagedError
+from interlock.store.regular_file import NotRegularFileError
 
 
 class ContentFiles:
@@ -36,6 +37,8 @@ class ContentFiles:
         """
         try:
             data = self._found(path)
+        except NotRegularFileError:
+            raise ContentDamagedError(what=what, digest=digest, found="not a regular file") from None
         except OSError as error:
             raise store_failure(error) from error
         if data is None:

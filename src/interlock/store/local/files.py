@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Protocol
 
 from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _F_FULLFSYNC = 51
 """macOS: flush the drive's cache too, which its fsync leaves out (D10)."""
 
@@ -50,6 +50,7 @@ class FileOps(Protocol):
 
         Raises:
             FileNotFoundError, NotADirectoryError: There is no such file.
+            NotRegularFileError: Reading it could wait, or never end.
             UnreadableError: It cannot be read.
         """
         ...
@@ -140,7 +141,7 @@ class OsFiles:
         """See `FileOps.read`."""
         try:
             return _read_from(self._at(path), offset)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
             raise
         except OSError as error:
             raise _unreadable(error) from error
@@ -220,7 +221,7 @@ class OsFiles:
 
     def sync(self, path: str, *, full: bool = False) -> None:
         """See `FileOps.sync`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
+        handle = os.open(self._at(path), READ_FLAGS)
         try:
             _sync(handle, full=full)
         finally:
@@ -270,7 +271,7 @@ def _darwin_boot_id() -> str:
 
 
 def _read_from(path: str, offset: int) -> bytes:
-    handle = os.open(path, _READ_FLAGS)
+    handle = open_regular(path)
     try:
         size = os.fstat(handle).st_size
         chunks: list[bytes] = []

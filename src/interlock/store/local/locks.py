@@ -13,6 +13,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.ports import SessionBusyError, UpkeepBusyError
+from interlock.store.regular_file import open_regular
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -133,7 +134,7 @@ def is_held(root: Path, session: SessionId) -> bool | None:
     except ImportError:
         return None
     try:
-        handle = os.open(root / layout.lock(session), os.O_RDONLY | os.O_CLOEXEC)
+        handle = open_regular(root / layout.lock(session))
     except OSError:
         return False
     try:

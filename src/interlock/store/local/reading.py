@@ -36,6 +36,7 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.settled import Mark, read_mark
 from interlock.store.ports import Health, LeftOut
+from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
@@ -128,9 +129,10 @@ def follow(files: FileOps, known: Verified) -> Followed:
     identity = (stat.device, stat.inode)
     if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
         known = unread(known.session)
-    data = files.read(path, known.manifest_bytes - len(known.last_group))
+    data = _manifest(files, known, known.manifest_bytes - len(known.last_group))
     if not data.startswith(known.last_group):
-        known, data = unread(known.session), files.read(path)
+        known = unread(known.session)
+        data = _manifest(files, known, 0)
     known = replace(known, file=identity)
     if known.manifest_lines and len(data) == len(known.last_group):
         return Followed(settled=known)
@@ -150,8 +152,7 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         mark = read_mark(files, known.session)
         if mark is None or (mark.manifest_bytes or 0) <= last.manifest_bytes:
             return _parted(known, groups, mark)
-        begin = last.manifest_bytes - len(last.last_group)
-        again = files.read(layout.manifest(known.session), begin) if files.stat(layout.manifest(known.session)) else b""
+        again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
             raise _cut_short(last, mark)
         data = again
@@ -200,7 +201,7 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
         OSError: The disk failed.
     """
     last = unread(session)
-    data = files.read(layout.manifest(session)) if files.stat(layout.manifest(session)) is not None else b""
+    data = _manifest(files, last, 0)
     for verified, segment in _whole_groups(files, last, data, 0, fold):
         last = verified
         yield verified, segment
@@ -350,6 +351,8 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
         segment = files.read(layout.segment(known.session, first, last))
     except FileNotFoundError:
         raise DamageError(where=where, found="missing", verified=known) from None
+    except NotRegularFileError:
+        raise DamageError(where=where, found="not a regular file", verified=known) from None
     if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
         raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
     try:
@@ -382,7 +385,7 @@ def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
             continue
         try:
             yield _stored(known, files.read(f"{layout.events_dir(known.session)}/{name}"))
-        except (MalformedRecordError, UnknownVersionError, FileNotFoundError):
+        except (MalformedRecordError, UnknownVersionError, FileNotFoundError, NotRegularFileError):
             continue
 
 
@@ -393,6 +396,16 @@ def _is_torn(data: bytes, at: int, group: bytes) -> bool:
     nuls = len(tail) - len(written)
     fits = len(tail) <= len(group) if nuls else len(tail) < len(group)
     return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
+
+
+def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
+    """Return the manifest's bytes from a place on; none if there is no manifest."""
+    try:
+        return files.read(layout.manifest(known.session), begin)
+    except FileNotFoundError:
+        return b""
+    except NotRegularFileError:
+        raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
 
 
 def _place(known: Verified) -> str:

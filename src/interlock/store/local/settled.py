@@ -12,6 +12,7 @@ from hashlib import sha256
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.regular_file import NotRegularFileError
 
 _TORN = bytes(2)
 """How a mark ends that was not written back. One NUL alone is what a flipped newline looks like."""
@@ -40,6 +41,8 @@ def read_mark(files: FileOps, session: SessionId) -> Mark | None:
             data = files.read(layout.settled(session))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except NotRegularFileError:
+            break
         if len(data) < _BYTES or data.endswith(_TORN):
             return None
         boot, manifest_bytes = _fields(data)
