@@ -244,7 +244,7 @@ class Collector(Protocol):
     def make_room(self, marked: Marked, retention: Retention) -> None:
         """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
 
-        Nothing is created, so it works on a disk that has no room for the lock.
+        It creates nothing, so it works on a disk that has no room for the lock.
 
         Raises:
             StoreFailureError: The disk failed.

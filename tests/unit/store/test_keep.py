@@ -105,7 +105,7 @@ class FailsAfterwards(CrashDisk):
     def rename(self, source: str, target: str) -> None:
         CrashDisk.rename(self, source, target)
         if target == layout.KEEP:
-            raise OSError(errno.EIO, "as told")
+            raise OSError(errno.EIO, "made to fail")
 
 
 def failing_afterwards(disk: CrashDisk) -> CrashDisk:

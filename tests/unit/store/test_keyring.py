@@ -117,7 +117,7 @@ class FailsAfterwards(CrashDisk):
     def rename(self, source: str, target: str) -> None:
         CrashDisk.rename(self, source, target)
         if target == self.target:
-            raise OSError(errno.EIO, "as told")
+            raise OSError(errno.EIO, "made to fail")
 
 
 def failing(trouble: Trouble) -> CrashDisk:
@@ -243,15 +243,15 @@ def test_where_nothing_can_be_written_the_ring_that_is_there_signs(*, has_mark: 
 
 
 class Unreadable(CrashDisk):
-    """A disk on which a look at the keys fails."""
+    """A disk on which the keys cannot be read."""
 
     def stat(self, path: str) -> None:
         if path.startswith(layout.KEYS):
-            raise OSError(errno.EACCES, "as told")
+            raise OSError(errno.EACCES, "made to fail")
 
 
 @pytest.mark.inv("KEY-5", "DOC-1")
-def test_whatever_fails_while_the_keys_are_looked_at_or_rotated_is_a_failure_of_the_store() -> None:
+def test_whatever_fails_while_the_keys_are_read_or_rotated_is_a_failure_of_the_store() -> None:
     store = opened(Unreadable())
     for work in (store.keys, store.ensured, store.rotate, store.key_ring_facts):
         with pytest.raises(StoreFailureError):
