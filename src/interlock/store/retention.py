@@ -143,9 +143,8 @@ class Due:
 
 
 def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
-    """Return what may go; nothing at all where any session is unsound (locks 2.2). `spared` sessions stay."""
-    if marked.unsound:
-        return Due()
+    """Return what may go. `spared` sessions stay."""
+    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(
