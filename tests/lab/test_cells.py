@@ -1,4 +1,4 @@
-"""Every operation of every use case fails, hangs or lies: what callers were told stays true.
+"""Every operation of every use case fails, hangs or lies, and every answer and refusal stays true.
 
 The ordinary run takes one fault of each cell, by a fixed seed; the long one takes all of them.
 """
@@ -49,13 +49,13 @@ def assert_claims_hold(use_case: UseCase, chance: random.Random | None) -> set[t
 
 @pytest.mark.inv("APP-6", "APP-7", "CRASH-1", "CRASH-3")
 @pytest.mark.parametrize("use_case", USE_CASES, ids=str)
-def test_whatever_fails_hangs_or_lies_in_a_use_case_what_callers_were_told_is_true(use_case: UseCase) -> None:
+def test_whatever_operation_fails_hangs_or_lies_every_answer_and_refusal_is_true(use_case: UseCase) -> None:
     assert_claims_hold(use_case, random.Random(SEED))
 
 
 @pytest.mark.soak
 @pytest.mark.inv("APP-6", "APP-7", "CRASH-1", "CRASH-3")
 @pytest.mark.parametrize("use_case", USE_CASES, ids=str)
-def test_every_fault_of_every_cell_leaves_what_callers_were_told_true(use_case: UseCase) -> None:
+def test_every_fault_of_every_cell_leaves_every_answer_and_refusal_true(use_case: UseCase) -> None:
     seen = assert_claims_hold(use_case, None)
     assert seen == {known for known in KNOWN if known[0] == use_case.name}, "what is known is still broken"
