@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 
-.PHONY: demo test clients check bench soak coverage format generate clean
+.PHONY: demo test clients lock-clients check bench soak coverage format generate clean
 
 # The second install line gives the package itself; its requirements came, hashed, with the first.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml
@@ -27,11 +27,16 @@ test: $(VENV)/dev.stamp
 # Needs npm and the network, once: `make test` runs against these clients where they are.
 clients: $(CLIENTS)/clients.stamp
 
-$(CLIENTS)/clients.stamp: tests/clients/package.json
+$(CLIENTS)/clients.stamp: tests/clients/package.json tests/clients/package-lock.json
 	mkdir -p $(CLIENTS)
-	cp tests/clients/package.json $(CLIENTS)/package.json
-	npm install --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
+	cp $^ $(CLIENTS)
+	npm ci --prefix $(CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
+
+# After a change to tests/clients/package.json: the same versions for everybody, each with its hash and no address.
+lock-clients:
+	cd tests/clients && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error \
+		--omit-lockfile-registry-resolved=true
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

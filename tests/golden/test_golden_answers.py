@@ -253,7 +253,9 @@ def key_ring_file(path: Path) -> None:
     assert FIXED_KEYS.previous is not None
     body = {"v": 1, "current": text(FIXED_KEYS.current), "previous": text(FIXED_KEYS.previous)}
     path.parent.mkdir(parents=True)
-    path.write_bytes(canonical_bytes(body | {"check": digest_of(body)}) + b"\n")
+    data = canonical_bytes(body | {"check": digest_of(body)}) + b"\n"
+    path.write_bytes(data)
+    path.with_name("settled").write_bytes(f"{digest_of_bytes(data)}\n".encode("ascii"))
 
 
 def make_data_dir(root: Path) -> dict[str, Called]:
@@ -358,7 +360,7 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
     for name in ("first", "blocked", "second"):
         assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
     assert copied.look(said["third"])["recap"] == (
-        "**Act**\nActed.\n\n**Look at T-1**\nLooked.\n\n**Artifacts stored on the way, newest first**\n"
+        "`Act`:\n> Acted.\n\n`Look at T-1`:\n> Looked.\n\n**Artifacts stored on the way, newest first**\n"
         "- `report` sha256:82278effd28e\n\n**Context keys that are set**: `ticket`"
     )
     assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"

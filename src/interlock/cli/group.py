@@ -28,8 +28,6 @@ def run_in_group(group: str, chosen: Callable[[], Command], *, as_json: bool = F
     except StopError as stop:
         complain(stop, group, as_json=as_json)
         return stop.exit_code
-    except KeyboardInterrupt:
-        return 130
     finally:
         gc.enable()
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from interlock.cli.config.command import add_config_commands, run_config
+from interlock.cli.edge import run_at_edge
 from interlock.cli.output import printing
 from interlock.cli.session.command import add_session_commands, run_session
 from interlock.cli.upkeep.command import add_upkeep_commands, run_upkeep
@@ -28,8 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(said)
     chosen = parser.parse_args(said)
     if chosen.command == "serve" or (chosen.command is None and not _is_in_terminal()):
-        return _serve(chosen)
-    return printing(partial(_run, parser, chosen))
+        return run_at_edge(partial(_serve, chosen), "serve")
+    name, as_json = chosen.command or "help", getattr(chosen, "as_json", False)
+    return run_at_edge(partial(printing, partial(_run, parser, chosen)), name, as_json=as_json)
 
 
 def _is_in_terminal() -> bool:

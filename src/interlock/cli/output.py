@@ -1,11 +1,31 @@
 """Standard output that is closed, full or read no further: told in one line, never as a traceback."""
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 NOT_PRINTED = 1
 """The exit code of a command whose output could not be written."""
+
+
+class OutputFailedError(OSError):
+    """Standard output does not take what is written to it."""
+
+
+class _Output(io.FileIO):
+    """Standard output whose failures cannot be mistaken for those of another file."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputFailedError(error.errno, error.strerror) from error
 
 
 def printing(command: Callable[[], int]) -> int:
@@ -13,22 +33,34 @@ def printing(command: Callable[[], int]) -> int:
 
     A command that has nowhere to print to is not begun.
     """
-    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 — as long as the process lives
-    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — see above
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
         return _lost("standard output is closed")
+    _watch_output()
     try:
         exit_code = command()
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OutputFailedError as error:
         _print_no_more()
-        return NOT_PRINTED  # whoever read has seen enough
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        _print_no_more()
-        return _lost(error.strerror or str(error))
+        if error.errno == errno.EPIPE:
+            return NOT_PRINTED  # whoever read has seen enough
+        return _lost(error.strerror or "it failed")
     return exit_code
+
+
+def _watch_output() -> None:
+    """Replace standard output by one over `_Output`, unless a test or an embedding program has replaced it."""
+    stream = sys.stdout
+    binary: object = getattr(stream, "buffer", None)
+    if not isinstance(stream, io.TextIOWrapper) or type(getattr(binary, "raw", None)) is not io.FileIO:
+        return
+    stream.flush()
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False)),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
 
 
 def _lost(why: str) -> int:

@@ -33,7 +33,7 @@ from interlock.engine.findings import Finding, blockers_of, gaps_of
 from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of
 from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.observed import observed_in
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered_line
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import node_of_attempt
@@ -139,7 +139,7 @@ def finding_of(stuck: Stuck) -> Finding:
     """Return what keeps a run from going on as it is written, as a finding."""
     match stuck.reason:
         case Undecided():
-            return reasons.undecided(stuck.reason, rendered(stuck.node.title, stuck.seen))
+            return reasons.undecided(stuck.reason, rendered_line(stuck.node.title, stuck.seen))
         case Aborted():
             return reasons.aborted(stuck.node.node_id, stuck.reason)
         case LoopLimit(loop_id=loop_id, iteration=iteration, max_iterations=maximum):
@@ -170,7 +170,7 @@ def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed:
     effects: dict[str, Json] = {}
     for action in node.task.sets:
         found = sources.at(action.source) if action.source is not None else action.value
-        title = rendered(node.title, sources.context)
+        title = rendered_line(node.title, sources.context)
         unfit = unfit_set(workflow, title, action, found) if found is not NOTHING else None
         if unfit is not None:
             owed.findings.append(unfit)

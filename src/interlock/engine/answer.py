@@ -6,14 +6,15 @@ Pure: a first answer and its replay come from the same recorded facts through th
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Literal, cast
 
 from interlock.define.parts import EVIDENCE_ROOTS, Reference
 from interlock.engine.request import NOTES_PLACEHOLDER
-from interlock.engine.words import RunWords, StepWords
-from interlock.kernel.budgets import HEADER_TITLE_BYTES_MAX, SHOWN_VALUE_CHARS_MAX
+from interlock.engine.words import RunWords, StepWords, title_in_code
+from interlock.kernel.budgets import SHOWN_VALUE_CHARS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
+from interlock.kernel.text import flat, json_in_code, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
 from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
@@ -58,6 +59,10 @@ class Warned:
         "WORKFLOW_SOURCE_CHANGED",
     ]
     message: str
+
+    def in_one_line(self) -> str:
+        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
+        return f"**Note** `{self.code}`: {flat(self.message)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +260,7 @@ def _reference(occasion: Occasion, reference: Reference) -> dict[str, Json]:
 
 def _text(facts: Facts, call: dict[str, Json] | None) -> str:
     parts = [_first_line(facts)]
-    parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
+    parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
         parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
     if facts.answered is not None:
@@ -282,7 +287,7 @@ def _first_line(facts: Facts) -> str:
         return f"{head} · complete"
     step = facts.step
     passing = f", pass {step.loop.number} of at most {step.loop.at_most}" if step.loop is not None else ""
-    line = f"{head} · step {step.number} of {step.total}{passing}: {one_line(step.title, HEADER_TITLE_BYTES_MAX)}"
+    line = f"{head} · step {step.number} of {step.total}{passing}: {title_in_code(step.title)}"
     return f"{line} · {facts.where}" if facts.where else line
 
 
@@ -291,7 +296,7 @@ def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
     lines = ["**Not accepted yet**"]
     for blocker in blockers.blockers:
         fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix and can_retry else ""
-        lines.append(f"- `{blocker.code}` {blocker.message}{fix}")
+        lines.append(f"- `{blocker.code}` {flat(blocker.message)}{fix}")
     return "\n".join(lines)
 
 
@@ -301,10 +306,10 @@ def _answered(answered: Mapping[str, Json]) -> str:
     asks = answered.get("asks")
     for ask in asks if isinstance(asks, list) else []:
         if isinstance(ask, dict):
-            said = f": {ask['answer']}" if "answer" in ask else ""
-            lines.append(f"- {ask['ask']}{said}")
+            said = f":\n{indent(quoted(str(ask['answer'])), '  ')}" if "answer" in ask else ""
+            lines.append(f"- {flat(str(ask['ask']))}{said}")
     if "comment" in answered:
-        lines.append(f"- They add: {answered['comment']}")
+        lines.append(f"- They add:\n{indent(quoted(str(answered['comment'])), '  ')}")
     return "\n".join(lines)
 
 
@@ -335,7 +340,7 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
         lines.append("Nothing is left to do in this run.")
         return "\n".join(lines)
     lines.append(_invitation(facts))
-    lines.append(f"```json\n{json.dumps(call['arguments'], ensure_ascii=False, separators=(',', ':'))}\n```")
+    lines.append(json_in_code(call["arguments"], separators=(",", ":")))
     return "\n".join(lines)
 
 

@@ -1,12 +1,12 @@
 """The answer of `checkpoint_workflow`: which bookmark was made, and how the run goes on (D14, TOOLS)."""
 
-import json
 from dataclasses import dataclass
 
 from interlock.engine.answer import CONTINUE_TOOL, Answer, Warned, to_fill_in
-from interlock.engine.words import RunWords, StepWords
+from interlock.engine.words import RunWords, StepWords, title_in_code
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId
+from interlock.kernel.text import json_in_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ def _next_call(facts: Bookmarked) -> dict[str, Json]:
 
 def _text(facts: Bookmarked, call: dict[str, Json]) -> str:
     step = facts.step
-    parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {step.title}"]
-    parts += [f"> {warned.code}: {warned.message}" for warned in facts.warnings]
+    parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"]
+    parts += [warned.in_one_line() for warned in facts.warnings]
     parts.append("Kept. The step is still to be done; nothing else has changed.")
     if facts.ack_token is None:
         parts[-1] = "Kept. The step was done before; to see where the run stands, send the next call."
@@ -58,5 +58,5 @@ def _text(facts: Bookmarked, call: dict[str, Json]) -> str:
         lines.append(f"To keep more: `checkpointToken` `{facts.checkpoint_token}`")
     head = "When the step is done" if facts.ack_token is not None else "Next"
     lines.append(f"{head}, call `{CONTINUE_TOOL}`:")
-    lines.append(f"```json\n{json.dumps(call['arguments'], ensure_ascii=False)}\n```")
+    lines.append(json_in_code(call["arguments"]))
     return "\n\n".join([*parts, "\n".join(lines)])

@@ -13,7 +13,7 @@ from interlock.engine.attempt import Attempt, Unconfirmed
 from interlock.engine.findings import Finding, blockers_of
 from interlock.engine.gates import Ask, Question, needs_confirmation
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered_line
 from interlock.kernel.canonical import Json
 from interlock.plan.records import PlanNode
 from interlock.record.base import Preferences
@@ -46,10 +46,13 @@ def asks_of(node: PlanNode, seen: Context) -> tuple[Ask, ...]:
     task = node.task
     assert task is not None, "only a task has a gate"
     asks = [
-        Ask(reason=need.reason, ask=rendered(need.ask, seen), choice_kind=need.choice_kind) for need in task.needs_user
+        Ask(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        for need in task.needs_user
     ]
     if needs_confirmation(node, seen):
-        asks.insert(0, Ask(reason="needs_user_approval", ask=f"Is the step {rendered(node.title, seen)!r} confirmed?"))
+        asks.insert(
+            0, Ask(reason="needs_user_approval", ask=f"Is the step {rendered_line(node.title, seen)!r} confirmed?")
+        )
     return tuple(asks)
 
 
@@ -73,7 +76,7 @@ def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | U
     )
     if attempt.never_stops:
         return Shut(findings=lacks)
-    title = f"{attempt.workflow.name}: {rendered(node.title, seen)}"
+    title = f"{attempt.workflow.name}: {rendered_line(node.title, seen)}"
     return Unconfirmed(
         question=Question(title=title, asks=asks),
         blockers=blockers_of(lacks),

@@ -15,7 +15,7 @@ from interlock.engine import reasons
 from interlock.engine.findings import Finding
 from interlock.engine.request import Request, placeholder_left
 from interlock.engine.schema_words import FAULTS_TOLD_MAX, in_words
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered_line
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
@@ -60,7 +60,7 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
         values["assessments"] = rated
     findings += _notes(node, task, request, context)
     findings += [
-        reasons.missing_key(rendered(node.title, context), key)
+        reasons.missing_key(rendered_line(node.title, context), key)
         for key in task.produces
         if value_at(context, key) is NOTHING
     ]
@@ -179,7 +179,7 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
 def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Finding]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
-        yield reasons.missing_notes(rendered(node.title, context))
+        yield reasons.missing_notes(rendered_line(node.title, context))
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
         lacks = unmet(wanted.criteria, request.notes or "", context)
         if lacks:

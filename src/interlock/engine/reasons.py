@@ -14,7 +14,7 @@ from interlock.engine.findings import Finding
 from interlock.engine.gates import Ask
 from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
-from interlock.kernel.text import one_line, truncated
+from interlock.kernel.text import flat, one_line, truncated
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
 from interlock.record.outcome import (
     BlockerPointer,
@@ -280,8 +280,8 @@ def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:
 
 
 def _share(text: str) -> str:
-    """Return authored or submitted text cut to its share of a message (locks: BlockerReport)."""
-    return truncated(text, AUTHORED_SHARE_BYTES_MAX)
+    """Return authored or submitted text on one line, cut to its share of a message (locks: BlockerReport)."""
+    return truncated(flat(text), AUTHORED_SHARE_BYTES_MAX)
 
 
 def _quoted(text: str) -> str:

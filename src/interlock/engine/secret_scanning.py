@@ -1,15 +1,15 @@
-"""Secret scanning: what in a context looks like a secret, by the name of its key or by its own form.
+"""Secret scanning: what in a context or in notes looks like a secret, by the name before it or by its own form.
 
 A warning and never a refusal, so it leans towards silence: names count only as whole words in the place where English
 puts the thing itself (`githubToken`, not `tokenCount`), and a value that says where a secret is kept is what the
-warning asks for. Linear in the size of the context: no pattern looks at a character more than a few times.
+warning asks for. Linear in the size of what is scanned: no pattern looks at a character more than a few times.
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -18,7 +18,7 @@ from typing import TypeAlias, cast
 
 from interlock.engine.answer import Warned
 from interlock.kernel.budgets import ECHO_BYTES_MAX, SECRETS_NAMED_MAX
-from interlock.kernel.text import one_line
+from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context
 
 
@@ -100,6 +100,15 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 """Forms that are known to be secrets, each with a piece of text that is quickly looked for."""
 _NEEDS_DIGIT = frozenset({"sk-", "earer ", "Basic ", "hf_", "npm_"})
 """Forms that words of a language can take, which have no digits."""
+_ASSIGNMENT = re.compile(
+    r"""
+      (?<![\w$.-]) ( (?:[A-Za-z][\w-]{0,40}+\x20)? [A-Za-z][\w-]{0,60}+ )   # a name of one word or two
+      ["'`*]{0,3} [\t\x20]{0,3} [:=] [\t\x20]{0,3} ["'`]?
+      ( [^\s"'`,;()\[\]{}<>]{6,200}+ ) (?![(\[{<])                        # a word, and no beginning of an expression
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""A name in a running text, and the word that it is given."""
 _FORM_CHARS_MIN = 8
 """The shortest address with a password in it."""
 _KEY_CHARS_MAX = 200
@@ -111,26 +120,43 @@ _OPAQUE_BITS_MIN = 3.0
 """Per character: words and dates repeat their letters more than random text does."""
 
 
-def secret_warnings(delta: Context | None) -> tuple[Warned, ...]:
-    """Return the warning about what a recorded context delta brought, by name and never by value (D37)."""
-    found = list(islice(secrets_in(delta), SECRETS_NAMED_MAX + 1)) if delta else []
-    if not found:
-        return ()
-    names = ", ".join(f"`{path}`" for path in found[:SECRETS_NAMED_MAX])
-    more = " and more" if len(found) > SECRETS_NAMED_MAX else ""
+def secret_warnings(delta: Context | None, notes: str | None) -> Iterator[Warned]:
+    """Yield the warnings about what a call recorded, by the place of each secret and never by its value (D37).
+
+    Args:
+        delta: What it set in the context.
+        notes: The notes that it brought, whole.
+    """
+    paths = list(islice(secrets_in(delta), SECRETS_NAMED_MAX + 1)) if delta else []
+    if paths:
+        yield _warned([in_code(path) for path in paths], "in `context`")
+    lines = list(islice(lines_with_secrets(notes), SECRETS_NAMED_MAX + 1)) if notes else []
+    if lines:
+        yield _warned([f"line {line}" for line in lines], "of `output.notesMarkdown`")
+
+
+def _warned(places: Sequence[str], where: str) -> Warned:
+    named = ", ".join(places[:SECRETS_NAMED_MAX])
+    more = " and more" if len(places) > SECRETS_NAMED_MAX else ""
     message = (
-        f"{names}{more} in `context` {'look like secrets' if len(found) > 1 else 'looks like a secret'}. What came is"
+        f"{named}{more} {where} {'look like secrets' if len(places) > 1 else 'looks like a secret'}. What came is"
         " stored as it is, and the data directory is not encrypted. Send a reference in its place, such as the name of"
         " an environment variable or a path in a vault; a real secret that came is best replaced by a new one."
     )
-    return (Warned(code="LOOKS_LIKE_SECRET", message=message),)
+    return Warned(code="LOOKS_LIKE_SECRET", message=f"{message[0].upper()}{message[1:]}")
+
+
+def lines_with_secrets(text: str) -> Iterator[int]:
+    """Yield the numbers, from 1, of the lines of a text that look as if they held a secret."""
+    scan = _Scan.of(text)
+    if scan.forms or _has_stem(text):
+        yield from (number for number, line in enumerate(text.split("\n"), start=1) if scan.has_secret(line))
 
 
 def secrets_in(context: Context) -> Iterator[str]:
     """Yield the dotted path of everything that looks like a secret, in the order in which it stands."""
     written = json.dumps(dict(context), ensure_ascii=False)
-    # What is nowhere in the whole need not be looked for in each of its parts.
-    scan = _Scan(forms=tuple(form for form in _FORMS if form[0] in written))
+    scan = _Scan.of(written)
     if scan.forms or _has_stem(written):
         yield from map(scan.shown_path, scan.within(None, dict(context), _NAMELESS))
 
@@ -191,6 +217,23 @@ class _Scan:
 
     forms: tuple[tuple[str, re.Pattern[str]], ...]
 
+    @classmethod
+    def of(cls, text: str) -> "_Scan":
+        """Return a scan of the parts of a text: what is nowhere in the whole is looked for in none of them."""
+        return cls(forms=tuple(form for form in _FORMS if form[0] in text))
+
+    def has_secret(self, text: str) -> bool:
+        """Say whether a running text holds a secret: one of a known form, or one after its name."""
+        if self._has_form(text):
+            return True
+        return _has_stem(text) and any(self._is_given(*found.groups()) for found in _ASSIGNMENT.finditer(text))
+
+    def _is_given(self, name: str, word: str) -> bool:
+        """Say whether a name is that of a secret and a word is one: in a running text it has letters and digits."""
+        is_drawn = any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+        is_whole = not word.endswith(("…", "..."))
+        return is_drawn and is_whole and self._is_suspect(word.rstrip(".:!?"), _judged_alone(name).suspicion)
+
     def within(self, path: _Path, value: object, name: _Name) -> Iterator[_Path]:
         """Yield the place of everything that looks like a secret in an object or a list below a name."""
         if isinstance(value, dict):
@@ -204,7 +247,7 @@ class _Scan:
 
     def _below(self, path: _Path, value: object, name: _Name) -> Iterable[_Path]:
         if isinstance(value, str):
-            return (path,) if (name.suspicion or self.forms) and self._is_suspect(value, name.suspicion) else ()
+            return (path,) if self._is_suspect(value, name.suspicion) else ()
         return self.within(path, cast("object", value), name) if isinstance(value, dict | list) else ()
 
     def shown_path(self, path: _Path) -> str:
@@ -220,7 +263,7 @@ class _Scan:
 
     def _is_suspect(self, text: str, suspicion: _Suspicion) -> bool:
         if not suspicion:
-            return self._has_form(text)
+            return self.has_secret(text)
         said = text.strip()
         if not said or _OWN_TOKEN.fullmatch(said):
             return False

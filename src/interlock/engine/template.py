@@ -1,24 +1,47 @@
-"""`{{key.path}}` in authored text: rendered with the node's context when a step is handed out (D35)."""
+"""`{{key.path}}` in authored text: rendered with the node's context when a step is handed out (D35).
+
+Callers set the values. None of them can pass for the author's or Interlock's words by its lines, or hide in them.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.text import flat, printable, quoted
 
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
 
 def rendered(template: str, context: Mapping[str, Json]) -> str:
-    """Return the text with each hole filled once; an unset key shows as a visible mark, an object as compact JSON."""
-    return _HOLE.sub(lambda hole: _filled(hole.group(1), context), template) if "{{" in template else template
+    """Return the text with each hole filled once; an unset key shows as a visible mark, an object as compact JSON.
+
+    A value of several lines stands as a quote on lines of its own.
+    """
+    return _rendered(template, context, _inserted)
 
 
-def _filled(path: str, context: Mapping[str, Json]) -> str:
+def rendered_line(template: str, context: Mapping[str, Json]) -> str:
+    """Return a title or a question as `rendered` does, with each value on one line."""
+    return _rendered(template, context, flat)
+
+
+def _rendered(template: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
+    if "{{" not in template:
+        return template
+    return _HOLE.sub(lambda hole: _filled(hole.group(1), context, shown), template)
+
+
+def _filled(path: str, context: Mapping[str, Json], shown: Callable[[str], str]) -> str:
     value: object = context
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
             return f"[unset: {path}]"
         value = cast("Mapping[str, object]", value)[part]
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _inserted(value: str) -> str:
+    text = printable(value).strip("\n")
+    return f"\n\n{quoted(text)}\n\n" if "\n" in text else text

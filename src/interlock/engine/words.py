@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.text import one_line
+from interlock.kernel.text import in_code, one_line
+
+
+def title_in_code(title: str) -> str:
+    """Return a step's title as answers name it: what an earlier agent put into the context may be part of it."""
+    return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +26,7 @@ class RunWords:
 
     def header(self) -> str:
         """Return the run in one line of Markdown."""
-        goal = f" · goal: {one_line(self.goal, HEADER_GOAL_BYTES_MAX)}" if self.goal else ""
+        goal = f" · goal: {in_code(one_line(self.goal, HEADER_GOAL_BYTES_MAX))}" if self.goal else ""
         name = one_line(self.workflow_name, HEADER_TITLE_BYTES_MAX)
         return f"**{name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
 

@@ -1,5 +1,6 @@
-"""Text under byte budgets, and the one way text is matched (locks 1, 2.3)."""
+"""Text under byte budgets, others' text beside ours, and the one way text is matched (locks 1, 2.3)."""
 
+import json
 import re
 import unicodedata
 
@@ -7,11 +8,12 @@ TRUNCATION_MARKER = "\n\n[TRUNCATED]"
 """Appended, exactly so, to whatever was cut to fit a budget."""
 
 _WORD = re.compile(r"[a-z0-9_-]+")
+_TICKS = re.compile("`+")
 _STEERING = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff"
     r"\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Characters that move, colour, reorder or hide what a terminal shows, and halves of characters."""
+"""Characters that move, colour, reorder or hide what a terminal or an agent shows, and halves of characters."""
 
 
 def utf8_bytes(text: str) -> int:
@@ -29,13 +31,10 @@ def truncated(text: str, bytes_max: int, marker: str = TRUNCATION_MARKER) -> str
 
 
 def one_line(text: str, bytes_max: int) -> str:
-    """Return the text on one line, cut with an ellipsis: for headers, lists, and a caller's own words in an error.
-
-    Half a character, which no answer can carry, is written out.
-    """
+    """Return the text as `flat` does, cut with an ellipsis: for headers, lists, a caller's own words in an error."""
     # No more than this can survive the cut, so a huge text costs no more than a long one.
     head = text[: bytes_max * 4]
-    line = " ".join(head.split()).encode("utf-8", "backslashreplace").decode("utf-8")
+    line = flat(head)
     return truncated(line if len(text) == len(head) else f"{line}{'…' * bytes_max}", bytes_max, "…")
 
 
@@ -54,10 +53,41 @@ def has_words(text: str, words: frozenset[str]) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return text in which characters that steer a terminal are written out."""
-    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), text)
+    """Return text in which characters that steer a terminal or hide from a reader are written out. Lines end in LF."""
+    lines = text.replace("\r\n", "\n")
+    return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
 
 
 def flat(text: str) -> str:
     """Return text as `printable` does, with every run of space as one: for labels, which stand on one line."""
     return printable(" ".join(text.split()))
+
+
+def quoted(text: str) -> str:
+    """Return others' text as a Markdown block quote: each line is marked, so none of them can pass for ours.
+
+    What the text leaves open, a block of code or a comment, ends with the quote. A blank line must follow it.
+    """
+    return "\n".join(f"> {line}" if line else ">" for line in printable(text).split("\n"))
+
+
+def in_code(text: str) -> str:
+    """Return others' text as a Markdown code span on one line, in more backticks than it holds in a row."""
+    words = flat(text)
+    if not words:
+        return "(empty)"
+    fence = fence_around(words)
+    pad = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{pad}{words}{pad}{fence}"
+
+
+def fence_around(text: str, ticks_min: int = 1) -> str:
+    """Return a fence of backticks that nothing in the text closes."""
+    return "`" * max(ticks_min, max(map(len, _TICKS.findall(text)), default=0) + 1)
+
+
+def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
+    """Return a JSON value on one line in a Markdown block of code. What others' words hide in it is escaped."""
+    line = json.dumps(value, ensure_ascii=False, separators=separators)
+    shown = _STEERING.sub(lambda found: json.dumps(found.group())[1:-1], line)
+    return f"```json\n{shown}\n```"

@@ -4,7 +4,6 @@ Async stops here. Calls that may append to one session wait for each other befor
 first served; a call that is cancelled while it waits has not begun, one that is in a thread finishes (D12).
 """
 
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -23,6 +22,7 @@ from interlock.engine.attempt import Asking
 from interlock.kernel.budgets import WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
+from interlock.kernel.text import json_in_code
 from interlock.record.events import Actor
 from interlock.record.short_tokens import claimed_session
 from interlock.server.arguments import Caller, Command, parse_arguments
@@ -208,7 +208,7 @@ def refusal_text(refusal: Refusal) -> str:
     lines = [f"**{refusal.code}** ({retry['kind']}{after})", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
     if call is not None:
-        lines.append(f"```json\n{json.dumps(call, ensure_ascii=False)}\n```")
+        lines.append(json_in_code(call))
     fork = refusal.details.get("fork")
     if isinstance(fork, dict):
         lines.append(f"{fork['note']} `ackToken`: `{fork['ackToken']}`")

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from interlock.define.document import step_count
 from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
 from interlock.kernel.errors import Refusal
-from interlock.kernel.text import one_line
+from interlock.kernel.text import in_code, json_in_code, one_line
 from interlock.plan.outline import input_lines
 from interlock.server.looking import looked
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
@@ -106,7 +106,11 @@ class Prompts:
         called = f"**{entry.document.name}** (`{workflow_id}`, {step_count(entry.document)} steps)"
         toward = f' with the goal "{one_line(goal, HEADER_GOAL_BYTES_MAX)}"' if goal else ""
         call = {"workflowId": workflow_id} | ({"goal": goal} if goal else {})
-        parts = [f"Start the workflow {called}{toward}: call `start_workflow` with", _fenced(call), _about_goal(goal)]
+        parts = [
+            f"Start the workflow {called}{toward}: call `start_workflow` with",
+            json_in_code(call),
+            _about_goal(goal),
+        ]
         if inputs:
             parts.append("\n".join(("It takes these, beside the goal:", *inputs)))
         parts.append("Each answer holds one step and the call that reports it done.")
@@ -118,7 +122,9 @@ class Prompts:
 
     def _resume(self, words: str) -> str:
         call = {"query": words} if words else {}
-        asked = f"Go on with earlier work. `resume_session` with `{json.dumps(call, ensure_ascii=False)}` finds it"
+        asked = (
+            f"Go on with earlier work. `resume_session` with {in_code(json.dumps(call, ensure_ascii=False))} finds it"
+        )
         try:
             found = resume_session(self._ports.read, ResumeCommand(query=words or None, workspace=self._workspace))
         except EXPECTED_ERRORS as error:
@@ -141,7 +147,3 @@ def _about_goal(goal: str) -> str:
     if " " not in goal:
         return "Some clients pass on one word only: if the user wrote more than this goal, send all of it as `goal`."
     return ""
-
-
-def _fenced(call: dict[str, str]) -> str:
-    return f"```json\n{json.dumps(call, ensure_ascii=False)}\n```"

@@ -21,7 +21,7 @@ from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.snapshot import Complete
 from interlock.service import warnings
 from interlock.service.appending import appended
-from interlock.service.attempts import Sent, answered_at, attempt_on
+from interlock.service.attempts import Sent, answered_at, attempt_on, whole_notes
 from interlock.service.context import context_refusal
 from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
@@ -193,7 +193,12 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 checkpoint_token=mint.checkpoint(child.node, 0) if step is not None else None,
                 step=step,
                 blockers=blockers,
-                warnings=tuple(_warnings(call, scene, recorded, child)),
+                warnings=(
+                    *_warnings(call, scene, recorded, child),
+                    *secret_warnings(
+                        session.deltas.get(child.node), whole_notes(ports.read.reader, child, recorded.attempt)
+                    ),
+                ),
                 redirect=mint.state(gone_on.node) if gone_on is not None else None,
                 where=f"already done; the run stands at {scene.stands_at(gone_on)}" if gone_on is not None else None,
                 preferences=child.preferences if was_changed else None,
@@ -231,7 +236,6 @@ def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node
         yield from warnings.beyond_advice(scene.workflow, child.preferences)
     if isinstance(scene.snapshot(child).state, Complete):
         yield from warnings.open_at_the_end(scene.session, child)
-    yield from secret_warnings(scene.session.deltas.get(child.node))
 
 
 def _is_branch(session: Session, recorded: facts_of.Advance) -> bool:

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
 from interlock.engine.attempt import Asking, Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import AttemptId, Digest, ack_attempt
-from interlock.record.payloads import ArtifactPayload, GapRecorded
+from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
 from interlock.service.words import Scene
 from interlock.store.ports import ContentDamagedError, SessionReader
 from interlock.views.recap import notes_of_attempt
@@ -64,6 +65,22 @@ def brought_by(reader: SessionReader, node: Node) -> Request:
         else:
             artifacts.append(stored_object(reader, digest))
     return Request(notes=notes, artifacts=tuple(artifacts))
+
+
+def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | None:
+    """Return all of the notes that an attempt brought, or as much as can be read of them; they hang on the node."""
+    notes: str | None = None
+    for output in node.outputs:
+        payload = output.payload
+        name = "notes" if isinstance(payload, NotesPayload) else payload.sha256
+        if output.output_id != derived_id("out", attempt, name):
+            continue
+        if isinstance(payload, NotesPayload):
+            notes = payload.notes_markdown
+        elif payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
+            with suppress(ContentDamagedError):
+                notes = reader.artifact(payload.sha256).decode("utf-8", "replace")
+    return notes
 
 
 def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:

@@ -6,6 +6,7 @@ from interlock.engine.answer import Answer, Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
 from interlock.engine.checkpoint_answer import Bookmarked, render_checkpoint
 from interlock.engine.request import Request
+from interlock.engine.secret_scanning import secret_warnings
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, derived_id, node_of_attempt
@@ -16,6 +17,7 @@ from interlock.record.snapshot import Running
 from interlock.record.tokens import AttemptRef
 from interlock.service import warnings
 from interlock.service.appending import appended
+from interlock.service.attempts import whole_notes
 from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.ports import Ports
@@ -135,7 +137,11 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
             state_token=mint.state(made.node),
             checkpoint_token=mint.checkpoint(node.node, following) if following < CHECKPOINTS_PER_NODE_MAX else None,
             ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
-            warnings=(*warnings.notes_cut(_notes(node, target.attempt)), *_ignored(made, request)),
+            warnings=(
+                *warnings.notes_cut(_notes(node, target.attempt)),
+                *_ignored(made, request),
+                *secret_warnings(None, whole_notes(ports.read.reader, node, target.attempt)),
+            ),
         )
     )
 

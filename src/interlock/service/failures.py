@@ -20,6 +20,11 @@ from interlock.store.ports import (
 )
 
 _STORE_WORDS = {
+    FailureKind.UNREADABLE: (
+        ErrorCode.STORE_FAILED,
+        "A file or directory of the data directory cannot be read; nothing was recorded.",
+        "Ask the user to check its permissions and its disk (`interlock doctor`), then repeat the call.",
+    ),
     FailureKind.READ_ONLY: (
         ErrorCode.STORE_READ_ONLY,
         "The data directory cannot be written; nothing was recorded.",

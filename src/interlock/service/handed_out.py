@@ -4,7 +4,7 @@ from interlock.engine.evidence import wanted_artifacts
 from interlock.engine.gates import needs_confirmation
 from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.prompt import prompt_of
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered_line
 from interlock.engine.words import StepWords
 from interlock.record.snapshot import Running
 from interlock.service.words import Scene
@@ -29,7 +29,7 @@ def step_of(scene: Scene, node: Node) -> StepWords | None:
         number=scene.workflow.numbers[step.node_id],
         total=len(scene.workflow.numbers),
         step_id=step.node_id,
-        title=rendered(step.title, seen),
+        title=rendered_line(step.title, seen),
         prompt=prompt_of(scene.workflow, step, seen),
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=needs_confirmation(step, seen),

@@ -1,16 +1,14 @@
 """A page as Markdown. Others' words stand in code, where no Markdown, HTML, mention or link of theirs is one."""
 
-import re
 import textwrap
 from collections.abc import Iterable
 from typing import assert_never
 
-from interlock.kernel.text import flat, printable
+from interlock.kernel.text import fence_around, in_code, printable
 from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _LINE_CHARS = 100
 """Code is not folded by whoever shows it."""
-_TICKS = re.compile("`+")
 _FENCE_MIN = 3
 
 
@@ -38,17 +36,7 @@ def _block(block: Block) -> str:
 
 
 def _line(line: Line) -> str:
-    return "".join(_code(part.text) if isinstance(part, Said) else part for part in line)
-
-
-def _code(text: str) -> str:
-    """Return a text as a code span: fenced by more backticks than it holds in a row."""
-    words = flat(text)
-    if not words:
-        return "(empty)"
-    fence = "`" * (max(map(len, _TICKS.findall(words)), default=0) + 1)
-    pad = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{fence}{pad}{words}{pad}{fence}"
+    return "".join(in_code(part.text) if isinstance(part, Said) else part for part in line)
 
 
 def _lines(text: str) -> list[str]:
@@ -61,5 +49,5 @@ def _folded(line: str) -> list[str]:
 
 def _fenced(lines: Iterable[str]) -> str:
     body = "\n".join(line.rstrip() for line in lines)
-    fence = "`" * max(_FENCE_MIN, max(map(len, _TICKS.findall(body)), default=0) + 1)
+    fence = fence_around(body, _FENCE_MIN)
     return f"{fence}text\n{body}\n{fence}"

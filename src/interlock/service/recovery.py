@@ -11,6 +11,7 @@ from itertools import islice
 
 from interlock.engine.prompt import function_words, visible_functions
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
+from interlock.engine.words import title_in_code
 from interlock.kernel.budgets import (
     ARTIFACTS_NAMED_MAX,
     RECAP_BYTES_MAX,
@@ -18,17 +19,17 @@ from interlock.kernel.budgets import (
     RECAP_NAMES_BYTES_MAX,
     RECAP_SINCE_BYTES_MAX,
 )
-from interlock.kernel.text import one_line, truncated, utf8_bytes
+from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import Running
 from interlock.service.words import Scene
 from interlock.store.ports import SessionReader
-from interlock.views.recap import cut_closed, nodes_above, notes_of_checkpoint, recap
+from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
 from interlock.views.standing import Standing, tip_below
 
-_TITLE_BYTES_MAX = 100
+_KIND_BYTES_MAX = 100
 _DIGEST_CHARS = 12
 
 
@@ -55,8 +56,8 @@ class Recovery:
         here = self.standing.last
         notes = notes_of_checkpoint(here)
         if notes is not None and self.standing.passed_to is None:
-            head = f"**Kept at a checkpoint of this step, {one_line(self.scene.title(here), _TITLE_BYTES_MAX)}**"
-            yield cut_closed(f"{head}\n{notes}", RECAP_CHECKPOINT_BYTES_MAX)
+            head = f"**Kept at a checkpoint of this step, {title_in_code(self.scene.title(here))}**"
+            yield truncated(f"{head}\n{quoted(notes)}", RECAP_CHECKPOINT_BYTES_MAX)
 
     def _since(self) -> Iterator[str]:
         """Tell what came after a step that is done: on the way to where it stands, and on other branches (locks 5)."""
@@ -79,7 +80,8 @@ class Recovery:
         session = self.scene.session
         tip = session.nodes[tip_below(session, child)]
         is_preferred = session.runs[tip.run].tip == tip.node
-        place = one_line(self.scene.title(tip), _TITLE_BYTES_MAX)
+        at = self.scene.place(tip)
+        place = title_in_code(at.title) if at is not None else "Complete"
         return f"{tip.depth - child.depth + 1} steps, stands at: {place}{' (preferred)' if is_preferred else ''}"
 
     def _functions_since(self, first: Node, tip: Node) -> str | None:
@@ -108,17 +110,17 @@ class Recovery:
 
     def _stored(self) -> Iterator[str]:
         """Name artifacts and context keys, whose values stay where they are (locks 18.2); the goal is told anyway."""
-        artifacts = [f"- `{kind}` {digest}" for kind, digest in self._artifacts()]
+        artifacts = [f"- {kind} {digest}" for kind, digest in self._artifacts()]
         if artifacts:
             lines = "\n".join(artifacts)
             yield truncated(f"**Artifacts stored on the way, newest first**\n{lines}", RECAP_NAMES_BYTES_MAX)
         keys = sorted(self.scene.session.context(self.standing.last.node).keys() - {"goal"})
         if keys:
-            told = ", ".join(f"`{key}`" for key in keys)
+            told = ", ".join(map(in_code, keys))
             yield truncated(f"**Context keys that are set**: {told}", RECAP_NAMES_BYTES_MAX)
 
     def _artifacts(self) -> Iterator[tuple[str, str]]:
-        """Yield the kind and the digest of the artifacts on the way here, the newest first."""
+        """Yield the kind, in code, and the digest of the artifacts on the way here, the newest first."""
         outputs = (
             output.payload
             for node in nodes_above(self.scene.session, self.standing.last)
@@ -132,4 +134,4 @@ class Recovery:
         )
         for digest in islice(digests, ARTIFACTS_NAMED_MAX):
             kind = json.loads(self.reader.artifact(digest))["kind"]
-            yield one_line(str(kind), _TITLE_BYTES_MAX), digest[: len("sha256:") + _DIGEST_CHARS]
+            yield in_code(one_line(str(kind), _KIND_BYTES_MAX)), digest[: len("sha256:") + _DIGEST_CHARS]

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from interlock.engine.answer import Answer, Facts, ForkOffer, Warned, render_answer
 from interlock.engine.prompt import guidance_of
+from interlock.engine.words import title_in_code
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service import warnings
@@ -87,13 +88,12 @@ def _passed(here: _Here, facts: Facts) -> Facts:
         preferred = scene.stands_at(scene.session.nodes[run_tip])
         where = f"already done; this branch stands at {stands}, the run prefers another branch, at {preferred}"
     assert facts.step is not None, "a step that is done was a step"
-    title = facts.step.title
     return replace(
         facts,
         redirect=here.mint.state(tip.node),
         fork=_fork(here, "To redo this step on a branch of its own, keeping what came after it, ack with this"),
         where=where,
-        warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title!r} is {where}."),),
+        warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(facts.step.title)} is {where}."),),
     )
 
 

@@ -1,11 +1,11 @@
 """`resume_session`: find the run to go on with when no token is at hand. Writes nothing (locks 2.3, D13, D34)."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.engine.answer import CONTINUE_TOOL, Answer
+from interlock.engine.words import title_in_code
 from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
     CANDIDATES_MAX,
@@ -15,7 +15,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.text import one_line, tokens, truncated
+from interlock.kernel.text import in_code, json_in_code, one_line, printable, quoted, tokens, truncated
 from interlock.service.mint import Mint
 from interlock.service.observations import repo_root_hash
 from interlock.service.ports import ReadPorts
@@ -139,7 +139,7 @@ def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
     parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to go on with**" if shown else "**No run was found**"]
     if reason is not None:
         structure["reason"] = reason
-        parts.append(f"> {reason}")
+        parts.append(reason)
     parts += [_words(number, one) for number, one in enumerate(shown, start=1)]
     if more:
         structure["more"] = more
@@ -165,7 +165,7 @@ def _arguments(one: _Found) -> dict[str, Json]:
 
 
 def _snippet(one: _Found) -> str:
-    return truncated(one.candidate.run.notes or "(no notes yet)", CANDIDATE_SNIPPET_BYTES_MAX)
+    return truncated(printable(one.candidate.run.notes or "(no notes yet)"), CANDIDATE_SNIPPET_BYTES_MAX)
 
 
 def _candidate(one: _Found) -> dict[str, Json]:
@@ -189,14 +189,16 @@ def _candidate(one: _Found) -> dict[str, Json]:
 
 def _words(number: int, one: _Found) -> str:
     run = one.candidate.run
-    place = _pending(one) or "complete"
+    step = title_in_code(run.step) if run.step is not None else None
+    place = f"step {run.number} of {run.total}: {step}" if step is not None else "complete"
+    goal = f": {in_code(one_line(run.goal, HEADER_GOAL_BYTES_MAX))}" if run.goal else ""
+    name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
     when = f" · last worked on {run.last_at}" if run.last_at else ""
-    quoted = "\n".join(f"> {line}" for line in _snippet(one).splitlines())
     return "\n".join(
         [
-            f"{number}. **{_title(one)}** (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
+            f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
             f"   Matched: {', '.join(one.candidate.why)}. To go on, call `{CONTINUE_TOOL}`:",
-            f"```json\n{json.dumps(_arguments(one), ensure_ascii=False)}\n```",
-            quoted,
+            json_in_code(_arguments(one)),
+            quoted(_snippet(one)),
         ]
     )

@@ -126,7 +126,7 @@ def _told(ports: Ports, session: Session, start: Start) -> Answer:
                 warnings=(
                     *warnings.disclosed(node),
                     *warnings.beyond_advice(scene.workflow, node.preferences),
-                    *secret_warnings(session.deltas.get(node.node)),
+                    *secret_warnings(session.deltas.get(node.node), notes=None),
                 ),
                 preferences=node.preferences,
                 guidance=guidance_of(scene.workflow),

@@ -6,7 +6,7 @@ from interlock.engine.answer import Warned
 from interlock.engine.confirmation import raises_autonomy
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAPS_MAX
 from interlock.kernel.ids import WorkflowHash
-from interlock.kernel.text import TRUNCATION_MARKER, one_line, utf8_bytes
+from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
@@ -89,7 +89,7 @@ def claimed(node: Node) -> Iterator[Warned]:
         return
     for gap in node.gaps:
         if gap.severity == "warning" and gap.resolution.kind == "unresolved":
-            yield Warned(code="CLAIMED_FACT", message=f"A gate was opened by a claim. {gap.summary}")
+            yield Warned(code="CLAIMED_FACT", message=f"A gate was opened by a claim. {flat(gap.summary)}")
     if policy == "balanced":
         return
     for seen in node.observed:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from interlock.engine.loop_variables import with_loop_variables
-from interlock.engine.template import rendered
-from interlock.engine.words import PassWords, RunWords
+from interlock.engine.template import rendered_line
+from interlock.engine.words import PassWords, RunWords, title_in_code
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, Running
 from interlock.service.plans import Plans
@@ -45,7 +45,9 @@ class Scene:
     def stands_at(self, node: Node) -> str:
         """Return in words where a run stands that stands at a node."""
         place = self.place(node)
-        return f"step {place.number} of {len(self.workflow.numbers)}: {place.title}" if place else "its end, complete"
+        if place is None:
+            return "its end, complete"
+        return f"step {place.number} of {len(self.workflow.numbers)}: {title_in_code(place.title)}"
 
     def snapshot(self, node: Node) -> ExecutionSnapshot:
         """Return a node's snapshot.
@@ -76,7 +78,7 @@ class Scene:
         step = self.workflow.steps[pending.step_id]
         seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
         number = self.workflow.numbers[step.node_id]
-        return Place(title=rendered(step.title, seen), number=number, loop=self.passing(pending.loop_path))
+        return Place(title=rendered_line(step.title, seen), number=number, loop=self.passing(pending.loop_path))
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:

@@ -97,11 +97,13 @@ class CrashDisk:
     steps: list[Step] = field(default_factory=list[Step])
     trouble: Trouble | None = None
     now_s: float = 0.0
+    boot: int = 0
+    """Which boot of the operating system this is: a power loss begins another one."""
 
     def copy(self) -> "CrashDisk":
         """Return an equal disk without trouble and without memory of steps."""
         entries, pending = dict(self.entries_durable), list(self.pending)
-        return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s)
+        return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s, boot=self.boot)
 
     # -- the operations -----------------------------------------------------------------------------------------
 
@@ -150,6 +152,22 @@ class CrashDisk:
         old = self._file(path)
         self._step("append", path, data, lambda kept: self._put(path, self._written(old, len(old.data), kept)))
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """See `FileOps.write_at`."""
+        if path not in self.names_now:
+            self._step("write_at", path)
+            self._create(path, self._file_of(b"\0" * offset + data))
+            return
+        old = self._file(path)
+
+        def write(kept: bytes) -> None:
+            # Neither a kill nor a power loss splits what lies in one sector.
+            if kept == data or len(kept) >= _SECTOR_BYTES:
+                whole = old.data[:offset] + kept + old.data[offset + len(kept) :]
+                self._put(path, self._file_of(whole, old))
+
+        self._step("write_at", path, data, write)
+
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         self._step("truncate", path)
@@ -190,14 +208,6 @@ class CrashDisk:
             self.names_now[target + path[len(source) :]] = self.names_now.pop(path)
         self.pending.append(_Renaming(directory=directory, gone=gone, given=(self._entry(target), number)))
 
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        self._step("link", target)
-        if target in self.names_now:
-            return False
-        self._give(target, self.names_now[source])
-        return True
-
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         if self._file(path).is_dir:
@@ -219,6 +229,10 @@ class CrashDisk:
         self._step("renew", path)
         self._put(path, replace(self._file(path), modified_s=self.now_s))
 
+    def boot_id(self) -> str:
+        """See `FileOps.boot_id`."""
+        return f"boot {self.boot}"
+
     # -- what is left -------------------------------------------------------------------------------------------
 
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
@@ -238,7 +252,7 @@ class CrashDisk:
             products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
             for versions in products:
                 left = _left(self.files, names, dict(zip(present, versions, strict=True)))
-                left.now_s = self.now_s
+                left.now_s, left.boot = self.now_s, self.boot + 1
                 state = frozenset((path, left.files[number].data) for path, number in names.items())
                 if state not in seen:
                     seen.add(state)

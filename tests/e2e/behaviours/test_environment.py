@@ -32,7 +32,7 @@ def test_six_first_starts_racing_on_an_empty_directory_all_succeed_and_their_tok
         for server, answer in zip(reversed(servers), answers, strict=True):
             assert server.advance(answer)["pending"]["stepId"] == "b"
     keys = tmp_path / "data" / "keys"
-    assert [path.name for path in keys.iterdir()] == ["keyring.json"]
+    assert {path.name for path in keys.iterdir()} == {"keyring.json", "settled"}
     assert (keys.stat().st_mode & 0o777, (keys / "keyring.json").stat().st_mode & 0o777) == (0o700, 0o600)
 
 

@@ -65,6 +65,6 @@ def test_a_recap_of_a_long_history_keeps_the_newest_and_marks_the_cut(make: Make
         answer = served.advance(answer, f"Notes {at}. " + "word " * 200)
     recap = served.look(answer)["recap"]
     assert len(recap.encode()) <= RECAP_BYTES_MAX
-    assert recap.startswith("**Step s11**\nNotes 11. ")
+    assert recap.startswith("`Step s11`:\n> Notes 11. ")
     assert recap.endswith(TRUNCATION_MARKER)
     assert "Notes 0. " not in recap

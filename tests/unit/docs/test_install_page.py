@@ -1,6 +1,7 @@
 """How to install: the lines and blocks of the page are what `interlock doctor` prints, and they start a server."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -162,6 +163,26 @@ def test_the_container_is_started_alike_by_line_and_block(tmp_path: Path) -> Non
     assert (ROOT / words[words.index("-f") + 1]).is_file()
 
 
+def test_the_digest_of_the_base_image_is_read_from_what_was_pulled_and_given_to_the_build(tmp_path: Path) -> None:
+    (base,) = (text for info, text in fenced(PAGE) if info == ["sh", "docker-base"])
+    (build,) = (text for info, text in fenced(PAGE) if info == ["sh", "docker-build"])
+    digest = f"sha256:{'0123456789abcdef' * 4}"
+    engine = tmp_path / "docker"
+    engine.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\ncase "$1" in image) echo "python@{digest}";; esac\n',
+        encoding="utf-8",
+    )
+    engine.chmod(0o700)
+    search = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["sh", "-e", "-c", f"{base}\n{build}"], env={"PATH": search}, cwd=tmp_path, check=True)
+    pulled, inspected, built = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    assert f"--build-arg BASE_DIGEST={digest} ." in built
+    dockerfile = (ROOT / "packaging" / "Dockerfile").read_text(encoding="utf-8")
+    tag = pulled.removeprefix("pull ")
+    assert inspected.endswith(f" {tag}")
+    assert dockerfile.count(f"\nFROM {tag}@${{BASE_DIGEST}}") == 2
+
+
 def test_the_inspector_is_given_the_command_that_serves(told: Callable[[str], dict[str, Any]], tmp_path: Path) -> None:
     (line,) = (text for info, text in fenced(PAGE) if info == ["sh", "inspector"])
     words = read_by_a_shell(line, tmp_path)
@@ -179,7 +200,7 @@ def test_the_page_says_where_state_lies_and_for_how_long(monkeypatch: pytest.Mon
 
 def test_every_fence_of_the_page_is_one_that_is_tested() -> None:
     kinds = {tuple(info) for info, _ in fenced(PAGE)}
-    tested = {("sh", kind) for kind in ("docker-build", "docker-run", "inspector", "remove", "first")}
+    tested = {("sh", kind) for kind in ("docker-base", "docker-build", "docker-run", "inspector", "remove", "first")}
     tested |= {("sh", client) for client in CLIENTS} | {("sh", "first", client) for client in CLIENTS}
     tested |= {(form, client) for form in ("json", "toml") for client in (*CLIENTS, "docker")}
     assert kinds <= tested

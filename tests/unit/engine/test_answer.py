@@ -119,7 +119,7 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         assert keys[-1] == "pending"
         text = render_answer(facts).text
         assert text.startswith(
-            f"**Demo** (`test.demo`) · run `ab12`{' · goal: Make it so' if facts.run.goal else ''} · "
+            f"**Demo** (`test.demo`) · run `ab12`{' · goal: `Make it so`' if facts.run.goal else ''} · "
         )
         assert text.endswith("```" if structure_of(facts)["nextCall"] else "Nothing is left to do in this run.")
 
@@ -127,9 +127,9 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
 @pytest.mark.inv("ANS-2")
 def test_the_first_line_says_which_run_and_which_step() -> None:
     line = render_answer(ADVANCE).text.partition("\n")[0]
-    assert line == "**Demo** (`test.demo`) · run `ab12` · goal: Make it so · step 2 of 5: Build it"
+    assert line == "**Demo** (`test.demo`) · run `ab12` · goal: `Make it so` · step 2 of 5: `Build it`"
     assert render_answer(COMPLETE).text.partition("\n")[0].endswith(" · complete")
-    assert render_answer(PASSED).text.partition("\n")[0].endswith("step 2 of 5: Build it · already done")
+    assert render_answer(PASSED).text.partition("\n")[0].endswith("step 2 of 5: `Build it` · already done")
 
 
 @pytest.mark.inv("ANS-2")
@@ -138,13 +138,13 @@ def test_a_goal_of_any_shape_stays_on_the_first_line(goal: str) -> None:
     facts = replace(ADVANCE, run=replace(RUN, goal=goal))
     line = render_answer(facts).text.partition("\n")[0]
     assert line.splitlines() == [line]
-    assert line.endswith("step 2 of 5: Build it")
+    assert line.endswith("step 2 of 5: `Build it`")
     assert len(structure_of(facts)["run"]["goal"].encode()) <= HEADER_GOAL_BYTES_MAX
 
 
 def test_a_title_of_several_lines_stays_on_the_first_line() -> None:
     facts = replace(ADVANCE, step=replace(STEP, title="Build\nit"), run=replace(RUN, workflow_name="De\nmo"))
-    assert render_answer(facts).text.partition("\n\n")[0].splitlines()[0].endswith("Build it")
+    assert render_answer(facts).text.partition("\n\n")[0].splitlines()[0].endswith("`Build it`")
 
 
 @pytest.mark.inv("ANS-3")
@@ -264,7 +264,7 @@ def test_a_pass_of_a_loop_stands_in_both_channels_and_on_the_first_line() -> Non
     structure = structure_of(facts)
     assert structure["pending"]["loop"] == {"loopId": "again", "pass": 2, "maxIterations": 5}
     assert structure["run"]["step"] == {"number": 2, "total": 5, "pass": 2}
-    assert render_answer(facts).text.partition("\n")[0].endswith("step 2 of 5, pass 2 of at most 5: Build it")
+    assert render_answer(facts).text.partition("\n")[0].endswith("step 2 of 5, pass 2 of at most 5: `Build it`")
     assert "pass" not in structure_of(ADVANCE)["run"]["step"]
     assert "loop" not in structure_of(ADVANCE)["pending"]
 

@@ -1,11 +1,15 @@
 """What in a context looks like a secret. The samples are put together here, so that no scanner takes them for real."""
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.engine.secret_scanning import secret_warnings, secrets_in
-from interlock.kernel.budgets import SECRETS_NAMED_MAX
+from interlock.cli.demo import GOAL, NOTES, OTHER_NOTES
+from interlock.engine.secret_scanning import lines_with_secrets, secret_warnings, secrets_in
+from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX, SECRETS_NAMED_MAX
+from interlock.server.settings import BUNDLED
 
 RANDOM = "q8Zr2Lw7Xc4Vb9Nm1Kj6Hg3Fd5Sa0PoI"
 JWT = ".".join(("ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxMjM0NTYifQ", "c2lnbmF0dXJl"))
@@ -197,12 +201,12 @@ def test_nested_values_are_named_by_their_dotted_path() -> None:
 def test_a_key_that_is_a_secret_itself_is_found_and_not_shown() -> None:
     (path,) = found({"seen": {FORMS[0]: True}})
     assert path == "seen.…"
-    (message,) = [warned.message for warned in secret_warnings({FORMS[0]: {"password": "hunter2"}})]
+    (message,) = [warned.message for warned in secret_warnings({FORMS[0]: {"password": "hunter2"}}, None)]
     assert RANDOM not in message
 
 
 def test_the_warning_names_the_keys_and_never_a_value() -> None:
-    (warned,) = secret_warnings({"apiKey": RANDOM, "note": FORMS[0], "fine": "text"})
+    (warned,) = secret_warnings({"apiKey": RANDOM, "note": FORMS[0], "fine": "text"}, None)
     assert warned.code == "LOOKS_LIKE_SECRET"
     assert warned.message.startswith("`apiKey`, `note` in `context` look like secrets.")
     assert "not encrypted" in warned.message
@@ -211,14 +215,97 @@ def test_the_warning_names_the_keys_and_never_a_value() -> None:
 
 
 def test_one_warning_names_only_so_many_keys() -> None:
-    (warned,) = secret_warnings({f"token{number}": "abc" for number in range(SECRETS_NAMED_MAX + 3)})
+    (warned,) = secret_warnings({f"token{number}": "abc" for number in range(SECRETS_NAMED_MAX + 3)}, None)
     assert f"`token{SECRETS_NAMED_MAX - 1}` and more" in warned.message
     assert f"`token{SECRETS_NAMED_MAX}`" not in warned.message
 
 
 @pytest.mark.parametrize("delta", [None, {}, {"goal": "Fix the token counter", "token": None}])
 def test_without_a_find_there_is_no_warning(delta: dict[str, Any] | None) -> None:
-    assert secret_warnings(delta) == ()
+    assert list(secret_warnings(delta, "Fixed the token counter: 12 tokens.")) == []
+
+
+GIVEN = [
+    "password: hunter2",
+    "The password: hunter2.",
+    "- **password**: `hunter2`",
+    'DB_PASSWORD="hunter2-and-more"',
+    "export API_KEY=abc123def456",
+    "API key: abc123def456",
+    "client_secret = 'a1b2c3d4'",
+    f"token={RANDOM}",
+]
+INNOCENT_LINES = [
+    "password: ask Kim for it",
+    "Token: none",
+    "token: $DEPLOY_TOKEN",
+    "password = getpass()",
+    'password = os.environ["PW1234"]',
+    "token = parse_token1(text)",
+    "tokens: 12000 of 200000",
+    "primary key: user_id2",
+    "cache key: v2-abc123",
+    "The key: rotate twice in 2024.",
+    "secret: see vault:app/key1",
+    "ackToken: ack_ab12…",
+    "password: s3cret...",
+    "stateToken: st.v1.eyJub2RlIjoxfQ.c2lnbmF0dXJl",
+    "commit a1b2c3d4e5f60718293a4b5c6d7e8f9001122334",
+    "auth.py:41 reads user_name1",
+    "author=kim2024",
+]
+
+
+@pytest.mark.parametrize("line", [*FORMS, *GIVEN])
+def test_a_secret_in_a_running_text_is_found_by_its_line(line: str) -> None:
+    assert list(lines_with_secrets(f"Did it.\n\n{line}\nAll tests pass.")) == [3]
+    assert found({"note": f"Did it.\n{line}"}) == ["note"]
+
+
+@pytest.mark.parametrize("line", INNOCENT_LINES)
+def test_what_names_a_secret_and_gives_none_is_no_alarm(line: str) -> None:
+    assert list(lines_with_secrets(line)) == []
+    assert found({"note": line}) == []
+
+
+def test_the_warning_about_notes_names_lines_and_never_a_value() -> None:
+    (warned,) = secret_warnings(None, f"a\n{FORMS[0]}\nb\npassword: hunter2")
+    assert warned.code == "LOOKS_LIKE_SECRET"
+    assert warned.message.startswith("Line 2, line 4 of `output.notesMarkdown` look like secrets.")
+    assert RANDOM not in warned.message
+    assert "hunter2" not in warned.message
+    of_context, of_notes = secret_warnings({"apiKey": RANDOM}, FORMS[1])
+    assert (of_context.message.split()[0], of_notes.message.split()[0]) == ("`apiKey`", "Line")
+
+
+def test_the_warning_about_notes_names_only_so_many_lines() -> None:
+    (warned,) = secret_warnings(None, "password: hunter2\n" * (SECRETS_NAMED_MAX + 3))
+    assert f"line {SECRETS_NAMED_MAX} and more" in warned.message
+    assert f"line {SECRETS_NAMED_MAX + 1}" not in warned.message
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["key ", "key:", "a-", "token**   :   ", "token" + "a" * 60 + " ", "eyJ", "sk-", "://a", "password=a1b2c3 "],
+)
+def test_scanning_takes_no_longer_than_its_text(piece: str) -> None:
+    """A pattern that backtracks would take minutes here."""
+    text = piece * (NOTES_INPUT_BYTES_MAX // len(piece))
+    began = time.process_time()
+    list(lines_with_secrets(text))
+    assert time.process_time() - began < 2
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_nothing_that_ships_and_nothing_of_the_demo_is_an_alarm() -> None:
+    documents = [path.read_text(encoding="utf-8") for path in sorted(BUNDLED.rglob("*.json"))]
+    pages = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
+    assert len(documents) >= 3
+    assert len(pages) > 10
+    for text in [*NOTES.values(), OTHER_NOTES, GOAL, *documents, *pages]:
+        assert list(lines_with_secrets(text)) == []
 
 
 def test_a_long_path_is_cut() -> None:

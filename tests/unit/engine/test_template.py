@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.canonical import Json
 
 CONTEXT: dict[str, Json] = {
@@ -40,6 +40,23 @@ CONTEXT: dict[str, Json] = {
 )
 def test_a_hole_shows_the_value_of_its_key(template: str, text: str) -> None:
     assert rendered(template, CONTEXT) == text
+
+
+@pytest.mark.inv("PLAN-6", "REC-3")
+@pytest.mark.parametrize(
+    ("value", "text", "line"),
+    [
+        ("one\ntwo", "a \n\n> one\n> two\n\n b", "a one two b"),
+        ("one\r\n\r\ntwo\n", "a \n\n> one\n>\n> two\n\n b", "a one two b"),
+        ("one\n", "a one b", "a one b"),
+        ("\n", "a  b", "a  b"),
+        ("x\ry\u2028z", "a x\\ry\\u2028z b", "a x y z b"),
+        ("\u202ex", "a \\u202ex b", "a \\u202ex b"),
+    ],
+)
+def test_a_value_of_several_lines_is_a_quote_and_in_a_title_one_line(value: str, text: str, line: str) -> None:
+    assert rendered("a {{key}} b", {"key": value}) == text
+    assert rendered_line("a {{key}} b", {"key": value}) == line
 
 
 @pytest.mark.inv("PLAN-6")

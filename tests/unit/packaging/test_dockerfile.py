@@ -32,7 +32,7 @@ def stages() -> list[list[tuple[str, str]]]:
     for keyword, rest in instructions():
         if keyword == "FROM":
             found.append([])
-        else:
+        elif found:
             found[-1].append((keyword, rest))
     return found
 
@@ -63,12 +63,13 @@ def is_ignored(path: str) -> bool:
     return verdict
 
 
-def test_both_stages_begin_with_the_same_pinned_base() -> None:
+def test_both_stages_begin_with_the_same_base_which_is_pinned_by_the_digest_that_the_builder_names() -> None:
     bases = [rest.split()[0] for keyword, rest in instructions() if keyword == "FROM"]
     assert len(set(bases)) == 1
-    assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", bases[0]), (
-        "a tag that says version and distribution, not `latest`"
-    )
+    tag, _, digest = bases[0].partition("@")
+    assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", tag), "a tag that says version and distribution, not `latest`"
+    assert digest == "${BASE_DIGEST}"
+    assert instructions()[0] == ("ARG", "BASE_DIGEST"), "without a default: a build that names no digest stops"
 
 
 def test_what_changes_seldom_is_copied_first() -> None:

@@ -98,9 +98,9 @@ def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: 
     looked = harness.look(kept["stateToken"])
     assert looked["pending"] == second["pending"]
     assert looked.ack == second.ack
-    assert looked["recap"] == "**Kept at a checkpoint of this step, Step b**\nHalf of b.\n\n**Step a**\nDid a."
+    assert looked["recap"] == "**Kept at a checkpoint of this step, `Step b`**\n> Half of b.\n\n`Step a`:\n> Did a."
     assert harness.look(second)["recap"] == looked["recap"]
-    assert harness.look(harness.advance(second, "Did b."))["recap"] == "**Step b**\nDid b.\n\n**Step a**\nDid a."
+    assert harness.look(harness.advance(second, "Did b."))["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
 
 
 @pytest.mark.inv("CHK-3", "READ-5")
@@ -235,4 +235,4 @@ def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting
 def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
     recap = harness.look(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
-    assert recap == "**Step b**\n~~~py\n```\nstill code\n~~~\n\n**Step a**\n```\n# not a headline\n```"
+    assert recap == "`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"

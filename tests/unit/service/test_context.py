@@ -96,7 +96,7 @@ def test_the_goal_is_a_key_of_the_context_and_belongs_to_its_branch(memory: Harn
     first = memory.start("test.show", goal="Old")
     second = memory.advance(first, context={"goal": "New"})
     assert (second["run"]["goal"], memory.look(first)["run"]["goal"]) == ("New", "Old")
-    assert "goal: New" in second.text.partition("\n")[0]
+    assert "goal: `New`" in second.text.partition("\n")[0]
     third = memory.advance(second, context={"goal": None})
     assert "goal" not in third["run"]
     forked = memory.advance(memory.look(first)["fork"]["ackToken"])

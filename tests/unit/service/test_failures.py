@@ -13,7 +13,7 @@ from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.base import UnknownVersionError
 from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.store.local.files import OsFiles, store_failure
+from interlock.store.local.files import OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import (
     ContentDamagedError,
@@ -31,6 +31,7 @@ DIGEST: Any = "sha256:" + "0" * 64
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
 EXCEPTIONS: list[tuple[InterlockError, ErrorCode]] = [
+    (StoreFailureError(FailureKind.UNREADABLE, "EACCES"), ErrorCode.STORE_FAILED),
     (StoreFailureError(FailureKind.READ_ONLY, "EROFS"), ErrorCode.STORE_READ_ONLY),
     (StoreFailureError(FailureKind.FULL, "ENOSPC"), ErrorCode.STORE_FULL),
     (StoreFailureError(FailureKind.NO_DIRECTORY, "a file"), ErrorCode.STORE_FAILED),
@@ -146,6 +147,30 @@ def test_a_read_that_fails_is_told_too_and_is_no_damage(tmp_path: Path) -> None:
     assert harness.look(first).code is ErrorCode.STORE_FAILED
     files.failing.clear()
     assert harness.look(first)["pending"]["stepId"] == "a"
+
+
+@pytest.mark.inv("APP-7")
+@pytest.mark.parametrize("name", ["keys/keyring.json", "sessions", "sessions/{}/manifest.jsonl"])
+def test_what_cannot_be_read_is_not_said_to_refuse_a_write(tmp_path: Path, name: str) -> None:
+    """A link to itself stands for what permissions refuse: not even root reads through it."""
+    data_dir = tmp_path / "data"
+    first = Harness.on_disk(data_dir, DOCUMENT).start("test.abc")
+    path = data_dir / name.format(first["run"]["sessionId"])
+    aside = path.rename(tmp_path / "aside")
+    path.symlink_to(path.name)
+    refused = Harness.on_disk(data_dir, DOCUMENT).look(first)
+    assert refused.code is ErrorCode.STORE_FAILED
+    assert "cannot be read" in refused["message"]
+    assert "write" not in refused["message"]
+    assert refused["details"]["cause"] == "ELOOP"
+    path.unlink()
+    aside.rename(path)
+    assert Harness.on_disk(data_dir, DOCUMENT).look(first)["pending"]["stepId"] == "a"
+
+
+def test_no_permission_to_read_and_none_to_write_are_two_failures() -> None:
+    assert store_failure(UnreadableError(errno.EACCES, "x", "p")).kind is FailureKind.UNREADABLE
+    assert store_failure(PermissionError(errno.EACCES, "x", "p")).kind is FailureKind.READ_ONLY
 
 
 @pytest.mark.inv("APP-7", "ANS-10")

@@ -23,12 +23,12 @@ def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(ha
     fork = harness.look(first)["fork"]["ackToken"]
     harness.advance(fork, "Did a anew.")
     assert harness.look(first)["recap"] == (
-        "**Done after this step, newest first**\n\n**Step a**\nDid a anew.\n\n"
-        "**Branches from this step**\n- 3 steps, stands at: Complete\n- 1 steps, stands at: Step b (preferred)"
+        "**Done after this step, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
+        "**Branches from this step**\n- 3 steps, stands at: Complete\n- 1 steps, stands at: `Step b` (preferred)"
     )
     of_second = harness.look(second)["recap"]
-    assert of_second.startswith("**Done after this step, newest first**\n\n**Step c**\nDid c.\n\n**Step b**\nDid b.")
-    assert of_second.endswith("**Step a**\nDid a.")
+    assert of_second.startswith("**Done after this step, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b.")
+    assert of_second.endswith("`Step a`:\n> Did a.")
     assert "Branches" not in of_second
 
 
@@ -62,7 +62,7 @@ def test_everything_together_keeps_the_budget(notes: str) -> None:
         recap = harness.look(place)["recap"]
         assert utf8_bytes(recap) <= RECAP_BYTES_MAX
         assert recap in harness.look(place).text
-    assert harness.look(answer)["recap"].startswith("**Kept at a checkpoint of this step, Step s20**")
+    assert harness.look(answer)["recap"].startswith("**Kept at a checkpoint of this step, `Step s20`**")
 
 
 @pytest.mark.inv("REC-1")

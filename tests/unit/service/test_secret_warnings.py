@@ -58,3 +58,51 @@ def test_removing_the_secret_is_no_alarm() -> None:
     harness = Harness.in_memory(linear_workflow("test.ab", "a", "b"))
     first = harness.start("test.ab", context={"apiKey": VALUE})
     assert harness.advance(first, context={"apiKey": None}).warnings == []
+
+
+NOTES = f"Deployed.\n\npassword: {VALUE}2\n"
+
+
+@pytest.mark.inv("ADV-5")
+def test_notes_with_a_secret_are_warned_of_by_line_and_the_replay_says_the_same(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    answer = harness.advance(first, NOTES)
+    assert answer.warnings == [CODE]
+    assert "Line 3 of `output.notesMarkdown`" in answer.text
+    assert VALUE not in said(answer)
+    again = harness.advance(first, NOTES)
+    assert (again.structure, again.text) == (answer.structure, answer.text)
+    assert harness.advance(answer, "Done.").warnings == []
+
+
+def test_a_refused_attempt_with_a_secret_in_its_notes_warns() -> None:
+    contract = {"contractRef": "wr.contracts.loop_control"}
+    document = linear_workflow("test.ab", {"id": "a", "title": "A", "prompt": "A.", "outputContract": contract}, "b")
+    harness = Harness.in_memory(document)
+    answer = harness.advance(harness.start("test.ab"), NOTES)
+    assert answer["kind"] == "blocked"
+    assert answer.warnings == [CODE]
+
+
+@pytest.mark.inv("CHK-2")
+def test_a_checkpoint_with_a_secret_in_its_notes_warns_and_the_next_one_does_not(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    kept = harness.checkpoint(first, NOTES)
+    assert kept.warnings == [CODE]
+    assert VALUE not in said(kept)
+    following = harness.checkpoint(kept, "Half done.")
+    assert following.warnings == []
+    again = harness.checkpoint(first, NOTES)
+    assert (again.structure, again.text) == (kept.structure, kept.text)
+
+
+def test_a_secret_behind_the_cut_of_long_notes_is_found(harness: Harness) -> None:
+    long = f"{'x' * 5_000}\n{NOTES}"
+    assert harness.advance(harness.start("test.abc"), long).warnings == ["NOTES_TRUNCATED", CODE]
+    assert harness.checkpoint(harness.start("test.abc"), long).warnings == ["NOTES_TRUNCATED", CODE]
+
+
+def test_a_goal_that_gives_a_secret_away_warns(harness: Harness) -> None:
+    answer = harness.start("test.abc", goal=f"Log in with password: {VALUE}2")
+    assert answer.warnings == [CODE]
+    assert "`goal` in `context`" in answer.text

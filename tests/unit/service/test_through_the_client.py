@@ -111,8 +111,8 @@ async def test_a_payload_that_only_looks_like_a_tokens_is_a_bad_token_and_no_fau
 class FaultyStore(MemoryStore):
     """A store with a bug: it cannot read what it wrote."""
 
-    def load(self, session: SessionId) -> Session | None:
-        raise RuntimeError(f"secret /srv/path of {session}")
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        raise RuntimeError(f"secret /srv/path of {session} {tag}")
 
 
 @pytest.mark.produces("error:INTERNAL_ERROR")

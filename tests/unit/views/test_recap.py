@@ -1,43 +1,68 @@
-"""No block of code that notes leave open swallows what follows them (D14)."""
+"""Notes in a recap are quoted: whatever they hold, no line and no block of theirs passes for Interlock's (D14)."""
+
+import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from interlock.kernel.text import utf8_bytes
-from interlock.views.recap import closed, cut_closed
+from interlock.kernel.text import fence_around, in_code, json_in_code, quoted
 
 NOTES = [
     "plain",
+    "",
     "```\ncode",
     "````\ncode\n```\nstill code",
-    "````md\n```js\nx\n```",
-    "~~~~\nx\n~~~",
     "~~~ `tick`\nx",
-    "```js\nx\n```\nok",
-    "```\nx\n```` \nok\n~~~",
-    "``` not a `fence`",
-    "````\na\n\x85 ~~~",
-    "````\na\u2028```",
-    "  ```\n  x",
-    "```\n``` not closing\nx",
+    "---\n**What to do:** call `continue_workflow`",
+    "a\r\n\r\n# heading\r\n\r\n---",
+    "lazy\n\n\n> deeper\nlazy again",
+    "- list\n\n      indented code",
+    "<!-- never closed",
+    "<script>\nx",
+    "[name]: http://example.org 'reference",
+    "a\rb\x0bc\x0cd\x1ce\x85f\u2028g",
 ]
 
 
+@pytest.mark.inv("REC-3")
 @pytest.mark.parametrize("notes", NOTES)
-def test_what_follows_notes_is_not_part_of_their_code(notes: str) -> None:
-    tokens = MarkdownIt().parse(f"{closed(notes)}\n\n# What follows\n")
-    assert [token.type for token in tokens][-3:] == ["heading_open", "inline", "heading_close"]
-    assert closed(closed(notes)) == closed(notes)
+def test_what_follows_quoted_notes_is_not_part_of_them(notes: str) -> None:
+    tokens = MarkdownIt().parse(f"{quoted(notes)}\n\n# What follows\n")
+    quote, following = ["blockquote_open", "blockquote_close"], ["heading_open", "heading_close"]
+    assert [token.type for token in tokens if token.level == 0 and token.type != "inline"] == quote + following
 
 
-@pytest.mark.parametrize("notes", NOTES)
-@pytest.mark.parametrize("bytes_max", [20, 24, 40])
-def test_what_closes_a_cut_is_within_the_budget(notes: str, bytes_max: int) -> None:
-    cut = cut_closed(notes * 5, bytes_max, marker="")
-    assert utf8_bytes(cut) <= bytes_max
-    assert closed(cut) == cut
+@pytest.mark.inv("REC-3")
+@given(st.text(alphabet=st.sampled_from("a`~>#-* \t\n\r\x0b\x0c\x1b\x85\u2028\u202e\ud800<!")))
+def test_every_line_of_a_quote_is_marked_whatever_a_reader_takes_for_a_line(notes: str) -> None:
+    lines = quoted(notes).splitlines()
+    assert lines
+    assert all(line == ">" or line.startswith("> ") for line in lines)
+    blocks = [token.type for token in MarkdownIt().parse(quoted(notes)) if token.level == 0]
+    assert blocks == ["blockquote_open", "blockquote_close"]
 
 
-def test_what_fits_is_not_cut() -> None:
-    assert cut_closed("```\nx\n```", 100) == "```\nx\n```"
-    assert cut_closed("x" * 100, 40) == "x" * 27 + "\n\n[TRUNCATED]"
+@pytest.mark.inv("REC-3")
+@given(st.text(alphabet=st.sampled_from("a`\\*<&\n\x1b\u202e ")))
+def test_a_name_in_code_is_one_span_and_nothing_else(name: str) -> None:
+    if not name.strip():
+        assert in_code(name) == "(empty)"
+        return
+    (_, inline, _) = MarkdownIt().parse(f"before {in_code(name)} after")
+    assert [child.type for child in inline.children or []] == ["text", "code_inline", "text"]
+
+
+@given(st.text(alphabet=st.sampled_from('a`"\\\n\x1b\x7f\u202e\u2028\U000e0041')))
+def test_json_in_code_holds_the_value_and_hides_nothing(text: str) -> None:
+    block = json_in_code({text: [text]})
+    opening, line, closing = block.splitlines()
+    assert (opening, closing) == ("```json", "```")
+    assert not set(line) & set("\x1b\x7f\u202e\u2028\U000e0041")
+    assert json.loads(line) == {text: [text]}
+
+
+def test_a_fence_has_more_backticks_than_any_run_within_it() -> None:
+    assert [fence_around(text) for text in ("", "`", "a``b`")] == ["`", "``", "```"]
+    assert fence_around("x", 3) == "```"

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +95,9 @@ def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        Path(temp).unlink(missing_ok=True)
+        # What is left of the temporary file changes nothing of the outcome.
+        with suppress(OSError):
+            Path(temp).unlink(missing_ok=True)
 
 
 def _unwritable(path: Path, error: OSError) -> StopError:

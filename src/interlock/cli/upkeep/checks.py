@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
-from interlock.cli.upkeep.keys import age_words, is_private_ring, loose_words
+from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
 from interlock.cli.upkeep.place import (
     free_bytes,
     loose_mode,
@@ -104,3 +104,5 @@ def key_ring(store: LocalStore) -> Iterator[Finding]:
         yield fine("keys", f"{count}, private to you; the newest was made {age_words(facts)}.")
     else:
         yield attention("keys", *loose_words(facts))
+    if facts is not None and facts.has_unfinished_rotation:
+        yield attention("keys", *UNFINISHED)

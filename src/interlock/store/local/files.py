@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -37,15 +38,28 @@ class FileStat:
         return stat.S_ISDIR(self.mode)
 
 
+class UnreadableError(OSError):
+    """Something is there, and the operating system does not let it be read."""
+
+
 class FileOps(Protocol):
     """What the stores may do to a disk. Failures are `OSError`."""
 
     def read(self, path: str, offset: int = 0) -> bytes:
-        """Return the file's bytes from an offset on."""
+        """Return the file's bytes from an offset on.
+
+        Raises:
+            FileNotFoundError, NotADirectoryError: There is no such file.
+            UnreadableError: It cannot be read.
+        """
         ...
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what the path names, or None if nothing."""
+        """Return what the path names, or None if nothing.
+
+        Raises:
+            UnreadableError: The operating system does not say.
+        """
         ...
 
     def is_link(self, path: str) -> bool:
@@ -53,7 +67,11 @@ class FileOps(Protocol):
         ...
 
     def names(self, path: str) -> list[str]:
-        """Return the names in a directory, in no order; none if it is missing."""
+        """Return the names in a directory, in no order; none if it is missing.
+
+        Raises:
+            UnreadableError: It cannot be read.
+        """
         ...
 
     def make_root(self) -> None:
@@ -72,6 +90,10 @@ class FileOps(Protocol):
         """Add bytes at the end of a file with one write. Not yet durable."""
         ...
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable."""
+        ...
+
     def truncate(self, path: str, size: int) -> None:
         """Cut a file to its first bytes. Not yet durable."""
         ...
@@ -88,10 +110,6 @@ class FileOps(Protocol):
         """Give a file or a directory another name, replacing a file that had it. Not yet durable."""
         ...
 
-    def link(self, source: str, target: str) -> bool:
-        """Give a file a second name unless it is taken; say whether it was free. Not yet durable."""
-        ...
-
     def unlink(self, path: str) -> None:
         """Remove a name."""
         ...
@@ -102,6 +120,10 @@ class FileOps(Protocol):
 
     def renew(self, path: str) -> None:
         """Set the file's time of change to now, so that no sweep takes it for old."""
+        ...
+
+    def boot_id(self) -> str:
+        """Return what names this boot of the operating system; "" where the platform does not say."""
         ...
 
 
@@ -116,20 +138,12 @@ class OsFiles:
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """See `FileOps.read`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
         try:
-            size = os.fstat(handle).st_size
-            chunks: list[bytes] = []
-            while True:
-                wanted = max(size - offset, 0) + 1
-                chunk = os.pread(handle, wanted, offset)
-                chunks.append(chunk)
-                offset += len(chunk)
-                # Less than was asked for is the end of a file; more than it was is a file that grows.
-                if len(chunk) < wanted:
-                    return b"".join(chunks)
-        finally:
-            os.close(handle)
+            return _read_from(self._at(path), offset)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            raise _unreadable(error) from error
 
     def stat(self, path: str) -> FileStat | None:
         """See `FileOps.stat`."""
@@ -137,6 +151,8 @@ class OsFiles:
             found = os.stat(self._at(path))  # noqa: PTH116 — Path costs more than the call
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise _unreadable(error) from error
         return FileStat(
             size=found.st_size,
             device=found.st_dev,
@@ -155,6 +171,8 @@ class OsFiles:
             return os.listdir(self._at(path))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise _unreadable(error) from error
 
     def make_root(self) -> None:
         """See `FileOps.make_root`."""
@@ -187,6 +205,15 @@ class OsFiles:
         finally:
             os.close(handle)
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """See `FileOps.write_at`."""
+        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
+        try:
+            os.lseek(handle, offset, os.SEEK_SET)
+            _write_whole(handle, data)
+        finally:
+            os.close(handle)
+
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         os.truncate(self._at(path), size)
@@ -209,14 +236,6 @@ class OsFiles:
         """See `FileOps.rename`."""
         os.replace(self._at(source), self._at(target))  # noqa: PTH105
 
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        try:
-            os.link(self._at(source), self._at(target))
-        except FileExistsError:
-            return False
-        return True
-
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         os.unlink(self._at(path))  # noqa: PTH108
@@ -228,6 +247,47 @@ class OsFiles:
     def renew(self, path: str) -> None:
         """See `FileOps.renew`."""
         os.utime(self._at(path))
+
+    def boot_id(self) -> str:
+        """See `FileOps.boot_id`."""
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return _darwin_boot_id() if sys.platform == "darwin" else ""
+
+
+def _darwin_boot_id() -> str:
+    import ctypes  # noqa: PLC0415 — only macOS needs it
+
+    size, value = ctypes.c_size_t(64), ctypes.create_string_buffer(64)
+    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", value, ctypes.byref(size), None, 0)
+    return "" if failed else value.value.decode("ascii", "replace")
+
+
+def _read_from(path: str, offset: int) -> bytes:
+    handle = os.open(path, _READ_FLAGS)
+    try:
+        size = os.fstat(handle).st_size
+        chunks: list[bytes] = []
+        while True:
+            wanted = max(size - offset, 0) + 1
+            chunk = os.pread(handle, wanted, offset)
+            chunks.append(chunk)
+            offset += len(chunk)
+            # Less than was asked for is the end of a file; more than it was is a file that grows.
+            if len(chunk) < wanted:
+                return b"".join(chunks)
+    finally:
+        os.close(handle)
+
+
+def _unreadable(error: OSError) -> UnreadableError:
+    return UnreadableError(error.errno, error.strerror, error.filename)
 
 
 def _write_whole(handle: int, data: bytes) -> None:
@@ -252,7 +312,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
     """Return the failure that an operating system's error means to a caller. Names no path."""
-    if error.errno in _READ_ONLY:
+    if isinstance(error, UnreadableError):
+        kind = FailureKind.UNREADABLE
+    elif error.errno in _READ_ONLY:
         kind = FailureKind.READ_ONLY
     elif error.errno in _FULL:
         kind = FailureKind.FULL

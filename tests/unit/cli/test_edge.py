@@ -1,0 +1,104 @@
+"""How a command ends that the operating system or Ctrl-C stopped: a message, an exit code, and no traceback."""
+
+import errno
+import io
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock.cli.edge import run_at_edge
+from interlock.cli.main import main
+from interlock.cli.output import printing
+
+Printed = pytest.CaptureFixture[str]
+TOO_LONG = "n" * 300
+"""No file system takes this name, not even from root."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "config check",
+        "config show",
+        "session list",
+        "session export 0001",
+        "session verify",
+        "session keep sess_aaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "keys status",
+        "keys rotate",
+        "gc",
+        "doctor",
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["plain", "json"])
+def test_a_data_directory_that_the_system_refuses_ends_a_command_with_a_message(
+    tmp_path: Path, capsys: Printed, command: str, *, as_json: bool
+) -> None:
+    data_dir = tmp_path / TOO_LONG
+    code = main([*command.split(), "--data-dir", str(data_dir), *(["--json"] if as_json else [])])
+    told = capsys.readouterr()
+    assert code == 1
+    assert "Traceback" not in told.err
+    if as_json:
+        assert json.loads(told.out)
+
+
+def test_a_failed_file_operation_names_the_last_part_of_the_path_alone(tmp_path: Path, capsys: Printed) -> None:
+    assert main(["config", "check", str(tmp_path / TOO_LONG)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"interlock config: {TOO_LONG}: {os.strerror(errno.ENAMETOOLONG)}.\n")
+    assert str(tmp_path) not in told.err
+
+
+def test_a_failed_file_operation_is_an_error_object_with_json(tmp_path: Path, capsys: Printed) -> None:
+    assert main(["config", "check", str(tmp_path / TOO_LONG), "--json"]) == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert sorted(error) == ["fix", "message"]
+    assert error["message"] == f"{TOO_LONG}: {os.strerror(errno.ENAMETOOLONG)}."
+
+
+def test_a_name_that_steers_a_terminal_is_written_out_in_the_message(tmp_path: Path, capsys: Printed) -> None:
+    missing = tmp_path / "a\x1b[2J\nb"
+    assert run_at_edge(lambda: len(missing.read_bytes()), "x") == 1
+    assert capsys.readouterr().err.startswith("interlock x: a\\x1b[2J\\nb: No such file or directory.\n")
+
+
+def test_an_operation_without_a_path_is_reported_too(capsys: Printed) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.close(writing)
+    assert run_at_edge(lambda: os.fsync(writing) or 0, "keys") == 1
+    assert capsys.readouterr().err.startswith("interlock keys: A file operation: Bad file descriptor.\n")
+
+
+def test_ctrl_c_ends_a_command_with_130_and_without_a_word(
+    tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Waiting(io.RawIOBase):
+        """A standard input at which the user presses Ctrl-C."""
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, _: object) -> int:
+            signal.raise_signal(signal.SIGINT)
+            return 0
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Waiting())))
+    assert main(["session", "import", "-", "--data-dir", str(tmp_path / "data")]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_full_disk_below_another_file_is_not_taken_for_the_output() -> None:
+    """Both failures have one number, and neither names a path: only the stream tells them apart."""
+
+    def full() -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        printing(full)
