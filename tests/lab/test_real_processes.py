@@ -105,7 +105,6 @@ def servers(library: Path, tmp_path: Path) -> Iterator[Servers]:
         yield Servers(library, tmp_path, exits)
 
 
-@pytest.mark.xfail(strict=True, reason="a reader answers from a group that its writer then cuts off")
 @pytest.mark.inv("CRASH-3", "APP-6")
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
 def test_what_a_second_server_answers_while_the_first_hangs_in_a_sync_that_then_fails_is_never_lost(

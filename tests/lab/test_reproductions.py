@@ -53,7 +53,6 @@ def assert_goes_on(disk: CrashDisk, first: Called) -> None:
     assert_true_now_and_after_a_power_loss(disk, [again])
 
 
-@pytest.mark.xfail(strict=True, reason="a reader answers from a group that its writer then cuts off")
 @pytest.mark.inv("CRASH-3", "APP-6")
 @pytest.mark.parametrize("error", [5, 28])
 @pytest.mark.parametrize("call", ["repeats the call", "asks with the stateToken"])
@@ -76,7 +75,6 @@ def test_what_another_process_answers_while_a_sync_hangs_that_then_fails_is_neve
     assert_goes_on(disk, first)
 
 
-@pytest.mark.xfail(strict=True, reason="a reader answers from a group that its writer then cuts off")
 @pytest.mark.inv("CRASH-3", "APP-6")
 def test_what_a_process_itself_answers_while_its_sync_hangs_that_then_fails_is_never_lost() -> None:
     disk, first = started()
@@ -92,7 +90,6 @@ def test_what_a_process_itself_answers_while_its_sync_hangs_that_then_fails_is_n
     assert_goes_on(disk, first)
 
 
-@pytest.mark.xfail(strict=True, reason="a sync that failed once is believed the second time")
 @pytest.mark.inv("CRASH-3", "APP-5")
 @pytest.mark.parametrize("call", ["repeats the call", "asks with the stateToken"])
 def test_no_answer_rests_on_a_group_whose_first_sync_failed_and_whose_second_succeeded(call: str) -> None:
@@ -113,7 +110,6 @@ def test_no_answer_rests_on_a_group_whose_first_sync_failed_and_whose_second_suc
     assert_goes_on(disk, first)
 
 
-@pytest.mark.xfail(strict=True, reason="content that exists is synced and believed, and not written again")
 @pytest.mark.inv("APP-5")
 def test_content_whose_directory_failed_to_sync_once_is_written_again_before_it_is_referred_to() -> None:
     disk, first = started()
@@ -133,7 +129,6 @@ def test_content_whose_directory_failed_to_sync_once_is_written_again_before_it_
     assert_true_now_and_after_a_power_loss(killed, [again])
 
 
-@pytest.mark.xfail(strict=True, reason="a manifest that lost its end looks like a torn append")
 @pytest.mark.inv("READ-2", "CRASH-4")
 @pytest.mark.parametrize("missing", ["a byte", "two bytes", "a line", "a group", "all"])
 def test_a_manifest_that_lost_acknowledged_bytes_at_its_end_is_damaged(missing: str) -> None:
