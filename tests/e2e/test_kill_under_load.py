@@ -97,7 +97,7 @@ async def work_under_disturbances(plan: Plan, site: Site, journal: Journal) -> C
 
 
 def assert_heard_is_recorded(site: Site, heard: list[Heard]) -> None:
-    """Hold that the independent reader finds what every answer so far named, once, while servers go on writing."""
+    """Assert that the independent reader finds once what every answer so far named. Servers write meanwhile."""
     reading = reading_of(site)
     assert reading.flaws == []
     assert len(reading.advances) == len(set(reading.advances))

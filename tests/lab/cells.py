@@ -1,7 +1,7 @@
 """The cells of the laboratory: each operation of a use case, on each kind of path, before and after its effect.
 
-A cell is judged by what callers were told, against what the independent reader finds on the disk and on what a power
-loss leaves of it.
+A trial compares the answers and refusals with what the independent reader finds on the disk, and on what a power loss
+leaves of it.
 """
 
 import errno
@@ -23,7 +23,7 @@ Processes: TypeAlias = Literal[1, 2]
 NEVER_FAIL = frozenset({"is_link", "boot_id"})
 WRITES_BYTES = frozenset({"write", "append", "write_at"})
 BLOCKED_AFTER_S = 0.3
-"""A reader in the same process that waits for the one that hangs is left waiting after so long."""
+"""The longest time that a trial waits for a reader in the process that hangs: the reader may wait for that call."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -110,8 +110,8 @@ def trials_of(use_case: UseCase, chance: random.Random | None = None) -> Iterato
 def run_trial(trial: Trial) -> Trial:
     """Run a use case with a fault, then what a caller does next, and judge all of it."""
     process = Process(trial.stage.disk, fault=trial.fault)
-    other = process.beside() if trial.cell.processes > 1 else process
-    looking: list[Future[object]] = []
+    other = process.another() if trial.cell.processes > 1 else process
+    readers: list[Future[object]] = []
 
     def meanwhile() -> None:
         if other is not process:
@@ -119,8 +119,8 @@ def run_trial(trial: Trial) -> Trial:
             note(trial, "another process calls meanwhile", other, trial.use_case.run)
             judge_answers(trial)
             return
-        looking.append(begun(lambda: note(trial, "the process itself looks meanwhile", process, look)))
-        wait(looking, BLOCKED_AFTER_S)
+        readers.append(begun(lambda: note(trial, "the process itself looks meanwhile", process, look)))
+        wait(readers, BLOCKED_AFTER_S)
 
     def work() -> None:
         note(trial, "the call", process, trial.use_case.run)
@@ -129,7 +129,7 @@ def run_trial(trial: Trial) -> Trial:
         while_hanging(work, trial.fault, meanwhile)
     else:
         work()
-    wait(looking)
+    wait(readers)
     if not process.files.happened:
         trial.breaks("reached", "the operation was not reached")
     process.files.fault = None
@@ -159,7 +159,7 @@ def repeat(trial: Trial, process: Process) -> None:
         return
     again = note(trial, "the repeated call", process, trial.use_case.run)
     if again is None or not again.is_ok:
-        after = note(trial, "the call after a restart", process.beside(), trial.use_case.run)
+        after = note(trial, "the call after a restart", process.another(), trial.use_case.run)
         if after is None or not after.is_ok:
             trial.breaks("next call works", after.message if after is not None else "no answer")
 
@@ -232,7 +232,7 @@ def judge_count(trial: Trial) -> None:
         expected = before + len(calls)
     else:
         expected = before + 1
-    # A caller who was told that the call may be recorded, and not to repeat it, has it once or not at all.
+    # If the refusal says that the call may be recorded and must not be repeated, it is there once or not at all.
     is_open = trial.first is not None and trial.first.advises_against_repeating
     if found != expected and not (is_open and found == expected - 1):
         said = "; ".join(f"{who}: {outcome.message or 'OK'}" for who, outcome in trial.outcomes)

@@ -306,7 +306,7 @@ def _event(line: bytes, path: str) -> Event:
 
 
 def _check_history(found: ReadSession) -> None:
-    """Check that the events can follow each other, and that none is there twice."""
+    """Check that the events can follow each other and that every event is there once."""
     keys, ids, runs, nodes = set[str](), set[str](), set[str](), dict[str, str]()
     for number, event in enumerate(found.events):
         where = f"{found.session} event {number}"

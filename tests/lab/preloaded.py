@@ -99,11 +99,11 @@ class FaultyCalls:
         os.read(self._fifos["reached"], 1)
 
     def let_go(self) -> None:
-        """Let the process that hangs go on."""
+        """Let the hanging process continue."""
         os.write(self._fifos["open"], b"!")
 
     def close(self) -> None:
-        """Close the FIFOs; whoever hangs goes on."""
+        """Close the FIFOs; a hanging process continues."""
         self.set(None)
         self.let_go()
         for handle in self._fifos.values():

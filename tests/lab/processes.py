@@ -43,7 +43,7 @@ class Process:
         shell = CounterShell(next(_PROCESSES) << 32)
         self.harness = Harness.over(self.store, DOCUMENT, shell=shell)
 
-    def beside(self, fault: Fault | None = None) -> "Process":
+    def another(self, fault: Fault | None = None) -> "Process":
         """Return another process on the same disk."""
         return Process(self.disk, self.locks, fault)
 
@@ -75,7 +75,7 @@ def begun(work: Callable[[], Found]) -> "Future[Found]":
 
 
 def while_hanging(work: Callable[[], Found], fault: Fault, meanwhile: Callable[[], None]) -> Found:
-    """Do work that hangs at a fault; do something else while it hangs, then let it go on and return what came of it."""
+    """Do work that hangs at a fault, do something else meanwhile, and return the result of the work."""
     assert fault.gate is not None
     future = begun(work)
     try:

@@ -1,4 +1,4 @@
-"""The real server over stdio, with system calls that fail, hang or lie, alone and beside another on its directory."""
+"""The real server over stdio, with system calls that fail, hang or lie; also with a second server on its directory."""
 
 import errno
 import itertools
@@ -163,7 +163,7 @@ def test_no_failing_or_lying_system_call_makes_a_server_claim_what_is_not_record
 ) -> None:
     server, faults = servers.started("one")
     answers, met = list[Called](), 0
-    last = server.start(goal="Go on")
+    last = server.start(goal="Continue")
     for number, rule in enumerate(itertools.islice(rules(), 0, None, share)):
         before = servers.reading()
         faults.set(rule)
@@ -180,7 +180,7 @@ def test_no_failing_or_lying_system_call_makes_a_server_claim_what_is_not_record
         assert not again.is_error, f"{rule}: {again.text}"
         assert advanced.is_error or again["stateToken"] == advanced["stateToken"], rule
         answers += [fresh, advanced, again]
-        last = again if again.structure.get("ackToken") else server.start(goal="Go on")
+        last = again if again.structure.get("ackToken") else server.start(goal="Continue")
     assert met > len(OPERATIONS), "rules met calls"
     servers.assert_true(*answers)
     restarted, _ = servers.started("later")

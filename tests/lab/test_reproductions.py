@@ -60,7 +60,7 @@ def test_what_another_process_answers_while_a_sync_hangs_that_then_fails_is_neve
     disk, first = started()
     fault = Fault(at=manifest_sync(disk, first), error=error, gate=Gate())
     writer = Process(disk, fault=fault)
-    other, answers = writer.beside(), list[Called]()
+    other, answers = writer.another(), list[Called]()
 
     def meanwhile() -> None:
         answers.append(other.harness.advance(first) if call == "repeats the call" else other.harness.look(first))

@@ -18,7 +18,7 @@ from interlock.service.import_session import import_session
 from interlock.service.plans import Plans
 from interlock.service.ports import ReadPorts
 from interlock.service.restore import Restoring
-from interlock.store.ports import UpkeepBusyError
+from interlock.store.ports import StoreFailureError, UpkeepBusyError
 from interlock.store.retention import KeepMarksDamagedError
 from interlock.testing.harness import FIXED_UNIX_MS, Called
 from interlock.testing.power_cut import CrashDisk
@@ -42,12 +42,16 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a caller got: an answer with what it claims, or a refusal in words."""
+    """What a caller got: an answer with what it claims, or a refusal in words.
+
+    `is_open` says that the store left it open if the call counts, for the commands that word this themselves.
+    """
 
     is_ok: bool
     message: str = ""
     tokens: frozenset[str] = frozenset()
     value: Any = None
+    is_open: bool = False
 
     @property
     def says_nothing_was_recorded(self) -> bool:
@@ -57,7 +61,7 @@ class Outcome:
     @property
     def says_perhaps(self) -> bool:
         """Whether a refusal leaves open if the call counts."""
-        return "may have been" in self.message.lower() or "may be" in self.message.lower()
+        return self.is_open or "may have been" in self.message.lower() or "may be" in self.message.lower()
 
     @property
     def advises_against_repeating(self) -> bool:
@@ -138,6 +142,20 @@ def outcome_of(work: Callable[[], Any]) -> Outcome:
     return Outcome(is_ok=True, value=found)
 
 
+def worded_by_its_command(work: Callable[[], Any]) -> Outcome:
+    """Return what came of work whose command says by itself that a failure leaves it open if the work counts."""
+    open_failures = list[StoreFailureError]()
+
+    def noted() -> object:
+        try:
+            return work()
+        except StoreFailureError as error:
+            open_failures.append(error)
+            raise
+
+    return replace(outcome_of(noted), is_open=any(error.may_be_recorded for error in open_failures))
+
+
 def called(answer: Called) -> Outcome:
     """Return what came of a tool call."""
     if answer.is_error:
@@ -187,7 +205,7 @@ def _imported(reading: Reading, _stage: Stage) -> int:
 
 
 def _rotate(process: Process, _stage: Stage) -> Outcome:
-    return outcome_of(process.store.rotate)
+    return worded_by_its_command(process.store.rotate)
 
 
 def _rotations(reading: Reading, stage: Stage) -> int:
@@ -196,7 +214,7 @@ def _rotations(reading: Reading, stage: Stage) -> int:
 
 
 def _keep(process: Process, stage: Stage) -> Outcome:
-    return outcome_of(lambda: process.collector.keep_marks.keep([stage.session]))
+    return worded_by_its_command(lambda: process.collector.keep_marks.keep([stage.session]))
 
 
 def _collect(process: Process, _stage: Stage) -> Outcome:

@@ -330,7 +330,7 @@ class Disturbances:
     seed: int
     count: int
     kinds: tuple[signal.Signals, ...] = (signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
-    """Which signals, each as often as it is named; a server that was stopped goes on after a moment."""
+    """Which signals, each as often as it is named; a stopped server continues after a moment."""
     sent_between: tuple[int, int] = (2, 40)
     """Fewest and most calls between two of them."""
     seconds_after: float = 0.012
