@@ -93,17 +93,21 @@ def _holds(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool 
             return None if not held else settling if settling in held else not settling
 
 
-def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
-    """Yield the conditions under which the rules of criteria apply."""
+def rules_in(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
+    """Yield the rules that criteria are made of."""
     match criteria:
         case EveryOf() | SomeOf():
             for part in criteria.of:
-                yield from rule_conditions(part)
+                yield from rules_in(part)
         case NoneOf():
-            yield from rule_conditions(criteria.of)
+            yield from rules_in(criteria.of)
         case Contains() | Matches() | Length():
-            if criteria.when is not None:
-                yield criteria.when
+            yield criteria
+
+
+def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
+    """Yield the conditions under which the rules of criteria apply."""
+    return (rule.when for rule in rules_in(criteria) if rule.when is not None)
 
 
 def in_words(criteria: Criteria) -> str:

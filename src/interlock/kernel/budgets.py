@@ -271,9 +271,9 @@ LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
 LINE_DEPTH_MAX = 100
 """Nesting of one message: above every budget for a value inside it, far below what a recursive reader bears."""
-LINE_VALUES_MAX = 300_000
-"""Values of one message: a full artifact of small numbers has fewer, and more take longer than the second that a
-call may take."""
+LINE_VALUES_MAX = 500_000
+"""Values of one message: ten full artifacts of findings have as many, or one of nothing but digits; more take longer
+than the second that a call may take, and more memory than a server should need."""
 UNANSWERED_MAX = 1024
 """Requests taken and not answered before the reader pauses: each is a task that holds memory."""
 UNREAD_LINES_MAX = 1024
