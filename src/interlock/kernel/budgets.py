@@ -63,6 +63,8 @@ DEDUPE_KEY_CHARS_MAX = 256
 """Locked length of a dedupe key."""
 LOCK_WAIT_MS_MAX = 2_000
 """How long an append waits for another process before it says that the session is locked (D12)."""
+LOCK_WAIT_MS_MIN = 50
+"""How long it waits at least: a call that spent its time in a queue still gets past a writer that is at work."""
 LOCK_RETRY_AFTER_MS = 1_000
 """What a caller that met the lock is told to wait."""
 SESSIONS_KEPT_MAX = 32
