@@ -73,6 +73,8 @@ SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots one process keeps: the tips that agents work on."""
 WORKFLOWS_KEPT_MAX = 32
 """Compiled workflows one process keeps."""
+UNANSWERED_STARTS_MAX = 64
+"""Starts that one process may have recorded without an answer, and finds when they are repeated."""
 SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
 RENEW_AFTER_S = 12 * 3600
