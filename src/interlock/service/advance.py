@@ -40,7 +40,7 @@ from interlock.views.standing import attempts_on, chain_head, standing_of, tip_b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt as it was sent, what it is about, and the keys that sign its answer."""
+    """An attempt, its target, and the keys that sign its answer."""
 
     target: Target
     sent: Sent

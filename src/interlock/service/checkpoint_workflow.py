@@ -42,7 +42,7 @@ class CheckpointCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A checkpoint as it was sent, what it is about, and the keys that sign its answer.
+    """A checkpoint that was requested, its target, and the keys that sign its answer.
 
     The keys are read before anything is appended: once it is, nothing may keep the answer back.
     """
@@ -66,7 +66,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     call = _Call(target=target, request=command.request, ring=ports.read.key_ring.ensured())
     session, made = target.scene.session, node_of_attempt(target.attempt)
     if made in session.nodes:
-        return _told(ports, call, session)
+        return _render_recorded(ports, call, session)
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
@@ -80,7 +80,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
             if refusal is not None:
                 return refusal
             session = appended(ports, witness, _plan(target, session, command.request), command.actor)
-    return _told(ports, call, session)
+    return _render_recorded(ports, call, session)
 
 
 def _target(ports: Ports, command: CheckpointCommand) -> Target | Refusal:
@@ -131,8 +131,8 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
 
 
 @after_append()
-def _told(ports: Ports, call: _Call, session: Session) -> Answer:
-    """Tell a recorded checkpoint, the same each time: nothing that came after it is looked at."""
+def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
+    """Render a recorded checkpoint, the same each time: later events have no part in it."""
     target = call.target
     assert target.attempt is not None, "a checkpoint is an attempt"
     scene = Scene(

@@ -100,7 +100,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
     another way, or the run is damaged.
 
     Raises:
-        UnansweredError: The disk failed, so nobody can say what is recorded.
+        UnansweredError: The disk failed, so it is not known what is recorded.
     """
     ids = ports.unanswered.find(key)
     if ids is None:
@@ -116,7 +116,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
                 return ids
             run = session.runs[ids.run]
             if run.tip == run.root:
-                answer = _told(ports, ring, session, run)
+                answer = _render_begun(ports, ring, session, run)
     except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
         answer = None
     ports.unanswered.forget(ids)
@@ -157,7 +157,7 @@ def _begin(
             return _no_session(ids.session)  # it was collected since it was looked at
         ports.unanswered.keep(ids)
         session = appended(ports, witness, plan, command.actor)
-    return _told(ports, ring, session, session.runs[ids.run])
+    return _render_begun(ports, ring, session, session.runs[ids.run])
 
 
 def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
@@ -168,8 +168,8 @@ def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None
 
 
 @after_append()
-def _told(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
-    """Tell the first step of a run that began."""
+def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
+    """Render the first step of a run that began."""
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, ring, session, run)

@@ -1,4 +1,4 @@
-"""Calls that may be recorded and got no answer: what their refusal says, and how a repeat finds what they made.
+"""Calls that may be recorded and got no answer: what their refusal names, and how a repeat finds what they made.
 
 An advance or a checkpoint needs nothing of this: its token names the one attempt, so a repeat is answered from the
 record. A start and an import mint ids that only their answer shows. A start that is repeated to the same process uses

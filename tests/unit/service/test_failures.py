@@ -3,6 +3,8 @@
 import errno
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from interlock.record.base import UnknownVersionError
 from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.unanswered import UnansweredError
+from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import (
@@ -408,3 +411,39 @@ def test_a_missing_data_directory_is_made_with_its_parents(tmp_path: Path) -> No
     root = tmp_path / "a" / "b" / "data"
     first = Harness.on_disk(root, DOCUMENT).start("test.abc")
     assert Harness.on_disk(root, DOCUMENT).advance(first)["pending"]["stepId"] == "b"
+
+
+class RemovingTrace:
+    """Moves a session's manifest away when the session is locked and its append begins."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        if name == "append":
+            for manifest in self._root.glob("sessions/*/manifest.jsonl"):
+                manifest.rename(self._root / f"{manifest.parent.name}.away")
+        return nullcontext()
+
+
+@pytest.mark.inv("FAIL-5")
+def test_a_manifest_that_vanishes_under_the_lock_is_a_failed_disk_and_no_fault_of_ours(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    read = replace(harness.ports.read, trace=RemovingTrace(tmp_path))
+    robbed = replace(harness, ports=replace(harness.ports, read=read))
+    calls: list[Callable[[], Called]] = [
+        lambda: robbed.advance(first),
+        lambda: robbed.checkpoint(first),
+        lambda: robbed.start("test.abc", sessionId=harness.session_of(first)),
+        lambda: robbed.start("test.abc"),
+    ]
+    for call in calls:
+        refused = call()
+        assert refused.code is ErrorCode.STORE_FAILED
+        assert refused["details"]["mayBeRecorded"] is False
+        away = tmp_path / f"{harness.session_of(first)}.away"
+        if away.exists():
+            assert harness.advance(first).code is ErrorCode.SESSION_NOT_HEALTHY
+            away.rename(tmp_path / layout.manifest(harness.session_of(first)))
+    assert harness.advance(first)["pending"]["stepId"] == "b"

@@ -18,7 +18,7 @@ from interlock.store.ports import SessionBusyError
 
 @contextmanager
 def removed_if_unused(files: FileOps, locks: Locks, session: SessionId) -> Generator[None]:
-    """Remove a session's directory if it comes to be inside and nothing is recorded. As far as that is possible."""
+    """Remove a session's directory, if the disk allows it, that was made inside and that records nothing."""
     if not _is_missing(files, session):
         yield
         return

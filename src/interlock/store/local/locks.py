@@ -49,7 +49,7 @@ def hold_if_made(files: FileOps, locks: Locks, session: SessionId) -> AbstractCo
 
 
 class OsLocks:
-    """Locks `sessions/<id>/.lock`, which is never deleted while its directory stands.
+    """Locks `sessions/<id>/.lock`, which is never deleted while its directory exists.
 
     `wait_ms_max` counts from when the call arrived. A call that spent it in a queue still waits a moment, so that it
     gets past a writer that is at work right now (LOCK-6).
