@@ -69,6 +69,8 @@ DEDUPE_KEY_CHARS_MAX = 256
 """Locked length of a dedupe key."""
 LOCK_WAIT_MS_MAX = 2_000
 """How long an append waits for another process before it says that the session is locked (D12)."""
+LOCK_WAIT_MS_MIN = 50
+"""How long it waits at least: a call that spent its time in a queue still gets past a writer that is at work."""
 LOCK_RETRY_AFTER_MS = 1_000
 """What a caller that met the lock is told to wait."""
 SESSIONS_KEPT_MAX = 32
@@ -77,6 +79,8 @@ SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots one process keeps: the tips that agents work on."""
 WORKFLOWS_KEPT_MAX = 32
 """Compiled workflows one process keeps."""
+UNANSWERED_STARTS_MAX = 64
+"""Starts that one process may have recorded without an answer, and finds when they are repeated."""
 SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
 RENEW_AFTER_S = 12 * 3600

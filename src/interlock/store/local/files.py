@@ -76,7 +76,7 @@ class FileOps(Protocol):
         ...
 
     def make_root(self) -> None:
-        """See that the data directory itself stands, private to the user, and that its name is durable."""
+        """Make the data directory and its parents if they are missing, private to the user, and their names durable."""
         ...
 
     def make_dir(self, path: str) -> bool:
@@ -177,10 +177,7 @@ class OsFiles:
 
     def make_root(self) -> None:
         """See `FileOps.make_root`."""
-        root = Path(self._root)
-        root.parent.mkdir(parents=True, exist_ok=True)
-        root.mkdir(mode=_DIR_MODE, exist_ok=True)
-        OsFiles(root.parent).sync_dir("")
+        _make_private(Path(self._root))
 
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""
@@ -289,6 +286,17 @@ def _read_from(path: str, offset: int) -> bytes:
 
 def _unreadable(error: OSError) -> UnreadableError:
     return UnreadableError(error.errno, error.strerror, error.filename)
+
+
+def _make_private(path: Path) -> None:
+    """Make a directory and its missing parents, each private to the user whatever the umask, and sync their names.
+
+    The directory's own name is synced in any case: the process that made it may have been killed before it did so.
+    """
+    if not path.parent.exists():
+        _make_private(path.parent)
+    path.mkdir(mode=_DIR_MODE, exist_ok=True)
+    OsFiles(path.parent).sync_dir("")
 
 
 def _write_whole(handle: int, data: bytes) -> None:

@@ -23,6 +23,7 @@ A whole session is restored in the same order: its manifest holds nothing until 
 groups at once, by taking the name of the empty one. Until it is marked there is no such session for anybody.
 """
 
+import errno
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
@@ -359,11 +360,12 @@ def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> No
     Only under the session's lock.
 
     Raises:
-        OSError: The disk failed.
+        OSError: The disk failed, or the manifest is gone, which somebody else has removed since it was locked.
     """
     path = layout.manifest(session)
     stat = files.stat(path)
-    assert stat is not None, "the hold made the manifest"
+    if stat is None:
+        raise FileNotFoundError(errno.ENOENT, "the manifest is gone")
     if stat.size != manifest_bytes:
         files.truncate(path, manifest_bytes)
         files.sync(path, full=True)

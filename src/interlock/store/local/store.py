@@ -1,8 +1,8 @@
 """The local store: one data directory, put together."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -12,6 +12,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
+from interlock.store.local.beginning import removed_if_unused
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.held import own_witness
@@ -100,10 +101,12 @@ class LocalStore:
         """See `SessionReader.artifact`."""
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
-    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+    @contextmanager
+    def hold(self, session: SessionId) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
-        return self._log.hold(session)
+        with removed_if_unused(self._files, self._locks, session), self._log.hold(session) as witness:
+            yield witness
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
