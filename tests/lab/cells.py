@@ -153,9 +153,12 @@ def note(trial: Trial, who: str, process: Process, run: Callable[[Process, Stage
 
 
 def repeat(trial: Trial, process: Process) -> None:
-    """Send the same call again now that nothing fails; a process that refuses for good is started anew."""
+    """Do as the refusal advises, now that nothing fails; a process that refuses for good is started anew."""
     first = trial.first
-    if first is not None and (first.advises_against_repeating or (first.is_ok and trial.use_case.is_distinct)):
+    if first is not None and first.is_ok and trial.use_case.is_distinct:
+        return
+    if first is not None and first.found_by(process):
+        trial.outcomes.append(("the call, found by what its refusal names", Outcome(is_ok=True)))
         return
     again = note(trial, "the repeated call", process, trial.use_case.run)
     if again is None or not again.is_ok:
@@ -232,8 +235,8 @@ def judge_count(trial: Trial) -> None:
         expected = before + len(calls)
     else:
         expected = before + 1
-    # If the refusal says that the call may be recorded and must not be repeated, it is there once or not at all.
-    is_open = trial.first is not None and trial.first.advises_against_repeating
-    if found != expected and not (is_open and found == expected - 1):
+    # Two imports of one bundle at the same time may come to the same session.
+    may_be_shared = trial.use_case.name == "import" and expected > found > before
+    if found != expected and not may_be_shared:
         said = "; ".join(f"{who}: {outcome.message or 'OK'}" for who, outcome in trial.outcomes)
         trial.breaks("once", f"there {found} times instead of {expected} ({said})")

@@ -1,6 +1,6 @@
 """The use cases that the laboratory drives through every cell, and what each of them claims when it answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeAlias
@@ -52,6 +52,8 @@ class Outcome:
     tokens: frozenset[str] = frozenset()
     value: Any = None
     is_open: bool = False
+    named: tuple[str, str | None] | None = None
+    """The session, and the run if there is one, that a refusal names to be looked for before the call is repeated."""
 
     @property
     def says_nothing_was_recorded(self) -> bool:
@@ -63,10 +65,15 @@ class Outcome:
         """Whether a refusal leaves open if the call counts."""
         return self.is_open or "may have been" in self.message.lower() or "may be" in self.message.lower()
 
-    @property
-    def advises_against_repeating(self) -> bool:
-        """Whether a refusal leaves open if the call counts and says not to send it again."""
-        return self.says_perhaps and "not repeat" in self.message.lower()
+    def found_by(self, process: "Process") -> bool:
+        """Look for what a refusal names, as it advises; a run by the tool that it names."""
+        if self.named is None:
+            return False
+        session, run = self.named
+        if run is None:
+            return process.store.load(SessionId(session)) is not None
+        found = process.harness.call("resume_session", {"sessionId": session, "runId": run})
+        return bool(found.structure.get("candidates"))
 
 
 Run: TypeAlias = Callable[[Process, Stage], Outcome]
@@ -138,7 +145,8 @@ def outcome_of(work: Callable[[], Any]) -> Outcome:
     except (UpkeepBusyError, KeepMarksDamagedError) as error:
         return Outcome(is_ok=False, message=str(error))
     if isinstance(found, Refusal):
-        return Outcome(is_ok=False, message=f"{found.code}: {found.message} {found.suggestion}")
+        message = f"{found.code}: {found.message} {found.suggestion}"
+        return Outcome(is_ok=False, message=message, named=_named(found.details))
     return Outcome(is_ok=True, value=found)
 
 
@@ -156,10 +164,19 @@ def worded_by_its_command(work: Callable[[], Any]) -> Outcome:
     return replace(outcome_of(noted), is_open=any(error.may_be_recorded for error in open_failures))
 
 
+def _named(details: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    return (
+        (details["sessionId"], details.get("runId"))
+        if details.get("mayBeRecorded") and "sessionId" in details
+        else None
+    )
+
+
 def called(answer: Called) -> Outcome:
     """Return what came of a tool call."""
     if answer.is_error:
-        return Outcome(is_ok=False, message=f"{answer.code}: {answer['message']} {answer['suggestion']}")
+        message = f"{answer.code}: {answer['message']} {answer['suggestion']}"
+        return Outcome(is_ok=False, message=message, named=_named(answer.structure.get("details", {})))
     return Outcome(is_ok=True, tokens=frozenset(tokens_in(answer)), value=answer)
 
 
@@ -240,7 +257,7 @@ USE_CASES = (
         run=_import,
         count=_imported,
         is_distinct=True,
-        holds=lambda reading, _, outcome: outcome.value.restored.session in reading.sessions,
+        holds=lambda reading, _, outcome: outcome.value is None or outcome.value.restored.session in reading.sessions,
     ),
     UseCase(name="rotate", run=_rotate, count=_rotations, is_distinct=True),
     UseCase(name="keep", run=_keep, count=lambda reading, stage: reading.kept.count(stage.session)),

@@ -1,7 +1,8 @@
 """The directory that a call makes for a new session: it goes again if the call records nothing in it.
 
-Only what can hold no history is removed: under the session's lock, with an empty manifest and no segment. It leaves in
-one renaming, so another process that makes or waits for the same session meets all of it or nothing.
+Only what can hold no history is removed: under the session's lock, with an empty manifest, no segment and nothing
+settled. It leaves in one renaming, so another process that makes or waits for the same session meets all of it or
+nothing.
 """
 
 import secrets
@@ -13,6 +14,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import discard
 from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks
+from interlock.store.local.settled import read_mark
 from interlock.store.ports import SessionBusyError
 
 
@@ -49,8 +51,8 @@ def _remove_if_unused(files: FileOps, locks: Locks, session: SessionId) -> None:
 
 
 def _is_unused(files: FileOps, session: SessionId) -> bool:
-    manifest = files.stat(layout.manifest(session))
-    if manifest is not None and manifest.size:
+    manifest, mark = files.stat(layout.manifest(session)), read_mark(files, session)
+    if (manifest is not None and manifest.size) or (mark is not None and mark.manifest_bytes != 0):
         return False
     made = {path.rpartition("/")[2] for path in _made(session)}
     return not files.names(layout.events_dir(session)) and made.issuperset(files.names(layout.session_dir(session)))
@@ -70,4 +72,4 @@ def _remove(files: FileOps, session: SessionId) -> None:
 
 def _made(session: SessionId) -> tuple[str, ...]:
     """Return what a hold makes in a session's directory, the one directory first."""
-    return layout.events_dir(session), layout.manifest(session), layout.lock(session)
+    return layout.events_dir(session), layout.manifest(session), layout.lock(session), layout.settled(session)
