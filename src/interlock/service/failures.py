@@ -143,20 +143,24 @@ def _unanswered(error: UnansweredError) -> Refusal:
 
 
 def _not_healthy(health: str, where: str, found: str, session: str | None = None) -> Refusal:
+    """Refuse to use a session. `session` is named if its own log is damaged; shared content may concern others, too."""
     details: dict[str, Json] = {"health": health, "where": where, "found": found}
     if session is not None:
         details["sessionId"] = session
-    newer = health == "unknown_version"
-    if not newer:
-        details["blockers"] = [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]
+    if health == "unknown_version":
+        return Refusal(
+            code=ErrorCode.SESSION_NOT_HEALTHY,
+            message="This session was written by a newer Interlock, so it is not touched.",
+            suggestion="Ask the user to start the newer Interlock again.",
+            details=details,
+        )
+    details["blockers"] = [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]
+    reach = "" if session is not None else " Other sessions may refer to the same content."
+    doctor = "`interlock doctor`" if session is not None else "`interlock doctor --deep`"
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
-        message="This session was written by a newer Interlock, so it is not touched."
-        if newer
-        else f"The stored session is damaged ({where}: {found}), so nothing is built on it. Other sessions are fine.",
-        suggestion="Ask the user to start the newer Interlock again."
-        if newer
-        else "Tell the user; what was verified is still on disk and nothing was overwritten. To go on with the work,"
-        " begin a new run with `start_workflow`.",
+        message=f"The stored session is damaged ({where}: {found}), so nothing is built on it.{reach}",
+        suggestion=f"Tell the user; {doctor} names every session that is affected. What was verified is still on disk,"
+        " and nothing was overwritten. To go on with the work, begin a new run with `start_workflow`.",
         details=details,
     )

@@ -447,3 +447,21 @@ def test_a_manifest_that_vanishes_under_the_lock_is_a_failed_disk_and_no_fault_o
             assert harness.advance(first).code is ErrorCode.SESSION_NOT_HEALTHY
             away.rename(tmp_path / layout.manifest(harness.session_of(first)))
     assert harness.advance(first)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.damages
+@pytest.mark.inv("READ-2")
+def test_damage_that_sessions_share_is_never_called_damage_of_one(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    firsts = [harness.start("test.abc", goal=goal) for goal in ("One", "Two")]
+    pinned = next((tmp_path / layout.PINNED).iterdir())
+    pinned.write_bytes(b"x" + pinned.read_bytes()[1:])
+    fresh = Harness.on_disk(tmp_path, DOCUMENT)
+    for first in firsts:
+        refused = fresh.look(first)
+        assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert "Other sessions may refer to the same content." in refused["message"]
+        assert "`interlock doctor --deep` names every session" in refused["suggestion"]
+    # A damaged log concerns its own session, and nothing is said of the others that was not looked at.
+    of_log = refusal_of(SessionUnhealthyError(session=SESSION, health=Health.CORRUPT_TAIL, where="w", found="f"))
+    assert "Other" not in of_log.message
