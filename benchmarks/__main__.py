@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import authoring, cold_load, concurrency, durability, forgetful, history, spawning, upkeep
+from benchmarks import authoring, cold_load, concurrency, durability, forgetful, history, hostile, spawning, upkeep
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "authoring": authoring.figures,
     "upkeep": upkeep.figures,
     "forgetful": forgetful.figures,
+    "hostile": hostile.figures,
 }
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self, cast
@@ -93,6 +93,15 @@ class Wire:
             params = {**params, "_meta": _ENVELOPE}
         self._write({"jsonrpc": "2.0", "id": self._identity, "method": method, "params": params})
         return self._identity
+
+    def send_bytes(self, chunks: Iterable[bytes]) -> None:
+        """Send bytes as they are."""
+        self._to.writelines(chunks)
+        self._to.flush()
+
+    def receive_line(self) -> bytes:
+        """Return the next line as it is; nothing if the server ended."""
+        return self._from.readline()
 
     def receive(self) -> tuple[int, dict[str, Json]]:
         """Return the id and the result of the next answer.

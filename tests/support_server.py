@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -116,14 +117,25 @@ class Served:
 class Server(Served):
     """A server in a process of its own, over stdio."""
 
-    def __init__(self, data_dir: Path, workspace: Path, era: Era = "auto", *, is_mortal: bool = False) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        workspace: Path,
+        era: Era = "auto",
+        *,
+        is_mortal: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.data_dir = data_dir
         self._pid_file = workspace.parent / f"server-{next(NUMBERS)}.pid"
         boot = [str(self._pid_file), "mortal" if is_mortal else "", "-m", "interlock"]
         arguments = [*boot, "--data-dir", str(data_dir), "--workspace", str(workspace)]
-        environment = {"INTERLOCK_WORKFLOWS_DIR": str(workspace / "none"), "INTERLOCK_LOG_LEVEL": "CRITICAL"}
+        own = {"INTERLOCK_WORKFLOWS_DIR": str(workspace / "none"), "INTERLOCK_LOG_LEVEL": "CRITICAL"}
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-c", BOOT, *arguments], env=environment, cwd=str(workspace)
+            command=sys.executable,
+            args=["-c", BOOT, *arguments],
+            env={**own, **(environment or {})},
+            cwd=str(workspace),
         )
         super().__init__(parameters, era)
 
@@ -247,3 +259,12 @@ def tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
         if path.is_file():
             found[str(path)] = path.read_bytes()
     return found
+
+
+def writes_where_modes_forbid(directory: Path) -> bool:
+    """Say whether a process may write into a read-only directory even without the powers that `BOOT` drops."""
+    locked = directory / "locked"
+    locked.mkdir(mode=0o500)
+    attempt = "import pathlib, sys; pathlib.Path(sys.argv[1], 'x').touch()"
+    boot = [sys.executable, "-c", BOOT, str(directory / "attempt.pid"), "mortal", "-c", attempt, str(locked)]
+    return subprocess.run(boot, stderr=subprocess.DEVNULL, check=False).returncode == 0

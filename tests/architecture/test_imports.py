@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,10 +42,10 @@ def test_no_use_case_imports_more_of_a_store_than_its_ports() -> None:
 
 @pytest.mark.inv("HOUSE-3")
 def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
-    """The lock is the operating system's own; workflow files are read, never written; git gets its environment."""
+    """The lock is the operating system's own; what others wrote is opened in one place; git gets its environment."""
     touching = {"os", "io", "shutil", "tempfile", "filelock"}
     found = {path.relative_to(SRC).as_posix() for path in (SRC / "store").rglob("*.py") if imported(path) & touching}
-    assert found == {"store/git.py", "store/local/files.py", "store/local/locks.py"}
+    assert found == {"store/git.py", "store/regular_file.py", "store/local/files.py", "store/local/locks.py"}
     opening = {
         path.relative_to(SRC).as_posix()
         for path in (SRC / "store").rglob("*.py")
@@ -53,7 +54,27 @@ def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
         and (node.attr if isinstance(node, ast.Attribute) else node.id)
         in {"open", "mkdir", "write_bytes", "write_text", "read_bytes", "read_text"}
     }
-    assert opening == {"store/local/files.py", "store/local/locks.py", "store/workflow_files.py"}
+    assert opening == {"store/regular_file.py", "store/local/files.py"}
+
+
+@pytest.mark.inv("LIM-5")
+def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
+    """Besides, only what was generated in a checkout and the system's list of mounts are read, and devices opened."""
+    reads = re.compile(r"\.read_(?:text|bytes)\(|\bopen\([^)]*\"r|\bos\.open\(|\bopen\(\)")
+    apart = {SRC / "testing", SRC / "cli" / "demo.py"}
+    found = {
+        path.relative_to(SRC).as_posix()
+        for path in SRC.rglob("*.py")
+        if apart.isdisjoint({path, *path.parents}) and reads.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == {
+        "cli/output.py",
+        "cli/schemas.py",
+        "cli/upkeep/place.py",
+        "server/stdio.py",
+        "store/local/files.py",
+        "store/regular_file.py",
+    }
 
 
 @pytest.mark.inv("HOUSE-1")

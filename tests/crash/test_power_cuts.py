@@ -132,6 +132,9 @@ def test_files_are_synced_then_directories_then_the_group(kind: str) -> None:
     assert set(syncs[files:dirs]) == {"sync_dir"}
     assert syncs[dirs:] == ["append", "sync"]
     assert "rename" not in names[group:]
+    # The mark of this boot comes before its first group, and the mark of the group after its sync.
+    assert names[group:] == ["append", "sync", "write_at"]
+    assert ("write_at" in names[:group]) == (case.old is None)
     # Each file is written, synced and renamed before the next, under a name of its own.
     renamed = [step.path for step in disk.steps if step.name == "rename"]
     assert len(renamed) == len(set(renamed))
@@ -162,24 +165,31 @@ def test_an_operation_that_fails_leaves_the_old_state_and_the_same_call_works_la
 
 
 @pytest.mark.inv("APP-6")
-def test_a_group_that_cannot_be_cut_back_makes_this_process_refuse_the_session_until_a_restart() -> None:
-    case = CASES["advance"]
+@pytest.mark.parametrize("is_lasting", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_failure_says_whether_the_append_may_count_and_the_next_one_makes_it_count(
+    kind: str,
+    is_lasting: bool,  # noqa: FBT001 — parametrised
+) -> None:
+    case = CASES[kind]
     probe = case.disk.copy()
     apply(opened(probe), case.plan)
-    at = next(number for number, step in enumerate(probe.steps) if step.name == "append")
-    for first in (at, at + 1):
-        disk = case.disk.copy()
-        store = opened(disk)
-        disk.trouble = Trouble(at=first, keep_bytes=10_000, error=errno.EIO, is_lasting=True)
-        with pytest.raises(StoreFailureError):
-            apply(store, case.plan)
-        disk.trouble = None
-        with pytest.raises(StoreFailureError):
-            store.load(case.plan.session)
-        with pytest.raises(StoreFailureError):
-            apply(store, case.plan)
-        assert opened(disk).load(case.plan.session) in (case.old, case.new)
-        assert apply(opened(disk), case.plan) == case.new
+    group = next(number for number, step in enumerate(probe.steps) if step.name == "append")
+    for at in range(len(probe.steps)):
+        for keep in (None, 40, 10_000):
+            disk = case.disk.copy()
+            store = opened(disk)
+            disk.trouble = Trouble(at=at, keep_bytes=keep, error=errno.EIO, is_lasting=is_lasting)
+            with pytest.raises(StoreFailureError) as failure:
+                apply(store, case.plan)
+            is_whole = at > group or (at == group and keep == 10_000)
+            assert failure.value.may_be_recorded is is_whole
+            disk.trouble = None
+            # Nobody answers from it before somebody has settled it, in this process or another.
+            for reader in (store, opened(disk.copy())):
+                assert reader.load(case.plan.session) == case.old
+            assert apply(store, case.plan) == case.new
+            assert store.load(case.plan.session) == opened(disk).load(case.plan.session) == case.new
 
 
 @pytest.mark.inv("CRASH-6")

@@ -1,6 +1,7 @@
-"""Servers killed with SIGKILL at random moments under the load of real clients, and what the log says afterwards."""
+"""Servers killed, stopped and terminated at random moments under the load of real clients, and what the log says."""
 
 import json
+import signal
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.lab.independent_reader import Reading, files_of, node_tag, read_data_dir
+from tests.lab.processes import tokens_in
 
 from interlock.kernel.ids import SessionId
 from interlock.record.outcome import AdvancedTo
@@ -18,58 +21,67 @@ from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.testing.load import (
     Agent,
+    Disturbances,
     Era,
     Habits,
     Heard,
     Journal,
-    Kills,
     Post,
     Site,
-    kill_under_load,
+    disturb_under_load,
     linear_workflow,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 STEPS = 4
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many servers share the data directory, how many agents work, how often a server is killed."""
+    """How many servers share the data directory, how many agents work, how often a server is disturbed."""
 
     seed: int
     era: Era
     servers: int
     agents: int
-    kills: int
+    count: int
 
     def __str__(self) -> str:
-        return f"{self.kills} kills, {self.servers} servers, {self.era}"
+        return f"{self.count} disturbances, {self.servers} servers, {self.era}"
 
 
 ERAS: tuple[Era, Era] = ("auto", "legacy")
-QUICK = [Plan(7, "auto", servers=1, agents=3, kills=8), Plan(11, "legacy", servers=2, agents=3, kills=12)]
-LONG = [Plan(101, era, servers=servers, agents=4, kills=50) for era in ERAS for servers in (1, 2)]
+QUICK = [Plan(7, "auto", servers=1, agents=3, count=8), Plan(11, "legacy", servers=2, agents=3, count=12)]
+LONG = [Plan(101, era, servers=servers, agents=4, count=125) for era in ERAS for servers in (1, 2)]
 
 
 @pytest.mark.inv("CRASH-8", "ADV-5", "ADV-6", "TOK-7")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("plan", [*QUICK, *(pytest.param(plan, marks=pytest.mark.soak) for plan in LONG)], ids=str)
-async def test_no_kill_loses_an_acknowledged_advance_or_applies_one_twice(plan: Plan, tmp_path: Path) -> None:
+async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_twice(
+    plan: Plan, tmp_path: Path
+) -> None:
     site, journal = Site(root=tmp_path), Journal()
     for number in range(plan.agents):
         site.add_workflow(linear_workflow(f"load.agent{number}", STEPS))
-    await work_under_kills(plan, site, journal)
-    assert journal.repeated >= plan.kills // 2, "kills met calls that waited for an answer"
+    done = await work_under_disturbances(plan, site, journal)
+    assert journal.repeated >= done[signal.SIGKILL] // 2, "kills met calls that waited for an answer"
+    assert done.keys() == {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}
     await replayed_answers_equal_the_first(site, plan.era, journal)
+    assert_heard_is_recorded(site, journal.heard)
     Log(site).says_what_was_heard(journal)
 
 
-async def work_under_kills(plan: Plan, site: Site, journal: Journal) -> None:
-    """Let agents work until all kills are done and each agent has finished a run after that."""
+async def work_under_disturbances(plan: Plan, site: Site, journal: Journal) -> Counter[signal.Signals]:
+    """Let agents work until all disturbances are over and each agent has finished a run after that."""
     posts = [Post(site, plan.era, f"server{number}") for number in range(plan.servers)]
-    is_enough = False
+    is_enough, done = False, Counter[signal.Signals]()
+
+    async def judge() -> None:
+        await anyio.to_thread.run_sync(assert_heard_is_recorded, site, list(journal.heard))
+
     async with anyio.create_task_group() as servers:
         for post in posts:
             servers.start_soon(post.serve)
@@ -77,10 +89,29 @@ async def work_under_kills(plan: Plan, site: Site, journal: Journal) -> None:
             for number in range(plan.agents):
                 habits = Habits(seed=plan.seed + number, workflow_id=f"load.agent{number}")
                 agents.start_soon(Agent(posts, journal, habits).work, lambda: is_enough)
-            await kill_under_load(posts, journal, Kills(seed=plan.seed, count=plan.kills))
+            done = await disturb_under_load(posts, journal, Disturbances(seed=plan.seed, count=plan.count), judge)
             is_enough = True
         for post in posts:
             post.close()
+    return done
+
+
+def assert_heard_is_recorded(site: Site, heard: list[Heard]) -> None:
+    """Assert that the independent reader finds once what every answer so far named. Servers write meanwhile."""
+    reading = reading_of(site)
+    assert reading.flaws == []
+    assert len(reading.advances) == len(set(reading.advances))
+    assert len(reading.runs) == len(set(reading.runs))
+    named = {node_tag(token) for one in heard for token in tokens_in(one.structure)}
+    found = {(name, node[-8:]) for name, one in reading.sessions.items() for node in one.nodes}
+    assert named - found == set()
+
+
+def reading_of(site: Site) -> Reading:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return read_data_dir(
+        files_of(site.data_dir), boot=boot.read_text(encoding="ascii").strip() if boot.exists() else ""
+    )
 
 
 async def replayed_answers_equal_the_first(site: Site, era: Era, journal: Journal) -> None:

@@ -253,7 +253,9 @@ def key_ring_file(path: Path) -> None:
     assert FIXED_KEYS.previous is not None
     body = {"v": 1, "current": text(FIXED_KEYS.current), "previous": text(FIXED_KEYS.previous)}
     path.parent.mkdir(parents=True)
-    path.write_bytes(canonical_bytes(body | {"check": digest_of(body)}) + b"\n")
+    data = canonical_bytes(body | {"check": digest_of(body)}) + b"\n"
+    path.write_bytes(data)
+    path.with_name("settled").write_bytes(f"{digest_of_bytes(data)}\n".encode("ascii"))
 
 
 def make_data_dir(root: Path) -> dict[str, Called]:

@@ -22,6 +22,7 @@ from tests.support_sweep import (
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
+from interlock.store.retention import SessionsMissingError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 
@@ -102,7 +103,12 @@ class Retention(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def keep(self, name: str) -> None:
-        collector_on(self.disk).keep_marks.keep([session_id(name)])
+        marks = collector_on(self.disk).keep_marks
+        if name not in self.known:
+            with pytest.raises(SessionsMissingError):
+                marks.keep([session_id(name)])
+            return
+        marks.keep([session_id(name)])
         self.kept.add(name)
 
     @rule(name=NAMES)

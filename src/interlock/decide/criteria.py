@@ -1,6 +1,7 @@
 """Criteria on notes: texts that must be there, patterns, lengths; judged in linear time (locks 18.3, 19)."""
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Annotated, Literal, Protocol, cast
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from pydantic import Field
 from interlock.decide.condition import Condition, Term
 from interlock.decide.condition import in_words as condition_in_words
 from interlock.decide.evaluate import Given, evaluate
-from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_MEMORY_BYTES_MAX
+from interlock.kernel.budgets import PATTERN_MEMORY_BYTES_MAX, PATTERNS_KEPT_MAX
 from interlock.kernel.canonical import Json
 
 
@@ -92,17 +93,21 @@ def _holds(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool 
             return None if not held else settling if settling in held else not settling
 
 
-def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
-    """Yield the conditions under which the rules of criteria apply."""
+def rules_in(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
+    """Yield the rules that criteria are made of."""
     match criteria:
         case EveryOf() | SomeOf():
             for part in criteria.of:
-                yield from rule_conditions(part)
+                yield from rules_in(part)
         case NoneOf():
-            yield from rule_conditions(criteria.of)
+            yield from rules_in(criteria.of)
         case Contains() | Matches() | Length():
-            if criteria.when is not None:
-                yield criteria.when
+            yield criteria
+
+
+def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
+    """Yield the conditions under which the rules of criteria apply."""
+    return (rule.when for rule in rules_in(criteria) if rule.when is not None)
 
 
 def in_words(criteria: Criteria) -> str:
@@ -151,12 +156,11 @@ def matches(pattern: str, flags: str, text: str) -> bool:
     return _compiled(pattern, flags).search(text) is not None
 
 
+@lru_cache(PATTERNS_KEPT_MAX)
 def pattern_fault(pattern: str, flags: str = "") -> str | None:
-    """Return why a pattern cannot be used, or None where it can."""
+    """Return why the engine cannot use a pattern, or None where it can. The verdict is kept, a refusal too."""
     import re2  # noqa: PLC0415 — see `_compiled`
 
-    if len(pattern) > PATTERN_CHARS_MAX:
-        return f"it has {len(pattern)} characters, at most {PATTERN_CHARS_MAX}"
     try:
         _compiled(pattern, flags)
     except cast("type[Exception]", re2.error) as error:

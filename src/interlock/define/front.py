@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.define.dialects import Dialect, with_dialect_said
 from interlock.define.document import WorkflowDocument
+from interlock.define.patterns import Patterns
 from interlock.kernel.budgets import STEPS_MAX
 from interlock.kernel.canonical import Json
 
@@ -22,8 +23,9 @@ def dialect_of(value: dict[str, Json]) -> Dialect:
     return "workrail" if "version" in value else "native"
 
 
-def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
-    """Return the document that a value holds, or what keeps it from being one."""
+def parse_document(value: dict[str, Json], patterns: Patterns | None = None) -> WorkflowDocument | Faulty:
+    """Return the document that a value holds, or what keeps it from being one; `patterns` judges those in it."""
+    patterns = patterns or Patterns()
     steps = value.get("steps")
     if isinstance(steps, list) and len(steps) > STEPS_MAX:
         # So many are not looked at one by one: each may have faults of its own.
@@ -34,11 +36,11 @@ def parse_document(value: dict[str, Json]) -> WorkflowDocument | Faulty:
     if dialect == "workrail":
         from interlock.define.workrail.document import parse_workrail  # noqa: PLC0415 — see above
 
-        document, diagnostics = parse_workrail(value)
+        document, diagnostics = parse_workrail(value, patterns)
     else:
         from interlock.define.native.lowering import parse_native  # noqa: PLC0415 — see above
 
-        document, diagnostics = parse_native(value)
+        document, diagnostics = parse_native(value, patterns)
     if document is not None and not has_errors(diagnostics):
         return replace(document, oddities=diagnostics) if diagnostics else document
     return Faulty(diagnostics=with_dialect_said(diagnostics, dialect), rest=document)

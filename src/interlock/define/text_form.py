@@ -8,8 +8,15 @@ from math import isfinite
 from typing import Literal, NoReturn, TypeAlias, cast
 
 from interlock.define.diagnostics import Diagnostic, fault
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, YAML_BYTES_MAX
+from interlock.kernel.budgets import (
+    DOCUMENT_BYTES_MAX,
+    DOCUMENT_DEPTH_MAX,
+    DOCUMENT_VALUES_MAX,
+    NUMBER_DIGITS_MAX,
+    YAML_BYTES_MAX,
+)
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 
 Form = Literal["json", "yaml"]
 
@@ -22,8 +29,8 @@ _LONE_SURROGATE = "text with a lone surrogate"
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _BRACKET = r"[\[\]{}]"
 _CONSTANT = "NaN|-?Infinity"
-_LONG_NUMBER = r"-?[0-9]{4000,}"
-"""Beyond what Python reads as a number; it reads a little more."""
+_LONG_NUMBER = f"[0-9]{{{NUMBER_DIGITS_MAX + 1},}}"
+_BOUNDS = JsonBounds(values_max=DOCUMENT_VALUES_MAX, depth_max=DOCUMENT_DEPTH_MAX)
 
 
 class _ConstantError(Exception):
@@ -44,14 +51,6 @@ def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
         return _value(data, form)
     except _FormError as error:
         return error.diagnostic
-    except RecursionError:
-        return _too_deep(data.decode("utf-8-sig", "replace") if form == "json" else "")
-    except (ValueError, OverflowError):
-        # A number of thousands of digits: the reader stumbles, the document is at fault.
-        code = "not_json" if form == "json" else "not_yaml"
-        found = fault("", code, "A number has too many digits to be read.", "Write it as text.")
-        text = data.decode("utf-8-sig", "replace")
-        return _placed(found, text, _outside_texts(text, _LONG_NUMBER)) if form == "json" else found
 
 
 def _value(data: bytes, form: Form) -> dict[str, Json]:
@@ -65,6 +64,8 @@ def _value(data: bytes, form: Form) -> dict[str, Json]:
         raise _FormError(
             fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
         ) from None
+    if form == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
+        raise _FormError(_too_much(text, excess))
     value = _json(text) if form == "json" else _yaml(text)
     if not isinstance(value, dict):
         begin = "Begin with `id`, `name` and `steps`."
@@ -77,6 +78,19 @@ def _value(data: bytes, form: Form) -> dict[str, Json]:
             raise _FormError(fault(_path(inside_out), "not_utf8", f"Found {found}: half of a character.", fix))
         raise _FormError(fault(_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text."))
     return cast("dict[str, Json]", value)
+
+
+def _too_much(text: str, excess: Excess) -> Diagnostic:
+    match excess:
+        case "values":
+            return fault(
+                "", "too_large", f"The file has more than {DOCUMENT_VALUES_MAX} values.", "Split the workflow."
+            )
+        case "depth":
+            return _too_deep(text)
+        case "digits":
+            found = fault("", "not_json", "A number has too many digits to be read.", "Write it as text.")
+            return _placed(found, text, _outside_texts(text, _LONG_NUMBER))
 
 
 def _too_deep(text: str) -> Diagnostic:
@@ -103,22 +117,6 @@ def _placed(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> D
     return replace(found, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 
-def _is_too_deep(value: object) -> bool:
-    """Say whether containers nest too deeply. Walks level by level: one that recursed would meet the limit itself."""
-    level = [value]
-    for _ in range(DOCUMENT_DEPTH_MAX):
-        level = [item for container in level for item in _inside(container) if type(item) is dict or type(item) is list]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: object) -> Iterable[object]:
-    if type(value) is dict:
-        return cast("dict[str, object]", value).values()
-    return cast("list[object]", value) if type(value) is list else ()
-
-
 def _json(text: str) -> object:
     repeats: list[bool] = []
 
@@ -142,8 +140,6 @@ def _json(text: str) -> object:
     if repeated is not None:
         message = f"The key {repeated[0]!r} stands twice."
         raise _FormError(fault(_path(repeated), "duplicate_key", message, "Keep one of them."))
-    if _is_too_deep(value):
-        raise _FormError(_too_deep(text))
     return value
 
 

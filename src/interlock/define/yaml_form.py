@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
 
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
+from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
 
 _DIRECTIVES_MAX = 64
 """`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
@@ -38,7 +38,7 @@ FASTEST = cast("ParserOf", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 texts that YAML itself leaves doubtful, such as a tab behind a colon, and in no refusal of ours."""
 
 
-FaultCode = Literal["not_yaml", "duplicate_key", "too_deep"]
+FaultCode = Literal["not_yaml", "duplicate_key", "too_deep", "too_large"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
     """Yield what the text consists of. What is refused is found as it is met: nothing behind it costs anything."""
     if text.count("%TAG") > _DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > _DIRECTIVES_MAX:
         raise _not_yaml("The text begins with too many `%TAG` lines.", "Remove them: tags are refused.")
-    depth = documents = 0
+    depth = documents = nodes = 0
     try:
         next_event = parser_of(text).get_event
         while (event := next_event()) is not None:
@@ -150,11 +150,12 @@ def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
                 depth -= 1
             elif isinstance(event, yaml.NodeEvent):
                 _refuse_decorated(event)
+                nodes += 1
                 depth += isinstance(event, yaml.CollectionStartEvent)
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
-            if depth > DOCUMENT_DEPTH_MAX or documents > 1:
-                raise _too_much(event)
+            if depth > DOCUMENT_DEPTH_MAX or documents > 1 or nodes > DOCUMENT_VALUES_MAX:
+                raise _too_much(event, depth)
             yield event
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
@@ -177,9 +178,12 @@ def _refuse_decorated(event: yaml.NodeEvent) -> None:
         raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.", event)
 
 
-def _too_much(event: yaml.Event) -> UnreadableYamlError:
+def _too_much(event: yaml.Event, depth: int) -> UnreadableYamlError:
     if isinstance(event, yaml.DocumentStartEvent):
         return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.", event)
+    if depth <= DOCUMENT_DEPTH_MAX:
+        message = f"The file has more than {DOCUMENT_VALUES_MAX} values, keys included."
+        return UnreadableYamlError("too_large", message, "Split the workflow.", _mark(event))
     message = f"Line {_line(event)} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
     return UnreadableYamlError("too_deep", message, "Flatten the document.", _mark(event))
 
@@ -267,6 +271,9 @@ def _plain(text: str) -> object:
         return _NAMED[text]
     if text[0] not in _NUMBER_BEGINS:
         return text
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    is_whole = _INTEGER.fullmatch(text) is not None
+    if not is_whole and _FLOAT.fullmatch(text) is None:
+        return text
+    if len(text) > NUMBER_DIGITS_MAX:
+        raise ValueError
+    return int(text) if is_whole else float(text)

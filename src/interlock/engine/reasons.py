@@ -244,7 +244,7 @@ def corrupted(where: str, found: str) -> Finding:
     return _finding(
         "storage_corruption_detected",
         WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
-        f"What is stored of this run is damaged ({_share(where)}: {_share(found)}); nothing was recorded.",
+        f"What is stored of this run is damaged ({_share(where)}: {_share(found)}), so nothing is built on it.",
         "Tell the user. To go on with the work, begin a new run with `start_workflow`.",
     )
 

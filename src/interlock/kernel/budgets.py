@@ -27,6 +27,12 @@ ARTIFACTS_MAX = 32
 """Artifacts of one call: they are stored in one plan."""
 ARTIFACT_DEPTH_MAX = 64
 """Nesting of an artifact, for the reason of `CONTEXT_DEPTH_MAX`."""
+ARGUMENT_VALUES_MAX = 100_000
+"""Values of an argument that is sent as JSON text: several such texts fit into one line."""
+
+# JSON before it is parsed.
+NUMBER_DIGITS_MAX = 500
+"""Digits of a number in a row: no number that is exact or finite needs as many, and reading thousands takes long."""
 
 # Blockers (locks: BlockerReport).
 BLOCKERS_MAX = 10
@@ -63,6 +69,8 @@ DEDUPE_KEY_CHARS_MAX = 256
 """Locked length of a dedupe key."""
 LOCK_WAIT_MS_MAX = 2_000
 """How long an append waits for another process before it says that the session is locked (D12)."""
+LOCK_WAIT_MS_MIN = 50
+"""How long it waits at least: a call that spent its time in a queue still gets past a writer that is at work."""
 LOCK_RETRY_AFTER_MS = 1_000
 """What a caller that met the lock is told to wait."""
 SESSIONS_KEPT_MAX = 32
@@ -71,6 +79,8 @@ SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots one process keeps: the tips that agents work on."""
 WORKFLOWS_KEPT_MAX = 32
 """Compiled workflows one process keeps."""
+UNANSWERED_STARTS_MAX = 64
+"""Starts that one process may have recorded without an answer, and finds when they are repeated."""
 SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
 RENEW_AFTER_S = 12 * 3600
@@ -93,6 +103,11 @@ WORKER_THREADS_MAX = 8
 # Bundles (locks 1.3).
 BUNDLE_BYTES_MAX = 64_000_000
 """A bundle is checked whole, in memory, before anything of it is stored; that takes several times its size."""
+BUNDLE_VALUES_MAX = 2_000_000
+"""Values of a bundle: those of ten thousand advances. Each takes a hundred bytes and more in memory, however short
+it is in the file."""
+BUNDLE_DEPTH_MAX = 128
+"""Nesting of a bundle: a context of the deepest kind, with what stands around it in an event."""
 
 # Answers (D19).
 FUNCTIONS_BYTES_MAX = 8 * KIB
@@ -148,6 +163,12 @@ SECRETS_NAMED_MAX = 5
 # Configuration.
 CONFIG_BYTES_MAX = 64 * KIB
 """A configuration file: a handful of keys and what people note beside them."""
+CONFIG_KEY_PARTS_MAX = 16
+"""Parts of a dotted key: every key has two, and reading takes time with the square of them."""
+CONFIG_DEPTH_MAX = 16
+"""Brackets inside each other: no key takes a nested value, and reading recurses."""
+CONFIG_WORD_CHARS_MAX = 128
+"""Characters of a key or a number: the longest key has fewer than thirty."""
 
 # Workflow documents.
 DOCUMENT_BYTES_MAX = 1_000_000
@@ -156,6 +177,8 @@ YAML_BYTES_MAX = 500_000
 """A workflow file in YAML: a megabyte of brackets is a million events, longer than the second a file may take."""
 DOCUMENT_DEPTH_MAX = 64
 """Nesting of a workflow file."""
+DOCUMENT_VALUES_MAX = 100_000
+"""Values of a workflow file: a megabyte that people write has a quarter of them. In YAML each key is one."""
 STEPS_MAX = 2_000
 """Steps of a workflow: the plan is pinned and read whole."""
 PROMPT_BYTES_MAX = 32 * KIB
@@ -192,6 +215,14 @@ CONDITION_TERMS_MAX = 5_000
 """Terms of all conditions of a document, references followed: a few that refer to each other unfold to millions."""
 PATTERN_CHARS_MAX = 1_000
 """Characters of a criterion's pattern."""
+PATTERN_SIZE_MAX = 100_000
+"""Instructions that one pattern unfolds to at most: the engine takes up to a microsecond for each."""
+PATTERNS_SIZE_MAX = 200_000
+"""The same of all patterns of a workflow file: a fifth of the second that a file may take."""
+PATTERNS_LISTED_SIZE_MAX = 600_000
+"""The same of all files that one call reads anew: what is beyond is checked by the next call."""
+PATTERNS_KEPT_MAX = 4_096
+"""Verdicts on patterns that one process keeps."""
 PLAN_NODES_MAX = 5_000
 """Nodes of a compiled plan: what templates unfold to is bounded too."""
 PROMPTS_BYTES_MAX = 4_000_000
@@ -244,6 +275,9 @@ LINE_BYTES_MAX = 16 * KIB * KIB
 """Bytes of one line: more than all budgets of one call together, and little enough to hold in memory."""
 LINE_DEPTH_MAX = 100
 """Nesting of one message: above every budget for a value inside it, far below what a recursive reader bears."""
+LINE_VALUES_MAX = 500_000
+"""Values of one message: ten full artifacts of findings have as many, or one of nothing but digits; more take longer
+than the second that a call may take, and more memory than a server should need."""
 UNANSWERED_MAX = 1024
 """Requests taken and not answered before the reader pauses: each is a task that holds memory."""
 UNREAD_LINES_MAX = 1024

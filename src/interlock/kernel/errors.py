@@ -95,8 +95,12 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ),
         ErrorCode.SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.COMMAND, _AFTER),
         ErrorCode.STORE_READ_ONLY: _rule("The data directory cannot be written.", Owner.BOTH),
-        ErrorCode.STORE_FULL: _rule("The disk is full; nothing was recorded.", Owner.BOTH, _NOW),
-        ErrorCode.STORE_FAILED: _rule("The disk failed; nothing was recorded.", Owner.BOTH, _NOW),
+        ErrorCode.STORE_FULL: _rule(
+            "The disk is full; the message says whether the call may be recorded.", Owner.BOTH, _NOW
+        ),
+        ErrorCode.STORE_FAILED: _rule(
+            "The disk failed; the message says whether the call may be recorded.", Owner.BOTH, _NOW
+        ),
         ErrorCode.KEYRING_DAMAGED: _rule("The key ring cannot be read, so no token can be checked.", Owner.BOTH),
         ErrorCode.ATTEMPT_LIMIT_REACHED: _rule("The step was refused ten times in a row.", Owner.TOOL),
         ErrorCode.BUNDLE_INVALID_FORMAT: _rule("The file is not a bundle.", Owner.COMMAND),
@@ -116,7 +120,8 @@ class Refusal:
     """What a caller is told instead of an answer: what is wrong, where, and what to send instead.
 
     `instead` holds the arguments that the same call should have had, None for one to leave out; the surface, which
-    knows the call, makes `details.correctedCall` of it.
+    knows the call, makes `details.correctedCall` of it. `retry` replaces the rule of the code where this call is not to
+    be repeated as it is.
     """
 
     code: ErrorCode
@@ -124,12 +129,14 @@ class Refusal:
     suggestion: str
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
     instead: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    retry: RetryKind | None = None
 
     def envelope(self) -> dict[str, Json]:
         """Return the envelope that every surface shows (locks 12)."""
         rule = CODES[self.code]
-        retry: dict[str, Json] = {"kind": rule.retry.value}
-        if rule.after_ms is not None:
+        kind = self.retry or rule.retry
+        retry: dict[str, Json] = {"kind": kind.value}
+        if kind is RetryKind.RETRYABLE_AFTER_MS:
             retry["afterMs"] = rule.after_ms
         body: dict[str, Json] = {
             "code": self.code.value,

@@ -13,10 +13,11 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationError
 
-from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX, NUMBER_DIGITS_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode, InterlockError
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId, derived_id
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.record.base import (
     DigestField,
     IndexField,
@@ -31,10 +32,16 @@ from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord
 from interlock.record.snapshot import ExecutionSnapshot
 
+BUNDLE_BOUNDS = JsonBounds(values_max=BUNDLE_VALUES_MAX, depth_max=BUNDLE_DEPTH_MAX)
 INTEGRITY_KIND = "sha256_manifest_v1"
 _VERSION = 1
 _MAPS = frozenset({"artifacts", "pinnedWorkflows", "snapshots"})
 """Members of `session` whose own members are parts by themselves."""
+_EXCESS_WORDS: Mapping[Excess, str] = {
+    "values": f"more than {BUNDLE_VALUES_MAX} values",
+    "depth": f"values nested deeper than {BUNDLE_DEPTH_MAX} levels",
+    "digits": f"a number with more than {NUMBER_DIGITS_MAX} digits",
+}
 
 
 class BundleError(InterlockError):
@@ -183,13 +190,16 @@ def parse_bundle(data: bytes) -> Bundle:
 
 
 def _value_of(data: bytes) -> dict[str, Json]:
-    try:
-        value: object = json.loads(data)
-    except (ValueError, RecursionError):
-        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not JSON") from None
-    if not isinstance(value, dict):
+    # So begins every canonical object that is not empty, and nothing that is read as UTF-16.
+    if not data.startswith(b'{"'):
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not an object")
-    return cast("dict[str, Json]", value)
+    excess = find_excess(data, BUNDLE_BOUNDS)
+    if excess is not None:
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", _EXCESS_WORDS[excess])
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not JSON") from None
 
 
 def _check_spelling(value: dict[str, Json], data: bytes) -> None:

@@ -13,11 +13,14 @@ from pydantic_core import ErrorDetails
 from interlock.define.faults import document_path, value_at
 from interlock.engine.request import PreferenceDelta, Request, is_placeholder
 from interlock.kernel.budgets import (
+    ARGUMENT_VALUES_MAX,
     ARTIFACT_BYTES_MAX,
     ARTIFACT_DEPTH_MAX,
     ARTIFACTS_MAX,
     ECHO_BYTES_MAX,
+    LINE_DEPTH_MAX,
     NOTES_INPUT_BYTES_MAX,
+    NUMBER_DIGITS_MAX,
     PATH_BYTES_MAX,
     QUERY_BYTES_MAX,
     WORDS_BYTES_MAX,
@@ -25,6 +28,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line, utf8_bytes
 from interlock.record.events import Actor
 from interlock.server.corrected import corrected_call, meant_place, renamed_call
@@ -53,6 +57,7 @@ from interlock.service.start_workflow import SESSION_STAND_IN, StartCommand
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
+_TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _RUN_ID = rf"run_{ID_BODY_PATTERN}"
 _OfWorkspace = ListArguments | InspectArguments | StartArguments | ResumeArguments
@@ -127,7 +132,7 @@ def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Refusal:
         if key in _OBJECTS and isinstance(value, str):
             read = _read(value)
             if read is None:
-                return refused(tool, key, "Found text that is not a JSON object.", f"Send `{key}` as an object.")
+                return refused(tool, key, f"Found {_unread(value)}.", f"Send `{key}` as an object.")
             value = read  # noqa: PLW2901 — the object is what the text meant
         cleaned[key] = _without_nulls(value) if key in {"output", "preferences"} else value
     return cleaned
@@ -152,10 +157,29 @@ def _read(text: str) -> dict[str, Json] | None:
     return value if isinstance(value, dict) else None
 
 
+def _unread(text: str) -> str:
+    """Return what a text is that was not read as an object."""
+    match _excess(text):
+        case None:
+            return "text that is not a JSON object"
+        case "values":
+            return f"a JSON text of more than {ARGUMENT_VALUES_MAX} values"
+        case "depth":
+            return f"a JSON text that nests deeper than {LINE_DEPTH_MAX} levels"
+        case "digits":
+            return f"a JSON text with a number of more than {NUMBER_DIGITS_MAX} digits"
+
+
+def _excess(text: str) -> Excess | None:
+    return find_excess(text.encode("utf-8", "surrogatepass"), _TEXT_BOUNDS)
+
+
 def _read_any(text: str) -> Json:
+    if _excess(text) is not None:
+        return None
     try:
         return cast("Json", json.loads(text))
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

@@ -40,6 +40,7 @@ from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.resume_session import ResumeCommand
 from interlock.service.start_workflow import StartCommand
+from interlock.store.deadline import call_arrived
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
 """Is told after a call which session it may have appended to; None for one that it made."""
@@ -105,13 +106,18 @@ class Calls:
         return again.answer if isinstance(again, NeedsPerson) else again
 
     async def _ran(self, context: ServerRequestContext[Any, Any], command: Command) -> Answer | Refusal | NeedsPerson:
-        """Run a command in a thread, in its turn; what can be expected to fail is a refusal."""
+        """Run a command in a thread, in its turn; what can be expected to fail is a refusal.
+
+        The command's wait for a lock counts from here, so that calls that queue for a session that another process
+        holds are all answered when the first of them is (LOCK-6).
+        """
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
         run = partial(run_command, self._ports, command)
         session = _appends_to(command)
-        async with _Turn(self._queues, session) if session is not None else nullcontext():
-            outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+        with call_arrived():
+            async with _Turn(self._queues, session) if session is not None else nullcontext():
+                outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
         is_change = session is not None or isinstance(command, StartCommand)
         if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
             await self._on_changed(context, session)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from interlock.kernel.budgets import CONFIG_BYTES_MAX
 from interlock.server.config import Config, ConfigFault, FaultyConfig
+from interlock.store.regular_file import read_regular
 
 CONFIG_FILE = "config.toml"
 """The file's name in the data directory."""
@@ -16,8 +17,7 @@ CONFIG_FILE = "config.toml"
 def read_config(path: Path) -> Config | FaultyConfig:
     """Return what a configuration file comes to, the defaults where there is none, or all that is wrong with it."""
     try:
-        with path.open("rb") as stream:
-            data = stream.read(CONFIG_BYTES_MAX + 1)
+        data = read_regular(path, CONFIG_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
         return Config()
     except OSError as error:

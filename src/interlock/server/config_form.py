@@ -27,6 +27,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
 from interlock.server.config import Config, ConfigFault
+from interlock.server.config_bounds import find_costly
 from interlock.server.schemas import flat_schema
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
@@ -149,12 +150,13 @@ _TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
 
 def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
     """Return what the text of a configuration file comes to, or every fault of it."""
+    costly = find_costly(text)
+    if costly is not None:
+        return (costly,)
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return (_not_toml(error),)
-    except RecursionError:
-        return (ConfigFault(key="", message="Values nest too deeply.", fix="No key takes a nested value."),)
     out_of_place = tuple(_path_faults(value))
     try:
         form = ConfigForm.model_validate(value)

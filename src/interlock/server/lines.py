@@ -12,12 +12,26 @@ from typing import NoReturn, cast
 
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
-from interlock.kernel.budgets import ECHO_BYTES_MAX, LINE_BYTES_MAX, LINE_DEPTH_MAX
-from interlock.kernel.canonical import nests_deeper_than
+from interlock.kernel.budgets import (
+    ECHO_BYTES_MAX,
+    LINE_BYTES_MAX,
+    LINE_DEPTH_MAX,
+    LINE_VALUES_MAX,
+    NUMBER_DIGITS_MAX,
+)
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
+from interlock.server.line_edges import edge_members
 
 _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
+_BOUNDS = JsonBounds(values_max=LINE_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
+_EXCESS_WORDS: dict[Excess, str] = {
+    "values": f"The line holds more than {LINE_VALUES_MAX} values and was not read. "
+    "Send fewer; pass large content by reference, for instance as the path of a file.",
+    "depth": f"The line nests deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
+    "digits": f"The line holds a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
+}
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _KINDS: dict[type[object], str] = {
     dict: "an object",
@@ -100,6 +114,9 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
             message=f"The line is longer than {LINE_BYTES_MAX} bytes and was not read. "
             "Send a shorter one; pass large content by reference, for instance as the path of a file.",
         )
+    excess = find_excess(raw, _BOUNDS)
+    if excess is not None:
+        return _unparsed(raw, excess)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -109,7 +126,7 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     if isinstance(parsed, Reject):
         return parsed
     value = parsed.value
-    fault = _form_fault(raw, value) or _message_fault(value)
+    fault = _surrogate_fault(raw, value) or _message_fault(value)
     if fault is not None:
         return Reject(code=INVALID_REQUEST, message=fault, id=_readable_id(value), response_to=_answered_id(value))
     return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
@@ -154,12 +171,6 @@ def _parse(text: str) -> _Parsed | Reject:
     except _NotANumberError as error:
         found = f"The line is not valid JSON: {error} is no JSON value."
         return Reject(code=PARSE_ERROR, message=f"{found} Send a finite number or null instead.")
-    except RecursionError:
-        return Reject(code=INVALID_REQUEST, message=_too_deep())
-    except ValueError:
-        # The interpreter refuses to read integers of thousands of digits: reading them takes quadratic time.
-        fault = "The line holds a whole number with thousands of digits. Send such a number as a string."
-        return Reject(code=INVALID_REQUEST, message=fault)
 
 
 def _parse_unless_repeated(text: str) -> _Parsed | Reject:
@@ -173,10 +184,19 @@ def _parse_unless_repeated(text: str) -> _Parsed | Reject:
         return Reject(code=INVALID_REQUEST, message=fault, id=_id_among(pairs))
 
 
-def _form_fault(raw: bytes, value: object) -> str | None:
-    """Find what valid JSON may hold and no reader bears. The cheap look at the bytes spares most lines a walk."""
-    if raw.count(b"{") + raw.count(b"[") > LINE_DEPTH_MAX and nests_deeper_than(value, LINE_DEPTH_MAX):
-        return _too_deep()
+def _unparsed(raw: bytes, excess: Excess) -> Reject:
+    """Refuse a line that costs too much to parse, under its id if the id can be read without that."""
+    members = edge_members(raw)
+    return Reject(
+        code=INVALID_REQUEST,
+        message=_EXCESS_WORDS[excess],
+        id=_readable_id(members) if "method" in members else None,
+        response_to=_answered_id(members),
+    )
+
+
+def _surrogate_fault(raw: bytes, value: object) -> str | None:
+    """Find the character that valid JSON may hold and no text may. The search of the bytes spares most lines a walk."""
     if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
         return (
             "The line holds half of a surrogate pair, such as \\ud800, which is no character. "
@@ -292,7 +312,3 @@ def _holds_lone_surrogate(value: object) -> bool:
 
 def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _too_deep() -> str:
-    return f"The line nests deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text."

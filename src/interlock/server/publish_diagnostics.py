@@ -15,7 +15,9 @@ class Told(NamedTuple):
 
 
 _FORM: Mapping[DiagnosticCode, Told] = {
-    "too_large": Told("The file has more bytes than a workflow file may have.", "Point at long texts instead."),
+    "too_large": Told(
+        "The file has more bytes or more values than a workflow file may have.", "Point at long texts instead."
+    ),
     "not_utf8": Told(
         "The file is not UTF-8, cannot be read, or a text holds half of a character.",
         "Save it as UTF-8; check its permissions.",
@@ -59,7 +61,10 @@ _FORM: Mapping[DiagnosticCode, Told] = {
     "prompt_missing": Told("A step says nothing.", "Add `prompt` or `promptBlocks`."),
     "prompt_twice": Told("A step says what to do in two ways.", "Keep one of them."),
     "legacy_id": Told("The id has no namespace.", "Rename it as suggested; runs go on meanwhile.", "warning"),
-    "bad_pattern": Told("A pattern is not RE2, or is too large.", "Use no look-around and no back-reference."),
+    "bad_pattern": Told(
+        "A pattern is not RE2, or is too large, alone or with the others of its file.",
+        "Use no look-around and no back-reference; repeat less.",
+    ),
     "duplicate_consequence": Told("One level of an assessment has two consequences.", "Join the two."),
     "loop_condition_missing": Told("A loop has no way to end, or several.", "Write exactly one way."),
     "loop_decision_missing": Told(

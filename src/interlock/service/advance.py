@@ -24,12 +24,14 @@ from interlock.service.appending import appended
 from interlock.service.attempts import Sent, answered_at, attempt_on, whole_notes
 from interlock.service.context import context_refusal
 from interlock.service.handed_out import step_of
-from interlock.service.mint import minting
+from interlock.service.mint import Mint, minting
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.target import Target
 from interlock.service.tokens import lost_history
+from interlock.service.unanswered import after_append
 from interlock.service.words import Scene
+from interlock.store.ports import KeyRing
 from interlock.views import session as facts_of
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
@@ -38,10 +40,11 @@ from interlock.views.standing import attempts_on, chain_head, standing_of, tip_b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt as it was sent, and what it is about."""
+    """An attempt, its target, and the keys that sign its answer."""
 
     target: Target
     sent: Sent
+    ring: KeyRing
 
     @property
     def attempt(self) -> AttemptId:
@@ -59,10 +62,12 @@ def advance(
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
-            See `service.failures`; nothing was recorded.
+            See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
     assert target.attempt is not None, "an advance has an attempt"
-    call = _Call(target=target, sent=Sent(attempt=target.attempt, request=request, asking=asking))
+    sent = Sent(attempt=target.attempt, request=request, asking=asking)
+    # The keys are read before anything is appended: once it is, nothing may keep the answer back.
+    call = _Call(target=target, sent=sent, ring=ports.read.key_ring.ensured())
     # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (locks 1.2).
     recorded = target.scene.session.advance(target.node.node, call.attempt)
     if recorded is not None:
@@ -124,7 +129,7 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
         case Advanced() | Refused():
             return decision
         case LimitReached():
-            return _limit_reached(ports, scene, session, node, decision.blockers)
+            return _limit_reached(minting(ports.read, call.ring, session, scene.run), scene, node, decision.blockers)
         case Unconfirmed():
             return _needs_person(ports, call, scene, node, decision)
         case _:
@@ -133,7 +138,7 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
 
 def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Unconfirmed) -> NeedsPerson:
     """Nothing is recorded: where nobody can be asked, the same tokens are told again, and who must confirm and how."""
-    mint = minting(ports.read, scene.session, scene.run)
+    mint = minting(ports.read, call.ring, scene.session, scene.run)
     is_ordinary = call.attempt == ack_attempt(node.node)
     claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
     facts = Facts(
@@ -148,9 +153,8 @@ def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Un
     return NeedsPerson(question=found.question, subject=call.attempt, answer=render_answer(facts))
 
 
-def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
-    words, first = scene.words(node), chain_head(session, node)
-    mint = minting(ports.read, session, scene.run)
+def _limit_reached(mint: Mint, scene: Scene, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
+    words, first = scene.words(node), chain_head(scene.session, node)
     fork = ForkOffer(
         ack_token=mint.fork(first.node, first.forks),
         note="To try the step again on a fresh branch, ack with this token.",
@@ -169,6 +173,7 @@ def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blo
     )
 
 
+@after_append()
 def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advance) -> Answer:
     """Tell a recorded outcome: the node it made, with that node's own tokens."""
     scene = Scene(
@@ -178,7 +183,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
         plans=ports.read.plans,
     )
     child = session.nodes[node_of_attempt(recorded.attempt)]
-    mint = minting(ports.read, session, scene.run)
+    mint = minting(ports.read, call.ring, session, scene.run)
     step = step_of(scene, child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences

@@ -15,7 +15,7 @@ def appended(ports: Ports, witness: Witness, plan: AppendPlan, actor: Actor | No
     """Append a plan, and cache what is told of the session after it. The cache is derived: without it all still holds.
 
     Raises:
-        StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says; nothing of the plan is truth.
+        StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
     """
     stamps = Stamps(mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=actor)
     with ports.read.trace.span("append"):

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from interlock.decide.criteria import Matches, rules_in
+from interlock.define.patterns import Patterns
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -138,11 +140,24 @@ def _check_fit(session: BundledSession, facts: Session, contents: Contents) -> N
 def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
     where = f"session.pinnedWorkflows.{workflow_hash}"
     try:
-        return parse_compiled(data)
+        workflow = parse_compiled(data)
     except UnknownVersionError as error:
         _refuse(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, where, error.found)
     except MalformedRecordError as error:
         _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, where, error.found)
+    _check_patterns(workflow, where)
+    return workflow
+
+
+def _check_patterns(workflow: CompiledWorkflow, where: str) -> None:
+    """Hold that every pattern is one that a file could have: what is pinned is not judged again when it is run."""
+    patterns = Patterns()
+    for step in workflow.steps.values():
+        criteria = step.task.evidence.criteria if step.task is not None else None
+        for rule in rules_in(criteria) if criteria is not None else ():
+            faults = patterns.faults(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
+            if faults:
+                _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"{where}, step {step.node_id}", faults[0].message)
 
 
 def _refuse_manifest(record: ManifestRecord, found: str) -> NoReturn:

@@ -12,9 +12,11 @@ from pathlib import Path
 from interlock.define.diagnostics import Diagnostic, Diagnostics, did_you_mean, fault, has_errors
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import Faulty, parse_document
+from interlock.define.patterns import Patterns
 from interlock.define.positions import positions_of
 from interlock.define.text_form import Form, parse_text
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
@@ -132,6 +134,13 @@ class _Parsed:
     placement: Diagnostics
 
 
+@dataclass(slots=True)
+class _Look:
+    """One look at the sources: how large the patterns are that it has checked so far."""
+
+    pattern_size: int = 0
+
+
 class Catalog:
     """Reads the sources on every look, parses only what changed, and compiles only what is asked for."""
 
@@ -144,7 +153,8 @@ class Catalog:
     def view(self, workspace: Path | None) -> CatalogView:
         """Return the catalogue of a workspace. Nothing shadows `wr.*`; else the nearer source wins; both are told."""
         files = self._sources.files(workspace)
-        found = [self._of(file) for file in files]
+        look = _Look()
+        found = [self._of(file, look) for file in files]
         bindings = self._sources.bindings(workspace)
         routines = {**builtin_routines(), **_core_routines(one for one in found if isinstance(one, _Parsed))}
         entries: dict[str, Entry] = {}
@@ -165,7 +175,7 @@ class Catalog:
             refused.append(_shadowed(loser, winner))
         return CatalogView(entries=entries, refused=tuple(refused))
 
-    def _of(self, file: WorkflowFile) -> _Parsed | RefusedFile:
+    def _of(self, file: WorkflowFile, look: "_Look") -> _Parsed | RefusedFile:
         with self._mutex:
             kept = self._read.get(file.path)
         if kept is not None and kept.stamp == file.stamp:
@@ -176,7 +186,13 @@ class Catalog:
             source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
             unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
-        found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data))
+        allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - look.pattern_size)
+        patterns = Patterns(allowed)
+        found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data), patterns)
+        look.pattern_size += patterns.size
+        if patterns.is_exhausted and allowed < PATTERNS_SIZE_MAX:
+            # Another look begins with what this one kept, and so gets further.
+            return found
         with self._mutex:
             self._read[file.path] = _Read(stamp=file.stamp, found=found)
         return found
@@ -199,14 +215,14 @@ class Catalog:
         return entry
 
 
-def read_source(source: Source) -> _Parsed | RefusedFile:
+def read_source(source: Source, patterns: Patterns | None = None) -> _Parsed | RefusedFile:
     """Return what a file's bytes hold, parsed and checked, or every fault that keeps it from being read."""
     value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
         return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed((value,)))
     said = value.get("id")
     claimed = said if isinstance(said, str) else None
-    document = parse_document(value)
+    document = parse_document(value, patterns)
     placement = placement_diagnostics(claimed, source.kind) if claimed is not None else ()
     if isinstance(document, Faulty):
         more = faults_beside(document.diagnostics, document.rest) if document.rest is not None else ()

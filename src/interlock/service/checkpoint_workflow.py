@@ -23,7 +23,9 @@ from interlock.service.mint import minting
 from interlock.service.ports import Ports
 from interlock.service.target import Target, target_of, witness_of
 from interlock.service.tokens import lost_history, resolved
+from interlock.service.unanswered import after_append
 from interlock.service.words import Scene
+from interlock.store.ports import KeyRing
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 
@@ -38,20 +40,33 @@ class CheckpointCommand:
     actor: Actor | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A checkpoint that was requested, its target, and the keys that sign its answer.
+
+    The keys are read before anything is appended: once it is, nothing may keep the answer back.
+    """
+
+    target: Target
+    request: Request
+    ring: KeyRing
+
+
 def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Refusal:
     """Make a checkpoint, or tell of it when it was made.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
-            See `service.failures`; nothing was recorded.
+            See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
     target = _target(ports, command)
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
+    call = _Call(target=target, request=command.request, ring=ports.read.key_ring.ensured())
     session, made = target.scene.session, node_of_attempt(target.attempt)
     if made in session.nodes:
-        return _told(ports, target, session, command.request)
+        return _render_recorded(ports, call, session)
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
@@ -65,7 +80,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
             if refusal is not None:
                 return refusal
             session = appended(ports, witness, _plan(target, session, command.request), command.actor)
-    return _told(ports, target, session, command.request)
+    return _render_recorded(ports, call, session)
 
 
 def _target(ports: Ports, command: CheckpointCommand) -> Target | Refusal:
@@ -115,8 +130,10 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
     )
 
 
-def _told(ports: Ports, target: Target, session: Session, request: Request) -> Answer:
-    """Tell a recorded checkpoint, the same each time: nothing that came after it is looked at."""
+@after_append()
+def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
+    """Render a recorded checkpoint, the same each time: later events have no part in it."""
+    target = call.target
     assert target.attempt is not None, "a checkpoint is an attempt"
     scene = Scene(
         session=session,
@@ -127,7 +144,7 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
     step = step_of(scene, node)
     assert step is not None, "a checkpoint is of a step"
-    mint = minting(ports.read, session, scene.run)
+    mint = minting(ports.read, call.ring, session, scene.run)
     following = _number(node, target.attempt) + 1
     return render_checkpoint(
         Bookmarked(
@@ -139,7 +156,7 @@ def _told(ports: Ports, target: Target, session: Session, request: Request) -> A
             ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
             warnings=(
                 *warnings.notes_cut(_notes(node, target.attempt)),
-                *_ignored(made, request),
+                *_ignored(made, call.request),
                 *secret_warnings(None, whole_notes(ports.read.reader, node, target.attempt)),
             ),
         )

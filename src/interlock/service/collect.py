@@ -1,20 +1,19 @@
 """`gc`: collect what has expired and what nothing refers to, or say what that would be (locks 2.2, D33)."""
 
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
-from interlock.store.ports import Health
+from interlock.store.ports import FailureKind, Health, StoreFailureError
 from interlock.store.retention import (
     Collector,
     Due,
     KeepMarksDamagedError,
     KeepMarksPort,
-    Marked,
     Retention,
     Skipped,
     UnsoundSession,
@@ -22,6 +21,8 @@ from interlock.store.retention import (
 )
 
 _DAY_S = 24 * 3600
+Kept: TypeAlias = frozenset[SessionId] | KeepMarksDamagedError
+"""The kept sessions, or why they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class CollectCommand:
 class Doubt:
     """A reason why nothing is collected: what cannot be relied on, and what to do."""
 
-    code: Literal["SESSION_NOT_HEALTHY", "KEEP_MARKS_DAMAGED"]
+    code: Literal["SESSION_NOT_HEALTHY", "KEEP_MARKS_DAMAGED", "KEPT_SESSION_MISSING"]
     message: str
     fix: str
     session: SessionId | None = None
@@ -50,8 +51,10 @@ class Doubt:
     def to_json(self) -> dict[str, Json]:
         """Return the doubt as commands print it."""
         told: dict[str, Json] = {"code": self.code, "message": self.message, "fix": self.fix}
-        if self.session is not None and self.health is not None:
-            told |= {"session": self.session, "health": self.health.value}
+        if self.session is not None:
+            told["session"] = self.session
+        if self.health is not None:
+            told["health"] = self.health.value
         return told
 
 
@@ -71,41 +74,86 @@ class Collected:
         return bool(self.doubts)
 
 
-def collect(collector: Collector, marks: KeepMarksPort, command: CollectCommand, told: Progress = untold) -> Collected:
+def collect(
+    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = untold
+) -> Collected:
     """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
 
     Raises:
         UpkeepBusyError: Another process collects or sets marks.
         StoreFailureError: The disk failed; what was not taken yet is taken the next time.
     """
-    with nullcontext() if command.is_dry_run else collector.alone():
-        marked = collector.mark(told)
-        count, doubts = len(marked.sessions) + len(marked.unsound), tuple(doubts_of(marked, marks))
-        if doubts:
-            return Collected(sessions=count, kept=0, doubts=doubts)
-        retention = command.retention(marks.kept())
+    with ExitStack() as lock:
         if command.is_dry_run:
-            return Collected(sessions=count, kept=len(retention.kept), taken=due(marked, retention))
-        swept = collector.sweep(marked, retention)
-        return Collected(sessions=count, kept=len(retention.kept), taken=swept.taken, skipped=swept.skipped)
+            return _collected(collector, marks, command, progress)
+        try:
+            lock.enter_context(collector.alone())
+        except StoreFailureError as failure:
+            if failure.kind is not FailureKind.FULL:
+                raise
+            # The lock file was removed, and the disk has no room for another until something goes.
+            _make_room(collector, marks, command, progress)
+            lock.enter_context(collector.alone())
+        return _collected(collector, marks, command, progress)
 
 
-def doubts_of(marked: Marked, marks: KeepMarksPort) -> Iterator[Doubt]:
-    """Yield each reason why nothing may be collected.
+def _collected(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> Collected:
+    # In this order: whoever was kept before the sessions were listed is among them, also without a lock.
+    kept = read_kept(marks)
+    marked = collector.mark(progress)
+    count = len(marked.sessions) + len(marked.unsound)
+    doubts = doubts_of(kept, marked.names(), marked.unsound)
+    if doubts or isinstance(kept, KeepMarksDamagedError):
+        return Collected(sessions=count, kept=0, doubts=doubts)
+    retention = command.retention(kept)
+    if command.is_dry_run:
+        return Collected(sessions=count, kept=len(kept), taken=due(marked, retention))
+    swept = collector.sweep(marked, retention)
+    return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
+
+
+def _make_room(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> None:
+    kept = read_kept(marks)
+    marked = collector.mark(progress)
+    if not doubts_of(kept, marked.names(), marked.unsound):
+        collector.make_room(marked, command.retention(frozenset()))
+
+
+def read_kept(marks: KeepMarksPort) -> Kept:
+    """Return the kept sessions, or why they are not known.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     try:
-        marks.kept()
+        return marks.kept()
     except KeepMarksDamagedError as damage:
+        return damage
+
+
+def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[Doubt, ...]:
+    """Return each reason why nothing may be collected, by the sessions that were found after `kept` was read."""
+    there = {*sound, *(one.session for one in unsound)}
+    return (*_doubts_of_marks(kept, there), *map(_doubt, unsound))
+
+
+def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[Doubt]:
+    if isinstance(kept, KeepMarksDamagedError):
         yield Doubt(
             code="KEEP_MARKS_DAMAGED",
-            message=f"The keep marks, config/keep.json of the data directory, cannot be read: {damage.found}.",
-            fix="Restore the file from a backup, or remove it and set the marks again with `interlock session keep`.",
+            message=f"The keep marks, config/keep.json of the data directory, cannot be read: {kept.found}.",
+            fix="Restore the file from a backup. Without one, remove it and set the marks again with `interlock session"
+            " keep`; the file still shows most of the session ids.",
         )
-    for one in marked.unsound:
-        yield _doubt(one)
+        return
+    for session in sorted(kept.difference(there)):
+        yield Doubt(
+            code="KEPT_SESSION_MISSING",
+            message=f"{session} is kept, and there is no such session: it was removed by hand, or its files are lost.",
+            fix="Restore its directory from a backup or from `trash/sessions` of the data directory. If the session is"
+            f" not needed any more, run `interlock session unkeep {session}`.",
+            session=session,
+        )
 
 
 def _doubt(one: UnsoundSession) -> Doubt:

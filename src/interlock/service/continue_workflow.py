@@ -38,7 +38,7 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
-            See `service.failures`; nothing was recorded.
+            See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
     target = _target(ports, command)
     if isinstance(target, Refusal):

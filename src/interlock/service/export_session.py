@@ -4,11 +4,20 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
-from interlock.record.bundle import ArtifactText, BundleEnvelope, Producer, SalvageBanner, bundle_id, sealed
+from interlock.kernel.json_bounds import find_excess
+from interlock.record.bundle import (
+    BUNDLE_BOUNDS,
+    ArtifactText,
+    BundleEnvelope,
+    Producer,
+    SalvageBanner,
+    bundle_id,
+    sealed,
+)
 from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.manifest import attested
@@ -44,7 +53,7 @@ def export_session(
         return _damaged(prefix, prefix.banner)
     size = _size(prefix.contents)
     if size > BUNDLE_BYTES_MAX:
-        return _too_large(session, size)
+        return _too_many_bytes(session, size)
     events: list[Json] = [event.to_json() for events in prefix.history for event in events]
     envelope = BundleEnvelope(
         bundle_schema_version=1,
@@ -55,7 +64,10 @@ def export_session(
     )
     data = sealed(envelope, _session(prefix, events))
     if len(data) > BUNDLE_BYTES_MAX:
-        return _too_large(session, len(data))
+        return _too_many_bytes(session, len(data))
+    if find_excess(data, BUNDLE_BOUNDS) is not None:
+        found = f"more than {BUNDLE_VALUES_MAX} values, or values nested deeper than {BUNDLE_DEPTH_MAX} levels"
+        return _too_large(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
     return Exported(data=data, bundle_id=envelope.bundle_id, session=session, events=len(events), banner=prefix.banner)
 
 
@@ -91,10 +103,15 @@ def _damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
     )
 
 
-def _too_large(session: SessionId, size: int) -> Refusal:
+def _too_many_bytes(session: SessionId, size: int) -> Refusal:
+    found = f"{size} bytes or more, at most {BUNDLE_BYTES_MAX}"
+    return _too_large(session, found, {"bytes": size, "bytesMax": BUNDLE_BYTES_MAX})
+
+
+def _too_large(session: SessionId, found: str, details: dict[str, Json]) -> Refusal:
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"A bundle of {session} would have {size} bytes or more, at most {BUNDLE_BYTES_MAX}.",
+        message=f"A bundle of {session} would have {found}.",
         suggestion="Copy the data directory instead: it works elsewhere as it is. Nothing was written.",
-        details={"bytes": size, "bytesMax": BUNDLE_BYTES_MAX},
+        details=details,
     )

@@ -3,13 +3,15 @@
 Nothing of an exception's text leaves that could name a path or a library.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from interlock.engine.answer import RESUME_TOOL
 from interlock.engine.findings import blockers_of
 from interlock.engine.reasons import corrupted
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.record.base import UnknownVersionError
+from interlock.service.unanswered import UnansweredError
 from interlock.store.ports import (
     ContentDamagedError,
     FailureKind,
@@ -19,31 +21,41 @@ from interlock.store.ports import (
     StoreFailureError,
 )
 
-_STORE_WORDS = {
-    FailureKind.UNREADABLE: (
-        ErrorCode.STORE_FAILED,
-        "A file or directory of the data directory cannot be read; nothing was recorded.",
-        "Ask the user to check its permissions and its disk (`interlock doctor`), then repeat the call.",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cause:
+    """Why the disk did not do its part, with the code of it and what the user can do."""
+
+    code: ErrorCode
+    what: str
+    fix: str
+
+
+_CAUSES = {
+    FailureKind.UNREADABLE: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="A file or directory of the data directory cannot be read",
+        fix="Ask the user to check its permissions and its disk (`interlock doctor`).",
     ),
-    FailureKind.READ_ONLY: (
-        ErrorCode.STORE_READ_ONLY,
-        "The data directory cannot be written; nothing was recorded.",
-        "Ask the user to make the data directory writable or to choose another (`--data-dir`), then repeat the call.",
+    FailureKind.READ_ONLY: _Cause(
+        code=ErrorCode.STORE_READ_ONLY,
+        what="The data directory cannot be written",
+        fix="Ask the user to make the data directory writable, or to name another for new runs (`--data-dir`).",
     ),
-    FailureKind.FULL: (
-        ErrorCode.STORE_FULL,
-        "The disk that holds the data directory is full; nothing was recorded.",
-        "Ask the user to free space, then send the same call again: it is safe to repeat.",
+    FailureKind.FULL: _Cause(
+        code=ErrorCode.STORE_FULL,
+        what="The disk that holds the data directory is full",
+        fix="Ask the user to free space.",
     ),
-    FailureKind.NO_DIRECTORY: (
-        ErrorCode.STORE_FAILED,
-        "The data directory is not a directory, or lies below a file; nothing was recorded.",
-        "Ask the user to name a directory (`--data-dir`) or to move the file away, then repeat the call.",
+    FailureKind.NO_DIRECTORY: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="The data directory is not a directory, or lies below a file",
+        fix="Ask the user to name a directory (`--data-dir`) or to move the file away.",
     ),
-    FailureKind.FAILED: (
-        ErrorCode.STORE_FAILED,
-        "The disk did not take the write; nothing was recorded.",
-        "Repeat the call: that is safe. If it fails again, ask the user to check the disk and to restart Interlock.",
+    FailureKind.FAILED: _Cause(
+        code=ErrorCode.STORE_FAILED,
+        what="The disk that holds the data directory failed",
+        fix="If that fails again, ask the user to check the disk and to restart Interlock.",
     ),
 }
 
@@ -54,6 +66,7 @@ EXPECTED_ERRORS = (
     UnknownVersionError,
     KeyRingDamagedError,
     SessionBusyError,
+    UnansweredError,
 )
 """What a use case may meet and answer; everything else is a fault of ours."""
 
@@ -62,8 +75,9 @@ def refusal_of(error: Exception) -> Refusal:
     """Return what a caller is told of an exception of `EXPECTED_ERRORS`."""
     match error:
         case StoreFailureError():
-            code, message, suggestion = _STORE_WORDS[error.kind]
-            return Refusal(code=code, message=message, suggestion=suggestion, details={"cause": error.found})
+            return _not_stored(error)
+        case UnansweredError():
+            return _unanswered(error)
         case SessionBusyError():
             return Refusal(
                 code=ErrorCode.TOKEN_SESSION_LOCKED,
@@ -87,6 +101,45 @@ def refusal_of(error: Exception) -> Refusal:
                 suggestion="Ask the user to restore `keys/keyring.json` of the data directory from a backup. Without"
                 " one, removing the file makes a new ring: sessions stay, tokens issued so far do not verify.",
             )
+
+
+def _not_stored(failure: StoreFailureError) -> Refusal:
+    """Say of a failed disk whether the call may be recorded. Its repeat is safe: what is recorded is not made twice."""
+    cause = _CAUSES[failure.kind]
+    if failure.may_be_recorded:
+        recorded = "the call may be recorded, but its answer is lost"
+        repeat = "Send the same call again: if it is recorded, that gives its answer, and if not, that records it."
+    else:
+        recorded, repeat = "nothing was recorded this time", "Send the same call again: that is safe."
+    return Refusal(
+        code=cause.code,
+        message=f"{cause.what}; {recorded}.",
+        suggestion=f"{repeat} {cause.fix}" if failure.kind is FailureKind.FAILED else f"{cause.fix} {repeat}",
+        details={"cause": failure.found, "mayBeRecorded": failure.may_be_recorded},
+    )
+
+
+def _unanswered(error: UnansweredError) -> Refusal:
+    """Name what a call may have made, and how to see whether it did (FAIL-2, FAIL-3)."""
+    cause = _CAUSES[error.failure.kind]
+    details: dict[str, Json] = {"cause": error.failure.found, "mayBeRecorded": True, "sessionId": error.session}
+    if error.run is None:
+        return Refusal(
+            code=cause.code,
+            message=f"{cause.what}; the session may be recorded, as {error.session}.",
+            suggestion=f"Run `interlock session show {error.session}` first. If that shows the session, it is complete,"
+            f" and this command again makes a second copy. If it is not there, run this command again. {cause.fix}",
+            details=details,
+            retry=RetryKind.NOT_RETRYABLE,
+        )
+    found: Json = {"tool": RESUME_TOOL, "arguments": {"sessionId": error.session, "runId": error.run}}
+    return Refusal(
+        code=cause.code,
+        message=f"{cause.what}; the run may be recorded, but its answer is lost.",
+        suggestion="Call `resume_session` as below. If it finds the run, continue that one; if not, send the same call"
+        f" again. As long as this server runs, the same call makes no second run. {cause.fix}",
+        details={**details, "runId": error.run, "correctedCall": found},
+    )
 
 
 def _not_healthy(health: str, where: str, found: str, session: str | None = None) -> Refusal:

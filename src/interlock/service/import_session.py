@@ -31,7 +31,8 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
     """Make a session of a bundle's bytes. All of it is judged before any of it is stored.
 
     Raises:
-        SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing came to stand.
+        SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
+        UnansweredError: The session may be recorded.
     """
     try:
         bundle = checked_bundle(data)

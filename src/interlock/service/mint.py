@@ -68,10 +68,9 @@ class Mint:
         return mint(ref, self.ring.current)
 
 
-def minting(ports: ReadPorts, session: Session, run: Run) -> Mint:
-    """Return what mints a run's tokens with the key ring that stands, made if there was none.
+def minting(ports: ReadPorts, ring: KeyRing, session: Session, run: Run) -> Mint:
+    """Return what mints a run's tokens in the configured form.
 
-    Raises:
-        KeyRingDamagedError, StoreFailureError: The ring cannot be used or made.
+    The key ring is a parameter, because whoever appends reads it before: after an append it must not fail.
     """
-    return Mint(ring=ports.key_ring.ensured(), session=session, run=run, form=ports.token_format)
+    return Mint(ring=ring, session=session, run=run, form=ports.token_format)

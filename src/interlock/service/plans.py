@@ -1,47 +1,14 @@
 """Pinned workflows and snapshots as runs execute them: verified on load, the most recent kept."""
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Generic, TypeVar
-
 from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
 from interlock.kernel.ids import SnapshotRef, WorkflowHash
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
+from interlock.record.append_plan import AppendPlan
 from interlock.record.base import MalformedRecordError
-from interlock.record.snapshot import ExecutionSnapshot
+from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
+from interlock.service.recent import Recent
 from interlock.store.ports import ContentDamagedError, SessionReader
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-class _Recent(Generic[_Key, _Value]):
-    """The most recently used values, for several threads."""
-
-    def __init__(self, kept_max: int) -> None:
-        self._kept_max = kept_max
-        self._values: OrderedDict[_Key, _Value] = OrderedDict()
-        self._mutex = threading.Lock()
-
-    def get(self, key: _Key, load: Callable[[], _Value]) -> _Value:
-        """Return a kept value, or load it."""
-        with self._mutex:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key]
-        value = load()
-        self.put(key, value)
-        return value
-
-    def put(self, key: _Key, value: _Value) -> None:
-        """Keep a value, and let go of the one used longest ago."""
-        with self._mutex:
-            self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._kept_max:
-                self._values.popitem(last=False)
 
 
 class Plans:
@@ -49,8 +16,8 @@ class Plans:
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
-        self._workflows: _Recent[WorkflowHash, CompiledWorkflow] = _Recent(WORKFLOWS_KEPT_MAX)
-        self._snapshots: _Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = _Recent(SNAPSHOTS_KEPT_MAX)
+        self._workflows: Recent[WorkflowHash, CompiledWorkflow] = Recent(WORKFLOWS_KEPT_MAX)
+        self._snapshots: Recent[tuple[SnapshotRef, WorkflowHash], ExecutionSnapshot] = Recent(SNAPSHOTS_KEPT_MAX)
 
     def workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         """Return a pinned workflow.
@@ -71,6 +38,14 @@ class Plans:
     def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
         """Keep a snapshot that this process just made true, so that it is not read back."""
         self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
+
+    def keep_start(self, plan: AppendPlan) -> None:
+        """Keep what a start pins, so that its answer reads nothing back from the disk."""
+        assert plan.workflow is not None, "a start pins its workflow"
+        workflow_hash, data = plan.workflow
+        self._workflows.get(workflow_hash, lambda: parse_compiled(data))
+        for ref, snapshot in plan.snapshots:
+            self.keep(ref, parse_snapshot(snapshot))
 
     def _load_workflow(self, workflow_hash: WorkflowHash) -> CompiledWorkflow:
         data = self._reader.workflow_bytes(workflow_hash)

@@ -11,6 +11,7 @@ from interlock.record.base import SHORT, Preferences, TokenFormat
 from interlock.service.plans import Plans
 from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
 from interlock.service.summaries import Summaries
+from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE
 
@@ -47,7 +48,7 @@ class ReadPorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act, and what the configuration says of it."""
+    """Enough to act, what the configuration says of it, and the starts whose answers were lost."""
 
     read: ReadPorts
     writer: SessionWriter
@@ -57,3 +58,4 @@ class Ports:
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
+    unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)

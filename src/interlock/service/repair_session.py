@@ -23,6 +23,7 @@ def repair_session(ports: Restoring, session: SessionId) -> Repaired | Refusal:
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.
+        UnansweredError: The new session may be recorded.
     """
     prefix = sound_prefix(ports.read.reader, session)
     if isinstance(prefix, Refusal):

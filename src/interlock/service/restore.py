@@ -12,6 +12,7 @@ from interlock.record.events import Event, of_session
 from interlock.service.mint import Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.shell import Shell, mint_session
+from interlock.service.unanswered import after_append, named
 from interlock.service.words import scene_of
 from interlock.store.ports import KeyRing, SessionReader, SessionUnhealthyError, SessionWriter
 from interlock.views.session import Session
@@ -53,7 +54,8 @@ class Restoring:
         """Make a session of a history, under the wanted id if that is free, else under a fresh one.
 
         Raises:
-            SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing came to stand.
+            SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
+            UnansweredError: The session may be recorded.
         """
         # Nothing is stored that could not be told how to go on with.
         ring = self.read.key_ring.ensured()
@@ -62,18 +64,20 @@ class Restoring:
             facts = self._made(wanted, history, contents)
         while facts is None:
             facts = self._made(mint_session(self.shell), history, contents)
-        return Restored(
-            session=facts.session,
-            events=facts.next_index,
-            groups=len(history),
-            ways_on=_ways_on(self.read, ring, facts),
-        )
+        with named(facts.session), after_append():
+            ways_on = _ways_on(self.read, ring, facts)
+        return Restored(session=facts.session, events=facts.next_index, groups=len(history), ways_on=ways_on)
 
     def _made(self, session: SessionId, history: Sequence[Sequence[Event]], contents: Contents) -> Session | None:
-        """Make the session; None where another process came first."""
-        moved = [[of_session(event, session) for event in events] for events in history]
-        with self.writer.hold(session) as witness:
-            return self.writer.restore(witness, moved, contents) if witness.session is None else None
+        """Make the session; None if another one came to have its id.
+
+        An import that may be recorded counts once its session is locked again: then it is this one, and made already.
+        """
+        moved = tuple(tuple(of_session(event, session) for event in events) for events in history)
+        with named(session), self.writer.hold(session) as witness:
+            if witness.session is None:
+                return self.writer.restore(witness, moved, contents)
+            return witness.session if self.read.reader.history(session) == moved else None
 
 
 def _is_free(reader: SessionReader, session: SessionId) -> bool:

@@ -20,7 +20,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.base import Preferences
+from interlock.record.base import Preferences, UnknownVersionError
 from interlock.record.context import Context
 from interlock.record.events import Actor
 from interlock.record.outcome import ContextKeyPointer
@@ -34,8 +34,10 @@ from interlock.service.observations import observed_of
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.service.shell import mint_run, mint_session
+from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.service.words import scene_of
-from interlock.views.session import Session
+from interlock.store.ports import ContentDamagedError, KeyRing, SessionUnhealthyError, StoreFailureError
+from interlock.views.session import Run, Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"
 """Stands for a session that only the caller can name."""
@@ -57,9 +59,12 @@ class StartCommand:
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
     """Begin a run and return its first step; one that is to do more alone than the baseline may wait for a person.
 
+    The same call again, after one that may be recorded and got no answer, makes no second run (FAIL-2).
+
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
-            See `service.failures`; nothing was recorded.
+            See `service.failures`; nothing was recorded this time.
+        UnansweredError: The run may be recorded.
     """
     entry = found_entry(ports.catalog.view(command.workspace), command.workflow_id)
     pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
@@ -69,14 +74,66 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
     if refusal is not None:
         return refusal
+    key = (command.workflow_id, command.workspace, command.session, command.request.digest())
+    earlier = _earlier(ports, key)
+    if isinstance(earlier, Answer):
+        return earlier
     joined = _joined(ports, command.session)
     if isinstance(joined, Refusal):
         return joined
+    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.shell), run=mint_run(ports.shell))
+    try:
+        with named(ids.session, ids.run):
+            outcome = _begin(ports, command, entry, ids, joined)
+    except StoreFailureError:
+        ports.unanswered.forget(ids)
+        raise
+    if isinstance(outcome, Answer):
+        ports.unanswered.forget(ids)
+    return outcome
+
+
+def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
+    """Return the answer of a start that was sent before and not answered, or the ids that it has if it is not recorded.
+
+    None if the call is a start of its own: nothing was sent before, the run went on since, so that somebody found it in
+    another way, or the run is damaged.
+
+    Raises:
+        UnansweredError: The disk failed, so it is not known what is recorded.
+    """
+    ids = ports.unanswered.find(key)
+    if ids is None:
+        return None
+    answer = None
+    try:
+        with named(ids.session, ids.run, is_repeat=True):
+            ring = ports.read.key_ring.ensured()
+            # Only under the lock is it decided whether what was written counts (APP-6).
+            with ports.writer.hold(ids.session) as witness:
+                session = witness.session
+            if session is None or ids.run not in session.runs:
+                return ids
+            run = session.runs[ids.run]
+            if run.tip == run.root:
+                answer = _render_begun(ports, ring, session, run)
+    except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
+        answer = None
+    ports.unanswered.forget(ids)
+    return answer
+
+
+def _begin(
+    ports: Ports, command: StartCommand, entry: Entry, ids: StartIds, joined: Session | None
+) -> Answer | Refusal | NeedsPerson:
+    """Record a run under its ids, in the session that it joins or in a new one, and return its first step."""
+    pinned = entry.compiled
+    assert isinstance(pinned, Pinnable), "what is begun compiled"
     baseline = (joined.baseline if joined is not None else None) or ports.baseline
     start = Start(
-        session=command.session or mint_session(ports.shell),
+        session=ids.session,
         is_new_session=command.session is None,
-        run=mint_run(ports.shell),
+        run=ids.run,
         workflow=pinned.workflow,
         workflow_hash=pinned.workflow_hash,
         workflow_bytes=pinned.data,
@@ -92,12 +149,15 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     waits = _autonomy_asked(command, baseline, pinned.workflow.name)
     if waits is not None:
         return waits
-    ports.read.key_ring.ensured()
-    with ports.writer.hold(start.session) as witness:
+    # All that the answer needs is read before the append: once that is made, nothing may keep the answer back.
+    ring = ports.read.key_ring.ensured()
+    ports.read.plans.keep_start(plan)
+    with ports.writer.hold(ids.session) as witness:
         if joined is not None and witness.session is None:
-            return _no_session(start.session)  # it was collected since it was looked at
+            return _no_session(ids.session)  # it was collected since it was looked at
+        ports.unanswered.keep(ids)
         session = appended(ports, witness, plan, command.actor)
-    return _told(ports, session, start)
+    return _render_begun(ports, ring, session, session.runs[ids.run])
 
 
 def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
@@ -107,12 +167,12 @@ def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None
     return ports.read.reader.load(session) or _no_session(session)
 
 
-def _told(ports: Ports, session: Session, start: Start) -> Answer:
-    """Tell the first step of a run that began."""
-    run = session.runs[start.run]
+@after_append()
+def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
+    """Render the first step of a run that began."""
     assert run.root is not None, "a start makes a root"
     scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
-    mint = minting(ports.read, session, run)
+    mint = minting(ports.read, ring, session, run)
     step = step_of(scene, node)
     with ports.read.trace.span("render"):
         return render_answer(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from interlock.engine.answer import CONTINUE_TOOL
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId
+from interlock.kernel.ids import AttemptId, tag_of
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
 from interlock.service.meant import place_labelled, place_of_run
@@ -39,7 +39,7 @@ def target_of(
     argument: Argument = _argument(ref)
     try:
         with ports.trace.span("load"):
-            session = ports.reader.load(ref.session)
+            session = ports.reader.load(ref.session, tag_of(ref.node))
     except SessionUnhealthyError as error:
         error.label = ref.run[-LABEL_CHARS:]
         raise

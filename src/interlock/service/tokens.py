@@ -8,7 +8,7 @@ from interlock.engine.answer import RESUME_TOOL
 from interlock.engine.words import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt
+from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
 from interlock.record.short_tokens import ShortKind, ShortRef, verified
 from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of
 from interlock.service.meant import Place, label_in, place_labelled, place_of, token_meant
@@ -43,7 +43,7 @@ def resolved(ports: ReadPorts, text: str, argument: Argument, run: str | None = 
 def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument) -> TokenRef | Refusal:
     """Return the reference that a short one stands for in its session, or say that history is gone (D3)."""
     try:
-        session = ports.reader.load(ref.session)
+        session = ports.reader.load(ref.session, ref.tag)
     except SessionUnhealthyError as error:
         error.label = ref.label
         raise
@@ -91,7 +91,7 @@ def lost_history(argument: Argument, *, words: RunWords | None = None, label: st
 def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
     kind = kind_of(ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
-    session = ports.reader.load(ref.session)
+    session = ports.reader.load(ref.session, tag_of(ref.node))
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
     node = session.nodes.get(ref.node) if session is not None else None
     if place is not None:

@@ -21,7 +21,7 @@ from interlock.service.comparison import compared_captures, compared_events
 from interlock.service.plans import Plans
 from interlock.service.rederive import BrokenChainError, Recorded, derived_plan, is_as_sent, recorded_plan
 from interlock.service.salvage import health_words
-from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError, UnfinishedAppend
 from interlock.views.session import BrokenHistoryError, evolve, new_session
 
 Code = Literal[
@@ -77,6 +77,19 @@ def verify_session(
         return (check.mismatch("chain_broken", None, "events", str(error), _ASK),)
     except SessionUnhealthyError as error:
         return (check.unhealthy(error),)
+
+
+def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
+    """Return a sentence about an append that was interrupted in a session, or None. It is no mismatch.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    try:
+        found = reader.unfinished(session)
+    except SessionUnhealthyError:
+        return None
+    return _UNFINISHED[found] if found is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +182,12 @@ def _capture_made(derived: AppendPlan) -> dict[str, Json]:
     return {}
 
 
+_UNFINISHED = {
+    UnfinishedAppend.SEGMENT: "An append was interrupted before it counted. Nobody got an answer from it, and"
+    " `interlock gc` takes what it left.",
+    UnfinishedAppend.GROUP: "An append was interrupted before it was surely on the disk. Nobody got an answer from it;"
+    " it counts once the next call has written to the session.",
+}
 _ASK = "Somebody changed the record, or another build of Interlock wrote it: compare with a backup."
 _FORCE = "Verify with the build that wrote it, or compare all the same with `--force`."
 _RESTORE = "Restore the session from a backup, or copy what is sound of it into a new one:"

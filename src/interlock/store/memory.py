@@ -14,7 +14,15 @@ from interlock.record.events import Event, is_key_event, parse_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness, WitnessReleasedError
+from interlock.store.ports import (
+    ContentDamagedError,
+    KeyRing,
+    LogMark,
+    Salvaged,
+    UnfinishedAppend,
+    Witness,
+    WitnessReleasedError,
+)
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
@@ -50,7 +58,7 @@ class MemoryStore:
         self._ring: KeyRing | None = None
         self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
-    def load(self, session: SessionId) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
         """See `SessionReader.load`."""
         return self._folds.get(session)
 
@@ -75,7 +83,7 @@ class MemoryStore:
 
     def marks(self) -> Mapping[SessionId, LogMark]:
         """See `SessionReader.marks`."""
-        return {session: LogMark((len(segments), 0, 0.0)) for session, segments in self._segments.items()}
+        return {session: LogMark((len(segments), 0, 0.0, 0)) for session, segments in self._segments.items()}
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""
@@ -86,6 +94,10 @@ class MemoryStore:
         """See `SessionReader.salvage`. Memory holds no damage."""
         facts = self.load(session)
         return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — memory is never cut off
+        """See `SessionReader.unfinished`."""
+        return None
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""

@@ -78,6 +78,15 @@ class Salvaged:
         return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
 
 
+class UnfinishedAppend(StrEnum):
+    """What an interrupted append left after a session's last settled event. Nobody got an answer from it: no damage."""
+
+    SEGMENT = "segment"
+    """Events that the log never came to attest. They do not count."""
+    GROUP = "group"
+    """Attested events that may not be durable. They count once the next writer has settled them."""
+
+
 class SessionUnhealthyError(InterlockError):
     """The session's log does not verify, so nothing of it is used.
 
@@ -180,7 +189,7 @@ class GitAnchors:
 NOWHERE = GitAnchors()
 
 
-LogMark = NewType("LogMark", tuple[int, int, float])
+LogMark = NewType("LogMark", tuple[int, int, float, int])
 """What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
 
 
@@ -200,8 +209,11 @@ class Witness(Protocol):
 class SessionReader(Protocol):
     """Reads verified history and the content it refers to. Writes nothing."""
 
-    def load(self, session: SessionId) -> Session | None:
-        """Return the session's fold, or None where no such session has history.
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        """Return the session's fold, or None if no such session has history.
+
+        An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
+        token was made after the append of that node was settled, so this append counts even if its mark was lost.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.
@@ -251,6 +263,15 @@ class SessionReader(Protocol):
         """
         ...
 
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """Return what an interrupted append left in a session that verifies; None if nothing.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """Return a stored snapshot.
 
@@ -280,12 +301,13 @@ class SessionWriter(Protocol):
     """The one way to make something true."""
 
     def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
-        """Lock a session, verify it, and yield the proof of both.
+        """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
 
         Raises:
             SessionBusyError: Another process holds it.
             SessionUnhealthyError: Its log does not verify.
-            StoreFailureError: The disk failed.
+            ContentDamagedError: What is unsettled refers to content that is missing or damaged.
+            StoreFailureError: The disk failed; `may_be_recorded` if it failed while settling.
         """
         ...
 
@@ -297,7 +319,8 @@ class SessionWriter(Protocol):
         Raises:
             WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The plan does not fit the history; nothing was touched.
-            StoreFailureError: The disk failed; nothing of the plan is truth.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
+                `hold` says whether the plan counts.
         """
         ...
 
@@ -321,7 +344,7 @@ class SessionWriter(Protocol):
         Raises:
             WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The events cannot follow each other, or the session has history; nothing was touched.
-            StoreFailureError: The disk failed; nothing of it is truth.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
         """
         ...
 
@@ -352,8 +375,10 @@ class KeyRingPort(Protocol):
     def rotate(self) -> KeyRing:
         """Make a new current key; the old current verifies until the next rotation.
 
+        A rotation that failed, and may have been recorded, is finished instead: a repeat ends no token.
+
         Raises:
             KeyRingDamagedError: It cannot be used.
-            StoreFailureError: It could not be written.
+            StoreFailureError: It could not be written; nothing was changed, unless `may_be_recorded`.
         """
         ...

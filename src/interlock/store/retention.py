@@ -25,6 +25,14 @@ class KeepMarksDamagedError(InterlockError):
         self.found = found
 
 
+class SessionsMissingError(InterlockError):
+    """Sessions were to be kept that are not there; nothing was changed."""
+
+    def __init__(self, sessions: tuple[SessionId, ...]) -> None:
+        super().__init__(f"no such session: {', '.join(sessions)}")
+        self.sessions = sessions
+
+
 class TooManyMarksError(InterlockError):
     """More sessions would be kept than marks are for; nothing was changed."""
 
@@ -95,6 +103,10 @@ class Marked:
     unsound: tuple[UnsoundSession, ...] = ()
     items: tuple[Item, ...] = ()
 
+    def names(self) -> frozenset[SessionId]:
+        """Return the ids of the healthy sessions."""
+        return frozenset(one.session for one in self.sessions)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
@@ -131,9 +143,8 @@ class Due:
 
 
 def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
-    """Return what may go; nothing at all where any session is unsound (locks 2.2). `spared` sessions stay."""
-    if marked.unsound:
-        return Due()
+    """Return what may go. `spared` sessions stay."""
+    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(
@@ -154,18 +165,19 @@ def roots_of(marked: Marked, gone: Collection[SessionId]) -> frozenset[str]:
 def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
     if item.kind is Kind.TRASH and item.content is None:
         return True  # it was old when it went there
-    if item.kind is Kind.LEFTOVER and item.session in retention.kept:
-        return False
     name = item.content if item.kind is Kind.TRASH else item.name
     return name not in roots and retention.is_old(item.modified_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A session that a sweep left to the next one: another process held it, or it changed since it was marked."""
+    """A session that a sweep left to the next one.
+
+    Another process held it, it changed since it was marked, or the disk had no room for the work on it.
+    """
 
     session: SessionId
-    why: Literal["busy", "changed"]
+    why: Literal["busy", "changed", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,18 +201,22 @@ class KeepMarksPort(Protocol):
         ...
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """Mark sessions, whether they are there or not, and return all marked ones.
+        """Mark sessions and return all marked ones.
+
+        Only a session that is there is marked, and no collection takes a marked one. So a mark without a session
+        is a sign of damage, or of a session that was removed by hand.
 
         Raises:
+            SessionsMissingError: One of them is not there; nothing was changed.
             KeepMarksDamagedError: The marks cannot be read; nothing was changed.
             TooManyMarksError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
             UpkeepBusyError: A collection is at work, or other marks are being set.
-            StoreFailureError: The disk failed; nothing was changed.
+            StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.
         """
         ...
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """Remove the marks of sessions, and return those that are left. Raises as `keep` does."""
+        """Remove the marks of sessions, there or not, and return those that are left. Else raises as `keep` does."""
         ...
 
 
@@ -221,6 +237,16 @@ class Collector(Protocol):
         Raises:
             UpkeepBusyError: On entering: another process does.
             StoreFailureError: On entering: the disk failed.
+        """
+        ...
+
+    def make_room(self, marked: Marked, retention: Retention) -> None:
+        """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
+
+        It creates nothing, so it works on a disk that has no room for the lock.
+
+        Raises:
+            StoreFailureError: The disk failed.
         """
         ...
 

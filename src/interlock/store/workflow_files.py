@@ -9,6 +9,7 @@ from interlock.define.text_form import Form, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
+from interlock.store.regular_file import read_regular
 
 FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """What a source reads, by the end of the name."""
@@ -73,16 +74,14 @@ class LocalWorkflowFiles:
 
     def read(self, file: WorkflowFile) -> bytes:
         """See `WorkflowSources.read`."""
-        with file.path.open("rb") as stream:
-            return stream.read(DOCUMENT_BYTES_MAX + 1)
+        return read_regular(file.path, DOCUMENT_BYTES_MAX)
 
     def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
         """See `WorkflowSources.bindings`."""
         if workspace is None:
             return {}
         try:
-            with (workspace / BINDINGS_FILE).open("rb") as stream:
-                found = parse_text(stream.read(DOCUMENT_BYTES_MAX + 1), "json")
+            found = parse_text(read_regular(workspace / BINDINGS_FILE, DOCUMENT_BYTES_MAX), "json")
         except OSError:
             return {}
         return found if isinstance(found, dict) else {}

@@ -1,8 +1,9 @@
-"""Real load on real servers: agents that work through runs over SDK clients while their servers are killed.
+"""Real load on real servers: agents that work through runs over SDK clients while their servers are disturbed.
 
-A `Post` is a place where a server process runs behind an SDK client; killed, it starts the next one. An `Agent`
-starts runs and works through them, sending a call that got no answer again until one comes. What agents sent
-and what they were told stands in a `Journal`, to be compared with the log afterwards.
+A `Post` is a place where a server process runs behind an SDK client; killed or terminated, it starts the next one; a
+server may also be stopped for a moment in whatever it does. An `Agent` starts runs and works through them, sending a
+call that got no answer again until one comes. What agents sent and the answers they got are in a `Journal`, to be
+compared with the log afterwards.
 """
 
 import json
@@ -10,7 +11,8 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -197,21 +199,35 @@ class Post:
         journal.heard.append(heard)
         return heard
 
-    def kill(self) -> None:
-        """Send SIGKILL to the server that runs here. Calls sent from now on wait for the next one."""
+    def end(self, by: signal.Signals) -> None:
+        """End the server that runs here by a signal. Calls sent from now on wait for the next one."""
         life, self._life, self._up = self._life, None, anyio.Event()
-        assert life is not None, "only a server that runs is killed"
-        # Fails unless the process is a child of ours that nobody has waited for: no other can be hit.
-        os.waitid(os.P_PID, life.process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        assert life is not None, "only a server that runs is ended"
         life.is_killed = True
-        os.kill(life.process_id, signal.SIGKILL)
+        _send(life, by)
         life.end_when_settled()
+
+    async def pause(self, seconds: float) -> None:
+        """Stop the server that runs here for a moment, in whatever it is doing."""
+        life = self._life
+        assert life is not None, "only a server that runs is stopped"
+        _send(life, signal.SIGSTOP)
+        try:
+            await anyio.sleep(seconds)
+        finally:
+            _send(life, signal.SIGCONT)
 
     def close(self) -> None:
         """Let the server that runs here go in peace, and start no other."""
         self._is_closed = True
         if self._life is not None:
             self._life.ended.set()
+
+
+def _send(life: _Life, by: signal.Signals) -> None:
+    # Fails unless the process is a child of ours that nobody has waited for: no other can be hit.
+    os.waitid(os.P_PID, life.process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    os.kill(life.process_id, by)
 
 
 def heard_of(call: Sent, result: types.CallToolResult) -> Heard:
@@ -308,23 +324,40 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kills:
-    """How often, and how long after a call was sent, a server is killed. Seeded."""
+class Disturbances:
+    """How often, how, and how long after a call was sent, a server is disturbed. Seeded."""
 
     seed: int
     count: int
+    kinds: tuple[signal.Signals, ...] = (signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
+    """Which signals, each as often as it is named; a stopped server continues after a moment."""
     sent_between: tuple[int, int] = (2, 40)
-    """Fewest and most calls between two kills."""
+    """Fewest and most calls between two of them."""
     seconds_after: float = 0.012
-    """Longest time from the last of these calls to the kill: about what a few advances take."""
+    """Longest time from the last of these calls to the signal: about what a few advances take."""
+    seconds_stopped: float = 0.1
+    """Longest time for which a server is stopped."""
 
 
-async def kill_under_load(posts: Sequence[Post], journal: Journal, kills: Kills) -> None:
-    """Kill servers while their clients wait for answers."""
-    chance = random.Random(kills.seed)
-    for _ in range(kills.count):
-        await journal.await_sent(chance.randint(*kills.sent_between))
-        await anyio.sleep(chance.uniform(0, kills.seconds_after))
+async def _nothing() -> None:
+    """Do nothing after a disturbance."""
+
+
+async def disturb_under_load(
+    posts: Sequence[Post], journal: Journal, plan: Disturbances, after_each: Callable[[], Awaitable[None]] = _nothing
+) -> Counter[signal.Signals]:
+    """Disturb servers while their clients wait for answers; return how often each signal was sent."""
+    chance, done = random.Random(plan.seed), Counter[signal.Signals]()
+    for _ in range(plan.count):
+        await journal.await_sent(chance.randint(*plan.sent_between))
+        await anyio.sleep(chance.uniform(0, plan.seconds_after))
         while not (running := [post for post in posts if post.is_up]):
             await journal.await_sent(1)
-        chance.choice(running).kill()
+        post, how = chance.choice(running), chance.choice(plan.kinds)
+        if how is signal.SIGSTOP:
+            await post.pause(chance.uniform(0, plan.seconds_stopped))
+        else:
+            post.end(how)
+        done[how] += 1
+        await after_each()
+    return done

@@ -2,7 +2,8 @@
 
 It models what durability rests on. Bytes reach the disk by `sync`, names by `sync_dir`; until then each change may
 survive or not, by itself and in any combination, and bytes may survive in part. A kill of the process alone loses
-nothing that was written.
+nothing that was written. A sync that fails drops what was not on the disk yet: readers still see it, and the next
+sync succeeds without writing it. Only bytes that are written again reach the disk.
 """
 
 import errno
@@ -26,12 +27,21 @@ class PowerCutError(BaseException):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file: the bytes that are there, and those that would be after a power loss."""
+    """A file: the bytes that are there, and those that would be after a power loss.
+
+    `dropped` is None, or what the next sync makes durable in place of `data`, after a sync that failed.
+    """
 
     data: bytes
     durable: bytes
     is_dir: bool = False
     modified_s: float = 0.0
+    dropped: bytes | None = None
+
+    @property
+    def synced(self) -> bytes:
+        """What a sync makes durable."""
+        return self.data if self.dropped is None else self.dropped
 
 
 Names: TypeAlias = dict[str, int]
@@ -87,11 +97,13 @@ class CrashDisk:
     steps: list[Step] = field(default_factory=list[Step])
     trouble: Trouble | None = None
     now_s: float = 0.0
+    boot: int = 0
+    """Which boot of the operating system this is: a power loss begins another one."""
 
     def copy(self) -> "CrashDisk":
         """Return an equal disk without trouble and without memory of steps."""
         entries, pending = dict(self.entries_durable), list(self.pending)
-        return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s)
+        return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s, boot=self.boot)
 
     # -- the operations -----------------------------------------------------------------------------------------
 
@@ -138,18 +150,40 @@ class CrashDisk:
     def append(self, path: str, data: bytes) -> None:
         """See `FileOps.append`."""
         old = self._file(path)
-        self._step("append", path, data, lambda kept: self._put(path, self._file_of(old.data + kept, old)))
+        self._step("append", path, data, lambda kept: self._put(path, self._written(old, len(old.data), kept)))
+
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """See `FileOps.write_at`."""
+        if path not in self.names_now:
+            self._step("write_at", path)
+            self._create(path, self._file_of(b"\0" * offset + data))
+            return
+        old = self._file(path)
+
+        def write(kept: bytes) -> None:
+            # Neither a kill nor a power loss splits what lies in one sector.
+            if kept == data or len(kept) >= _SECTOR_BYTES:
+                whole = old.data[:offset] + kept + old.data[offset + len(kept) :]
+                self._put(path, self._file_of(whole, old))
+
+        self._step("write_at", path, data, write)
 
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         self._step("truncate", path)
         old = self._file(path)
-        self._put(path, self._file_of(old.data[:size], old))
+        self._put(path, self._file_of(old.data[:size], old, None if old.dropped is None else old.dropped[:size]))
 
     def sync(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — this disk has no cache of its own
         """See `FileOps.sync`."""
         self._step("sync", path)
-        self._put(path, replace(self._file(path), durable=self._file(path).data))
+        self._put(path, replace(self._file(path), durable=self._file(path).synced))
+
+    def drop_unsynced(self, path: str) -> None:
+        """Do what a sync of a file or a directory does that fails: what is not on the disk yet will not get there."""
+        file = self._file(path)
+        self._put(path, replace(file, dropped=file.durable))
+        self.pending = [change for change in self.pending if change.directory != self.names_now[path]]
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:  # noqa: ARG002 — see sync
         """See `FileOps.sync_dir`."""
@@ -174,14 +208,6 @@ class CrashDisk:
             self.names_now[target + path[len(source) :]] = self.names_now.pop(path)
         self.pending.append(_Renaming(directory=directory, gone=gone, given=(self._entry(target), number)))
 
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        self._step("link", target)
-        if target in self.names_now:
-            return False
-        self._give(target, self.names_now[source])
-        return True
-
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         if self._file(path).is_dir:
@@ -203,6 +229,10 @@ class CrashDisk:
         self._step("renew", path)
         self._put(path, replace(self._file(path), modified_s=self.now_s))
 
+    def boot_id(self) -> str:
+        """See `FileOps.boot_id`."""
+        return f"boot {self.boot}"
+
     # -- what is left -------------------------------------------------------------------------------------------
 
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
@@ -222,7 +252,7 @@ class CrashDisk:
             products = itertools.product(*(surviving_bytes(self.files[number]) for number in present))
             for versions in products:
                 left = _left(self.files, names, dict(zip(present, versions, strict=True)))
-                left.now_s = self.now_s
+                left.now_s, left.boot = self.now_s, self.boot + 1
                 state = frozenset((path, left.files[number].data) for path, number in names.items())
                 if state not in seen:
                     seen.add(state)
@@ -239,9 +269,15 @@ class CrashDisk:
         self._file(path)
         self.files[self.names_now[path]] = file
 
-    def _file_of(self, data: bytes, old: File | None = None) -> File:
+    def _file_of(self, data: bytes, old: File | None = None, dropped: bytes | None = None) -> File:
         """Return a file that was written now; of what it was before, the durable bytes stay."""
-        return File(data=data, durable=old.durable if old is not None else b"", modified_s=self.now_s)
+        durable = old.durable if old is not None else b""
+        return File(data=data, durable=durable, modified_s=self.now_s, dropped=dropped)
+
+    def _written(self, old: File, offset: int, data: bytes) -> File:
+        """Return a file with bytes written at a place: those reach the disk, whatever was dropped before."""
+        dropped = None if old.dropped is None else _with_bytes(old.dropped, offset, data)
+        return self._file_of(_with_bytes(old.data, offset, data), old, dropped)
 
     def _create(self, path: str, file: File) -> None:
         self._entry(path)
@@ -275,9 +311,11 @@ class CrashDisk:
             return
         if trouble.keep_bytes is not None:
             write(data[: trouble.keep_bytes])
-        if trouble.error is not None:
-            raise OSError(trouble.error, "made to fail")
-        raise PowerCutError
+        if trouble.error is None:
+            raise PowerCutError
+        if name == "sync" and path in self.names_now:
+            self.drop_unsynced(path)
+        raise OSError(trouble.error, "made to fail")
 
 
 class ThreadLocks:
@@ -302,17 +340,21 @@ def _held(lock: "threading.RLock") -> Generator[None]:
         yield
 
 
+def _with_bytes(old: bytes, offset: int, data: bytes) -> bytes:
+    return old[:offset].ljust(offset, b"\0") + data + old[offset + len(data) :]
+
+
 def surviving_bytes(file: File) -> list[bytes]:
     """Return what may be left of a file: the old bytes, the new, and any part of what was added, NULs for the rest."""
-    if not file.data.startswith(file.durable):
-        return [file.durable, file.data]
-    left = [file.data, file.durable]
-    for cut in [b"", *cuts_of(file.data[len(file.durable) :])]:
+    if not file.synced.startswith(file.durable):
+        return [file.durable, file.synced]
+    left = [file.synced, file.durable]
+    for cut in [b"", *cuts_of(file.synced[len(file.durable) :])]:
         part = file.durable + cut
         left.append(part)
         # One NUL alone is no torn write but a flipped byte: disks lose more at once.
-        if len(file.data) - len(part) > 1:
-            left.append(part.ljust(len(file.data), b"\0"))
+        if len(file.synced) - len(part) > 1:
+            left.append(part.ljust(len(file.synced), b"\0"))
     return list(dict.fromkeys(left))
 
 
@@ -352,7 +394,7 @@ def _left(files: dict[int, File], names: Names, versions: dict[int, bytes]) -> C
     left: dict[int, File] = {}
     for number in names.values():
         data = versions.get(number, files[number].data)
-        left[number] = replace(files[number], data=data, durable=data)
+        left[number] = replace(files[number], data=data, durable=data, dropped=None)
     entries = {
         (names[path.rpartition("/")[0]], path.rpartition("/")[2]): number for path, number in names.items() if path
     }

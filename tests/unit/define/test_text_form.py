@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.text_form import FORM_BYTES_MAX, Form, parse_text
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
 from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
 
 
@@ -180,7 +180,9 @@ def test_the_place_of_a_syntax_error_is_told_by_line_and_column() -> None:
 def filled(begin: bytes, unit: bytes, end: bytes, form: Form) -> bytes:
     """Return the largest lawful file of many equal pieces."""
     room = FORM_BYTES_MAX[form] - len(begin) - len(end)
-    return begin + unit * (room // len(unit)) + end
+    values = 2 * sum(unit.count(mark) for mark in (b",", b"[", b"{", b":", b"-", b"?"))
+    count = min(room // len(unit), (DOCUMENT_VALUES_MAX - 10) // values) if values else room // len(unit)
+    return begin + unit * count + end
 
 
 HOSTILE: list[tuple[str, bytes, bytes, bytes, str | None]] = [
@@ -203,9 +205,9 @@ HOSTILE: list[tuple[str, bytes, bytes, bytes, str | None]] = [
     ("a key twice at the very end", b'{"a":[', b'{"b":1},', b'{"c":1,"c":2}]}', "duplicate_key"),
     ("a number too large at the very end", b'{"a":[', b"1,", b"9007199254740993]}", "number_not_exact"),
     ("a number of all the digits", b'{"a":', b"1", b"}", "not_form"),
-    ("a fraction of all the digits", b'{"a":1.', b"1", b"}", None),
-    ("an exponent of all the digits", b'{"a":1e', b"9", b"}", "number_not_exact"),
-    ("a small exponent of all the digits", b'{"a":1e-', b"9", b"}", None),
+    ("a fraction of all the digits", b'{"a":1.', b"1", b"}", "not_form"),
+    ("an exponent of all the digits", b'{"a":1e', b"9", b"}", "not_form"),
+    ("a small exponent of all the digits", b'{"a":1e-', b"9", b"}", "not_form"),
     ("huge exponents", b'{"a":[', b"1e999999,", b"1]}", "number_not_exact"),
     ("something behind the end", b'{"a":[', b"1,", b"1]}x", "not_form"),
 ]
@@ -263,6 +265,37 @@ def test_the_largest_yaml_of_one_thing_repeated_is_read_or_refused(
 
 
 @pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(
+    ("begin", "unit", "end", "form", "unit_values"),
+    [
+        (b'{"a":[', b"1,", b"1]}", "json", 1),
+        (b'{"a":[', b"[],", b"1]}", "json", 2),
+        (b'{"a":[', b'{"b":1},', b"1]}", "json", 2),
+        (b"a:\n", b"- 1\n", b"", "yaml", 1),
+        (b"a: [", b"[],", b"]", "yaml", 1),
+    ],
+)
+def test_a_file_of_more_values_than_a_workflow_has_is_too_large(
+    begin: bytes, unit: bytes, end: bytes, form: Form, unit_values: int
+) -> None:
+    """The frames hold three values and four."""
+    count = (DOCUMENT_VALUES_MAX - 3) // unit_values
+    assert read(begin + unit * (count - 1) + end, form)
+    found = refused(begin + unit * (count + 1) + end, form)
+    assert (found.code, str(DOCUMENT_VALUES_MAX) in found.message) == ("too_large", True)
+
+
+@pytest.mark.inv("PLAN-4")
+@pytest.mark.parametrize(("form", "column"), [("json", 3), ("yaml", 1)])
+def test_a_number_of_more_digits_than_any_number_needs_is_refused_where_it_stands(form: Form, column: int) -> None:
+    digits = "1" * (NUMBER_DIGITS_MAX - 2)
+    assert read(f'{{"a": 0.{digits}, "b": "{digits * 9}"}}', form)
+    found = refused(f'{{"a": 1, "b":\n0.{digits}111}}', form)
+    assert (found.code, found.line, found.column) == (f"not_{form}", 2, column)
+    assert found.message == "A number has too many digits to be read."
+
+
+@pytest.mark.inv("PLAN-4")
 def test_yaml_is_held_to_fewer_bytes_than_json() -> None:
     data = b'{"a": "' + b"x" * (FORM_BYTES_MAX["yaml"] - 9) + b'"}'
     assert read(data, "yaml") == read(data, "json")
@@ -276,7 +309,7 @@ def test_yaml_is_held_to_fewer_bytes_than_json() -> None:
 )
 def test_a_fault_below_long_keys_costs_no_more_than_another(last: bytes, code: str) -> None:
     """A path that was built for each of these values would take 74 gigabytes of copies."""
-    data = (b'{"' + b"k" * 12_000 + b'":') * 62 + b"[" + b"1," * 100_000 + last + b"]" + b"}" * 62
+    data = (b'{"' + b"k" * 12_000 + b'":') * 62 + b"[" + b"1," * 90_000 + last + b"]" + b"}" * 62
     assert refused(data, "json").code == code
 
 

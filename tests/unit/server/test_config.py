@@ -258,12 +258,6 @@ def test_text_that_is_not_toml_is_told_with_the_place_where_it_breaks_off(
     assert "(at " not in found[0].message
 
 
-def test_text_that_nests_without_end_is_refused() -> None:
-    found = parse_config("a = " + "[" * 20_000 + "]" * 20_000)
-    assert isinstance(found, tuple)
-    assert found[0].message == "Values nest too deeply."
-
-
 @pytest.mark.inv("CFG-1")
 @pytest.mark.parametrize(
     ("data", "words"),

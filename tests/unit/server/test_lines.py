@@ -14,7 +14,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from interlock.kernel.budgets import LINE_BYTES_MAX, LINE_DEPTH_MAX
+from interlock.kernel.budgets import LINE_BYTES_MAX, LINE_DEPTH_MAX, LINE_VALUES_MAX
+from interlock.server.line_edges import edge_members
 from interlock.server.lines import (
     LineSplitter,
     Message,
@@ -120,8 +121,8 @@ def test_a_line_that_is_no_json_is_a_parse_error_without_an_id(line: bytes, word
         (b'[{"k":1,"k":2}]', None, 'key "k" stands more than once'),
         (b'{"jsonrpc":"2.0","id":3,"result":{"\\ud800":1,"\\ud800":1}}', None, 'key "\\ud800" stands more'),
         (nested(LINE_DEPTH_MAX + 1), 9, f"deeper than {LINE_DEPTH_MAX} levels"),
-        (nested(100_000), None, f"deeper than {LINE_DEPTH_MAX} levels"),
-        (line_of(id=3, method="m", params={"n": 9})[:-2] + b"9" * 5000 + b"}}", None, "thousands of digits"),
+        (nested(100_000), 9, f"deeper than {LINE_DEPTH_MAX} levels"),
+        (line_of(id=3, method="m", params={"n": 9})[:-2] + b"9" * 500 + b"}}", 3, "more than 500 digits"),
     ],
 )
 def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
@@ -131,6 +132,48 @@ def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
     assert isinstance(verdict, Reject)
     assert (verdict.code, verdict.id) == (INVALID_REQUEST, found_id)
     assert words in verdict.message
+
+
+MANY = b"[" + b"[]," * LINE_VALUES_MAX + b"[]]"
+
+
+@pytest.mark.inv("LIM-2")
+@pytest.mark.parametrize(
+    ("line", "found_id", "response_to"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":%s}}', 7, None),
+        (b'{"method":"m","params":{"a":%s},"jsonrpc":"2.0","id":"x\\"y"}', 'x"y', None),
+        (b' { "method" : "m" , "params" : {"a":%s} , "id" : -3 } ', -3, None),
+        (b'{"method":"m","id":7,"params":{"a":%s},"id":8}', None, None),
+        (b'{"jsonrpc":"2.0","method":"m","params":{"id":7,"a":%s}}', None, None),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"a":%s}}', None, 7),
+        (b'{"error":{"data":%s},"jsonrpc":"2.0","id":7}', None, 7),
+        (b'{"jsonrpc":"2.0","id":7,"more":{"a":%s}}', None, None),
+        (b"[%s]", None, None),
+        (b'{"method":"m","id":7,"params":%s', 7, None),
+    ],
+)
+def test_a_line_of_too_many_values_is_refused_unparsed_under_its_id(
+    line: bytes, found_id: str | int | None, response_to: int | None
+) -> None:
+    """Clients write the id first or last. What answers a request of ours ends that request."""
+    verdict = judge_line(line.replace(b"%s", MANY))
+    assert isinstance(verdict, Reject)
+    assert (verdict.code, verdict.id, verdict.response_to) == (INVALID_REQUEST, found_id, response_to)
+    assert f"more than {LINE_VALUES_MAX} values" in verdict.message
+
+
+KEYS = st.sampled_from(["id", "method", "a,", ":", '"', '\\",', "}"]) | st.text(max_size=4)
+NESTED = st.lists(JSON_VALUES, max_size=3) | st.dictionaries(KEYS, JSON_VALUES, max_size=3)
+
+
+@pytest.mark.inv("LIM-2")
+@given(st.dictionaries(KEYS, st.integers() | KEYS | st.booleans() | NESTED, max_size=8))
+def test_what_is_read_from_the_ends_of_a_message_is_what_stands_there(members: dict[str, object]) -> None:
+    nested = [at for at, value in enumerate(members.values()) if isinstance(value, dict | list)]
+    ends = [*range(nested[0] + 1), *range(nested[-1] + 1, len(members))] if nested else range(len(members))
+    shown = [(key, None if isinstance(value, dict | list) else value) for key, value in members.items()]
+    assert edge_members(json.dumps(members).encode()) == dict(shown[at] for at in ends)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support_bundles import DOCUMENT, a_bundle, changed, imported, refused, value_of
+from tests.support_bundles import DOCUMENT, a_bundle, changed, exported, imported, refused, value_of
 
+from interlock.define import patterns
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import parse_event
 from interlock.record.manifest import attested
 from interlock.service.bundle_check import checked_bundle
-from interlock.testing.harness import Harness
+from interlock.testing.harness import Harness, linear_workflow
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -197,3 +198,19 @@ def test_a_plan_that_cannot_be_read_or_that_its_snapshots_do_not_fit_is_refused(
 
 def test_the_bundle_that_these_tests_change_is_fit_to_be_imported() -> None:
     assert imported(Harness.in_memory(DOCUMENT), a_bundle()).banner is None
+
+
+@pytest.mark.inv("BND-5")
+@pytest.mark.inv("LIM-3")
+def test_a_plan_with_a_pattern_that_no_file_could_have_is_refused_by_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size that is allowed here is smaller than where the session was made."""
+    rule = {"type": "regex", "pattern": r"^\p{Lu}\w+ is done$"}
+    harness = Harness.in_memory(
+        linear_workflow("test.rule", "a", {"id": "b", "title": "B", "prompt": "Do b.", "validationCriteria": rule})
+    )
+    data = exported(harness, harness.session_of(harness.start("test.rule"))).data
+    assert checked_bundle(data).contents.workflows
+    monkeypatch.setattr(patterns, "PATTERN_SIZE_MAX", 100)
+    told = refused(Harness.in_memory(DOCUMENT), data)
+    assert told.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert "step b: The pattern cannot be used: it unfolds to" in told.message

@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,28 @@ def test_an_edit_on_disk_is_seen_by_the_next_call(sources: LocalWorkflowFiles, t
     write(path, linear_workflow("team.a", "a", name="Newer"))
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert catalog.view(None).entries["team.a"].document.name == "Newer"
+
+
+@pytest.mark.inv("LIM-3")
+def test_one_look_checks_so_many_patterns_and_the_next_goes_on_where_it_ended() -> None:
+    def with_patterns(name: str, *patterns: str) -> dict[str, object]:
+        rules = [{"type": "regex", "pattern": pattern} for pattern in patterns]
+        step = {"id": "a", "title": "A", "prompt": "Do a.", "validationCriteria": rules}
+        return linear_workflow(f"team.{name}", step)
+
+    workflows = InlineWorkflows(linear_workflow("team.z", "a"))
+    for number in range(8):
+        large = [rf"\p{{L}}{{1,{40 + number}}}", rf"\pL{{1,{40 + number}}}x"]
+        workflows.put(with_patterns(f"a{number}", *large))
+    workflows.put(with_patterns("b", "^done$"))
+    whole = {f"team.a{number}" for number in range(8)} | {"team.b", "team.z"}
+    catalog, seen = Catalog(workflows), list[set[str]]()
+    while not seen or seen[-1] != whole:
+        view = catalog.view(None)
+        seen.append(set(view.entries))
+        for file in view.refused:
+            assert file.workflow_id in whole
+            assert [(one.code, one.fix[:10]) for one in file.diagnostics] == [("bad_pattern", "Call again")]
+    assert len(seen) == 2
+    assert all(before < after for before, after in pairwise(seen))
+    assert all("team.z" in ids for ids in seen), "a file without patterns waits for none"

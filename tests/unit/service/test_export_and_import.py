@@ -1,7 +1,7 @@
 """A session that was exported and imported is the same session to every view, and goes on."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,9 +20,10 @@ from tests.support_bundles import (
 )
 from tests.support_modes import files_below
 
-from interlock.kernel.budgets import BUNDLE_BYTES_MAX
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, derived_id
+from interlock.kernel.json_bounds import JsonBounds
 from interlock.record.bundle import parse_bundle
 from interlock.service import export_session as exporting
 from interlock.service.export_session import export_session
@@ -155,27 +156,49 @@ def test_an_id_that_a_damaged_session_has_is_taken_and_the_damaged_one_stays(tmp
         again.store.load(session)
 
 
+class Late:
+    """A reader that looks before somebody else has stored the same session."""
+
+    def __init__(self, there: Harness, session: SessionId, store: Callable[[], object]) -> None:
+        self._there, self._session, self._store = there, session, store
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._there.store, name)
+
+    def load(self, wanted: SessionId) -> None:
+        if wanted == self._session and not self._there.store.sessions():
+            self._store()
+
+
+def imported_late(there: Harness, session: SessionId, bundle: bytes, store: Callable[[], object]) -> SessionId:
+    """Return the session that an import gives if something is stored between its look and its lock."""
+    ports, late = restoring(there), Late(there, session, store)
+    read = replace(ports.read, reader=late)  # pyright: ignore[reportArgumentType] — the rest is the store's
+    outcome = import_session(replace(ports, read=read), bundle)
+    assert not isinstance(outcome, Refusal)
+    return outcome.restored.session
+
+
 @pytest.mark.inv("BND-8")
-def test_a_session_that_comes_to_stand_meanwhile_is_left_alone() -> None:
+def test_another_session_that_takes_the_id_meanwhile_is_left_alone() -> None:
+    here, there = Harness.in_memory(DOCUMENT), Harness.in_memory(DOCUMENT)
+    first = here.start("test.flow", context={"mode": "fast"})
+    session = here.session_of(first)
+    earlier = exported(here, session).data
+    here.advance(first)
+    made = imported_late(there, session, exported(here, session).data, lambda: imported(there, earlier))
+    assert made != session
+    assert there.store.history(session) == here.store.history(session)[:1]
+
+
+@pytest.mark.inv("BND-8", "FAIL-3")
+def test_an_import_that_counts_only_once_its_session_is_locked_again_is_not_copied() -> None:
+    """As after an import whose last write failed: no reader counts it, and the lock decides (decision 0032)."""
     here, there = Harness.in_memory(DOCUMENT), Harness.in_memory(DOCUMENT)
     session = a_session(here)
     bundle = exported(here, session).data
-    ports = restoring(there)
-
-    class Late:
-        """A reader that looks before somebody else has stored the same session."""
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(there.store, name)
-
-        def load(self, wanted: SessionId) -> None:
-            if wanted == session and not there.store.sessions():
-                imported(there, bundle)
-
-    read = replace(ports.read, reader=Late())  # pyright: ignore[reportArgumentType] — the rest is the store's
-    outcome = import_session(replace(ports, read=read), bundle)
-    assert not isinstance(outcome, Refusal)
-    assert outcome.restored.session != session
+    assert imported_late(there, session, bundle, lambda: imported(there, bundle)) == session
+    assert there.store.sessions() == (session,)
     assert there.store.load(session) == here.store.load(session)
 
 
@@ -278,6 +301,33 @@ def test_a_bundle_that_no_import_would_take_is_not_written(monkeypatch: pytest.M
     assert (told.code, told.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
     assert "Copy the data directory" in told.suggestion
     assert refused(here, b" " * (BUNDLE_BYTES_MAX + 1)).code is ErrorCode.BUNDLE_INVALID_FORMAT
+
+
+@pytest.mark.inv("BND-10")
+def test_a_bundle_of_more_values_than_an_import_takes_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Harness.in_memory(DOCUMENT)
+    session = a_session(here)
+    monkeypatch.setattr(exporting, "BUNDLE_BOUNDS", JsonBounds(values_max=50, depth_max=100))
+    told = export_session(here.store, here.ports.shell, session)
+    assert isinstance(told, Refusal)
+    assert (told.code, told.details["valuesMax"]) == (ErrorCode.VALIDATION_ERROR, BUNDLE_VALUES_MAX)
+    assert "Copy the data directory" in told.suggestion
+
+
+@pytest.mark.inv("BND-10")
+@pytest.mark.inv("LIM-1")
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"[" + b"[]," * (BUNDLE_VALUES_MAX // 2) + b"[]]", f"more than {BUNDLE_VALUES_MAX} values"),
+        (b"[" * BUNDLE_DEPTH_MAX + b"]" * BUNDLE_DEPTH_MAX, f"deeper than {BUNDLE_DEPTH_MAX} levels"),
+        (b"9" * 5000, "digits"),
+    ],
+)
+def test_a_file_that_costs_more_to_parse_than_any_bundle_is_not_parsed(value: bytes, words: str) -> None:
+    told = refused(Harness.in_memory(DOCUMENT), b'{"bundleId":' + value + b"}")
+    assert told.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert words in told.message
 
 
 @pytest.mark.parametrize("session", ["sess_" + "0" * 26, "", ".", "..", "../sessions", derived_id("sess", "x")])

@@ -3,16 +3,20 @@
 import errno
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.kernel.errors import CODES, ErrorCode, InterlockError, Owner
-from interlock.kernel.ids import SessionId, derived_id
+from interlock.kernel.ids import RunId, SessionId, derived_id
 from interlock.record.base import UnknownVersionError
 from interlock.server.calls import refusal_text
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.unanswered import UnansweredError
+from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import (
@@ -26,16 +30,23 @@ from interlock.store.ports import (
 )
 from interlock.testing.harness import Called, Harness, linear_workflow
 
-SESSION = SessionId(derived_id("sess", "x"))
+SESSION, RUN = SessionId(derived_id("sess", "x")), RunId(derived_id("run", "x"))
 DIGEST: Any = "sha256:" + "0" * 64
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
+MAY_BE_RECORDED = [
+    (StoreFailureError(FailureKind.READ_ONLY, "EROFS", may_be_recorded=True), ErrorCode.STORE_READ_ONLY),
+    (StoreFailureError(FailureKind.FULL, "ENOSPC", may_be_recorded=True), ErrorCode.STORE_FULL),
+    (StoreFailureError(FailureKind.FAILED, "EIO", may_be_recorded=True), ErrorCode.STORE_FAILED),
+]
 EXCEPTIONS: list[tuple[InterlockError, ErrorCode]] = [
     (StoreFailureError(FailureKind.UNREADABLE, "EACCES"), ErrorCode.STORE_FAILED),
     (StoreFailureError(FailureKind.READ_ONLY, "EROFS"), ErrorCode.STORE_READ_ONLY),
     (StoreFailureError(FailureKind.FULL, "ENOSPC"), ErrorCode.STORE_FULL),
     (StoreFailureError(FailureKind.NO_DIRECTORY, "a file"), ErrorCode.STORE_FAILED),
     (StoreFailureError(FailureKind.FAILED, "EIO"), ErrorCode.STORE_FAILED),
+    *((failure, code) for failure, code in MAY_BE_RECORDED),
+    *((UnansweredError(failure, session=SESSION, run=RUN), code) for failure, code in MAY_BE_RECORDED),
     (SessionBusyError(session=SESSION, waited_ms=2000), ErrorCode.TOKEN_SESSION_LOCKED),
     *(
         (SessionUnhealthyError(session=SESSION, health=health, where="w", found="f"), ErrorCode.SESSION_NOT_HEALTHY)
@@ -56,7 +67,7 @@ def test_each_expected_failure_has_a_code_with_its_retry_and_an_advice(error: In
     envelope = refusal.envelope()
     retry = envelope["retry"]
     assert isinstance(retry, dict)
-    assert retry["kind"] == CODES[code].retry.value
+    assert retry["kind"] == (refusal.retry or CODES[code].retry).value
     assert CODES[code].owner is not Owner.COMMAND
     assert refusal.message
     assert refusal.suggestion
@@ -68,6 +79,39 @@ def test_each_expected_failure_has_a_code_with_its_retry_and_an_advice(error: In
 @pytest.mark.inv("ANS-8")
 def test_every_expected_exception_is_told() -> None:
     assert {type(error) for error, _ in EXCEPTIONS} == set(EXPECTED_ERRORS)
+
+
+@pytest.mark.inv("FAIL-1")
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_failed_disk_says_whether_the_call_may_be_recorded_and_that_a_repeat_is_safe(kind: FailureKind) -> None:
+    before = refusal_of(StoreFailureError(kind, "EIO"))
+    after = refusal_of(StoreFailureError(kind, "EIO", may_be_recorded=True))
+    assert "nothing was recorded this time" in before.message
+    assert "may be recorded" in after.message
+    assert "nothing" not in refusal_text(after)
+    assert [one.details["mayBeRecorded"] for one in (before, after)] == [False, True]
+    for one in (before, after):
+        assert "Send the same call again" in one.suggestion
+        assert "nothing was recorded" not in CODES[one.code].meaning
+
+
+@pytest.mark.inv("FAIL-2")
+def test_a_start_that_may_be_recorded_names_its_run_and_the_call_that_finds_it() -> None:
+    for failure, _ in MAY_BE_RECORDED:
+        refusal = refusal_of(UnansweredError(failure, session=SESSION, run=RUN))
+        found = {"tool": "resume_session", "arguments": {"sessionId": SESSION, "runId": RUN}}
+        assert refusal.details["correctedCall"] == found
+        assert (refusal.details["sessionId"], refusal.details["runId"]) == (SESSION, RUN)
+        assert "`resume_session`" in refusal.suggestion
+
+
+@pytest.mark.inv("FAIL-3")
+def test_a_copy_that_may_be_recorded_names_its_session_and_is_not_to_be_repeated_as_it_is() -> None:
+    for failure, _ in MAY_BE_RECORDED:
+        refusal = refusal_of(UnansweredError(failure, session=SESSION, run=None))
+        assert SESSION in refusal.message
+        assert f"interlock session show {SESSION}" in refusal.suggestion
+        assert refusal.envelope()["retry"] == {"kind": "not_retryable"}
 
 
 @pytest.mark.inv("LOCK-3")
@@ -367,3 +411,39 @@ def test_a_missing_data_directory_is_made_with_its_parents(tmp_path: Path) -> No
     root = tmp_path / "a" / "b" / "data"
     first = Harness.on_disk(root, DOCUMENT).start("test.abc")
     assert Harness.on_disk(root, DOCUMENT).advance(first)["pending"]["stepId"] == "b"
+
+
+class RemovingTrace:
+    """Moves a session's manifest away when the session is locked and its append begins."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        if name == "append":
+            for manifest in self._root.glob("sessions/*/manifest.jsonl"):
+                manifest.rename(self._root / f"{manifest.parent.name}.away")
+        return nullcontext()
+
+
+@pytest.mark.inv("FAIL-5")
+def test_a_manifest_that_vanishes_under_the_lock_is_a_failed_disk_and_no_fault_of_ours(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc")
+    read = replace(harness.ports.read, trace=RemovingTrace(tmp_path))
+    robbed = replace(harness, ports=replace(harness.ports, read=read))
+    calls: list[Callable[[], Called]] = [
+        lambda: robbed.advance(first),
+        lambda: robbed.checkpoint(first),
+        lambda: robbed.start("test.abc", sessionId=harness.session_of(first)),
+        lambda: robbed.start("test.abc"),
+    ]
+    for call in calls:
+        refused = call()
+        assert refused.code is ErrorCode.STORE_FAILED
+        assert refused["details"]["mayBeRecorded"] is False
+        away = tmp_path / f"{harness.session_of(first)}.away"
+        if away.exists():
+            assert harness.advance(first).code is ErrorCode.SESSION_NOT_HEALTHY
+            away.rename(tmp_path / layout.manifest(harness.session_of(first)))
+    assert harness.advance(first)["pending"]["stepId"] == "b"

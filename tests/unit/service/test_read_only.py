@@ -95,7 +95,7 @@ def test_what_is_written_is_private_to_the_user_and_has_no_colon_in_its_name(tmp
         assert path.stat().st_mode & 0o077 == 0, path
         assert ":" not in path.name
     found = {path.relative_to(tmp_path / "data").parts[0] for path in (tmp_path / "data").rglob("*")}
-    assert found == {"sessions", "snapshots", "workflows", "artifacts", "keys"}
+    assert found == {"sessions", "snapshots", "workflows", "artifacts", "keys", "config", "trash"}
 
 
 @pytest.mark.inv("HOUSE-4", "TOK-7")

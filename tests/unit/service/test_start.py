@@ -1,7 +1,7 @@
 """`start_workflow`: one append makes a run whole, in a new session or beside the runs of one that exists."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,17 +77,20 @@ class CollectedStore(LocalStore):
         super().__init__(root)
         self._sessions = root / "sessions"
 
-    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+    @contextmanager
+    def hold(self, session: SessionId) -> Generator[Witness]:
         (self._sessions / session).rename(self._sessions.parent / "gone")
-        return super().hold(session)
+        with super().hold(session) as witness:
+            yield witness
 
 
-@pytest.mark.inv("ADV-2", "GC-6")
+@pytest.mark.inv("ADV-2", "GC-6", "FAIL-4")
 def test_a_session_that_is_collected_while_a_run_joins_it_is_not_found(tmp_path: Path) -> None:
     document = linear_workflow("test.abc", "a")
     session = Harness.on_disk(tmp_path, document).start("test.abc")["run"]["sessionId"]
     late = Harness.over(CollectedStore(tmp_path), document)
     assert late.start("test.abc", sessionId=session).code is ErrorCode.SESSION_NOT_FOUND
+    assert list((tmp_path / "sessions").iterdir()) == [], "the call that is refused leaves nothing of it"
     assert LocalStore(tmp_path).sessions() == ()
 
 

@@ -10,10 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock.kernel.budgets import (
+    ARGUMENT_VALUES_MAX,
     ARTIFACT_BYTES_MAX,
     ARTIFACT_DEPTH_MAX,
     ARTIFACTS_MAX,
+    LINE_DEPTH_MAX,
     NOTES_INPUT_BYTES_MAX,
+    NUMBER_DIGITS_MAX,
 )
 from interlock.kernel.errors import ErrorCode
 from interlock.server.tools import TOOLS
@@ -84,6 +87,25 @@ def test_a_text_that_is_no_object_is_refused_where_one_belongs(memory: Harness, 
     refused = memory.call(CONTINUE, {"ackToken": memory.start("test.abc").ack, name: text})
     assert refused.code is ErrorCode.VALIDATION_ERROR
     assert refused["details"]["path"] == name
+    assert small(refused)
+
+
+@pytest.mark.inv("LIM-1")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a":[' + "[]," * (ARGUMENT_VALUES_MAX // 2) + "[]]}", f"more than {ARGUMENT_VALUES_MAX} values"),
+        ('{"a":' + "[" * LINE_DEPTH_MAX + "]" * LINE_DEPTH_MAX + "}", f"deeper than {LINE_DEPTH_MAX} levels"),
+        ('{"a":' + "1" * (NUMBER_DIGITS_MAX + 1) + "}", f"more than {NUMBER_DIGITS_MAX} digits"),
+    ],
+)
+def test_a_text_that_costs_too_much_to_read_as_an_object_is_refused_unread(
+    memory: Harness, text: str, words: str
+) -> None:
+    refused = memory.call(START, {"workflowId": "test.abc", "context": text})
+    assert refused.code is ErrorCode.VALIDATION_ERROR
+    assert words in refused["message"]
+    assert refused["details"]["path"] == "context"
     assert small(refused)
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +20,8 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.server.arguments import Caller
 from interlock.server.calls import Calls
+from interlock.store.local.locks import OsLocks
+from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import Witness
 from interlock.testing.harness import (
@@ -111,8 +114,8 @@ async def test_a_payload_that_only_looks_like_a_tokens_is_a_bad_token_and_no_fau
 class FaultyStore(MemoryStore):
     """A store with a bug: it cannot read what it wrote."""
 
-    def load(self, session: SessionId) -> Session | None:
-        raise RuntimeError(f"secret /srv/path of {session}")
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        raise RuntimeError(f"secret /srv/path of {session} {tag}")
 
 
 @pytest.mark.produces("error:INTERNAL_ERROR")
@@ -224,3 +227,30 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
     assert (kinds.count("advance_recorded"), kinds.count("run_started")) == (1, 1)
     assert harness.advance(first)["pending"]["stepId"] == "b"
     assert not harness.start("test.abc", sessionId=session).is_error
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("LOCK-6", "LOCK-3")
+async def test_ten_calls_on_a_session_that_another_process_holds_are_all_answered_when_the_first_is(
+    tmp_path: Path,
+) -> None:
+    """One after the other, each with a wait of its own, they would take ten waits."""
+    wait_ms, calls = 600, 10
+    store = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=wait_ms))
+    harness = Harness.over(store, linear_workflow("test.abc", "a", "b"))
+    first = harness.start("test.abc")
+    answers: list[Called] = []
+    async with harness.client() as client:
+
+        async def ack() -> None:
+            answers.append(await call_through(client, "continue_workflow", filled_in(first, "Done.")))
+
+        with OsLocks(tmp_path).hold(harness.session_of(first)):
+            began = anyio.current_time()
+            async with anyio.create_task_group() as tasks:
+                for _ in range(calls):
+                    tasks.start_soon(ack)
+            took_ms = (anyio.current_time() - began) * 1_000
+        assert [answer.code for answer in answers] == [ErrorCode.TOKEN_SESSION_LOCKED] * calls
+        assert took_ms < wait_ms * calls / 2
+        assert not (await call_through(client, "continue_workflow", filled_in(first, "Done."))).is_error

@@ -1,15 +1,25 @@
 """The session lock is of the file that the path names, and can be asked for without taking it."""
 
+import errno
+import fcntl
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
+import filelock
 import pytest
-from filelock import FileLock
-from tests.support_crash import session_id
+from tests.support_crash import advance_plan, apply, run_id, session_id, start_plan
 from tests.support_server import tree
 
+from interlock.engine.request import Request
+from interlock.engine.start import root_node
+from interlock.store.deadline import call_arrived
 from interlock.store.local import layout
+from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks, is_held
+from interlock.store.local.store import LocalStore
+from interlock.store.ports import SessionBusyError
 
 A = session_id("a")
 
@@ -18,22 +28,77 @@ A = session_id("a")
 def test_a_lock_that_went_away_with_its_directory_is_no_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / layout.lock(A)
     path.parent.mkdir(parents=True)
-    path.touch()
-    acquire, moves = FileLock.acquire, list[Path]()
+    lock: Callable[..., bool] = filelock.lock_descriptor
+    moves = list[Path]()
 
-    def acquire_and_lose(lock: FileLock) -> object:
-        held = acquire(lock)
+    def lock_and_lose(handle: int, *, blocking: bool) -> bool:
+        is_locked = lock(handle, blocking=blocking)
         if not moves:
             moves.append(path.parent.rename(tmp_path / "gone"))
             path.parent.mkdir()
-            path.touch()
-        return held
+        return is_locked
 
-    monkeypatch.setattr(FileLock, "acquire", acquire_and_lose)
+    monkeypatch.setattr(filelock, "lock_descriptor", lock_and_lose)
     with OsLocks(tmp_path).hold(A):
         assert moves
         assert is_held(tmp_path, A), "the file that the path names now"
     assert not is_held(tmp_path, A)
+
+
+@pytest.mark.inv("LOCK-7")
+def test_an_unlock_that_fails_frees_the_lock_and_alters_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply(LocalStore(tmp_path), start_plan())
+    flock, failed = fcntl.flock, list[int]()
+
+    def fail_to_unlock(handle: int, operation: int) -> None:
+        if operation == fcntl.LOCK_UN:
+            failed.append(handle)
+            raise OSError(errno.EIO, "made to fail")
+        flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", fail_to_unlock)
+    store = LocalStore(tmp_path)
+    advanced = apply(store, advance_plan(store, root_node(run_id("a")), Request(notes="Done.")))
+    assert failed
+    assert not is_held(tmp_path, A)
+    assert LocalStore(tmp_path).load(A) == advanced
+
+
+@pytest.mark.inv("LOCK-6")
+def test_the_wait_for_a_lock_counts_from_the_arrival_of_the_call(tmp_path: Path) -> None:
+    (tmp_path / layout.lock(A)).parent.mkdir(parents=True)
+    waiter, waited = OsLocks(tmp_path, wait_ms_max=400), list[int]()
+    with OsLocks(tmp_path).hold(A), call_arrived():
+        for _ in range(5):
+            with pytest.raises(SessionBusyError) as busy, waiter.hold(A):
+                pass
+            waited.append(busy.value.waited_ms)
+    assert 400 <= waited[0] <= waited[-1]
+    assert waited[-1] < 5 * 400, "one after the other they would take this long"
+
+
+@pytest.mark.inv("LOCK-6")
+def test_a_call_that_spent_its_time_in_a_queue_still_takes_a_lock_that_is_free(tmp_path: Path) -> None:
+    (tmp_path / layout.lock(A)).parent.mkdir(parents=True)
+    waiter = OsLocks(tmp_path, wait_ms_max=1)
+    with call_arrived():
+        with OsLocks(tmp_path).hold(A), pytest.raises(SessionBusyError), waiter.hold(A):
+            pass
+        with waiter.hold(A):
+            assert is_held(tmp_path, A)
+
+
+@pytest.mark.inv("HOUSE-4")
+def test_every_directory_that_is_made_for_the_data_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        OsFiles(tmp_path / "a" / "b" / "data").make_root()
+    finally:
+        os.umask(before)
+    for made in ("a", "a/b", "a/b/data"):
+        assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o700
 
 
 @pytest.mark.inv("DOC-1")

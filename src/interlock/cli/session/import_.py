@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.store import RefusedError, answered_by_store
@@ -16,6 +15,7 @@ from interlock.service.restore import Restored, Restoring
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
 from interlock.store.local.store import LocalStore
+from interlock.store.regular_file import read_regular
 
 STDIN = "-"
 
@@ -70,11 +70,11 @@ def _data_of(file: str) -> bytes:
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(BUNDLE_BYTES_MAX + 1)
-        with Path(file).open("rb") as stream:
-            return stream.read(BUNDLE_BYTES_MAX + 1)
+        return read_regular(file, BUNDLE_BYTES_MAX)
     except OSError as error:
         message = f"{printable_line(file)} cannot be read: {error.strerror}."
-        raise StopError(message, "Name a file that `interlock session export` wrote.", exit_code=1) from None
+        fix = "Name a file that `interlock session export` wrote, or `-` to read one from a pipe."
+        raise StopError(message, fix, exit_code=1) from None
 
 
 def _json(imported: Imported) -> dict[str, Json]:

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId
 from interlock.store.local.collector import LocalCollector
-from interlock.store.local.store import LocalStore
+
+UNCONFIRMED = (
+    "The keep marks were written, but the disk did not confirm it, so a power loss may undo the change",
+    "Check the disk, then run the same command again: a repeat is safe.",
+)
 
 
 def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
@@ -17,12 +21,7 @@ def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
         StopError: One of them is not there, the marks cannot be read, or another command is at work.
     """
     marks = LocalCollector(data_dir).keep_marks
-    with answered_by_upkeep():
-        known = set(LocalStore(data_dir).sessions())
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            message = f"There is no session {unknown[0]!r} in this data directory; nothing was changed."
-            raise StopError(message, "Give the id of one that is there.", exit_code=1)
+    with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
         after = marks.keep([SessionId(name) for name in names])
     _say(names, before, after, "kept", as_json=as_json)
@@ -36,12 +35,12 @@ def run_unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
         StopError: The marks cannot be read, or another command is at work.
     """
     marks = LocalCollector(data_dir).keep_marks
-    with answered_by_upkeep():
+    with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
-        if not before.intersection(names):
-            message = "None of these sessions is kept; nothing was changed."
-            raise StopError(message, "Give the ids of sessions that are kept.", exit_code=1)
         after = marks.unkeep([SessionId(name) for name in names])
+    if before == after:
+        message = "None of these sessions is kept; nothing was changed."
+        raise StopError(message, "Give the ids of sessions that are kept.", exit_code=1)
     _say(names, before, after, "no longer kept", as_json=as_json)
     return 0
 

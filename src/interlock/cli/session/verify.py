@@ -6,7 +6,7 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import SessionId
 from interlock.service.plans import Plans
-from interlock.service.verify import Mismatch, verify_session
+from interlock.service.verify import Mismatch, unfinished_note, verify_session
 from interlock.store.local.store import LocalStore
 
 
@@ -20,16 +20,19 @@ def run_verify(store: LocalStore, wanted: Sequence[str], *, as_json: bool, is_fo
             raise StopError(message, "Leave the id out to verify all that are there.", exit_code=1)
         names = [SessionId(name) for name in wanted] or list(known)
         plans = Plans(store)
+        notes = {name: note for name in names if (note := unfinished_note(store, name)) is not None}
         found = {name: verify_session(store, plans, name, is_forced=is_forced) for name in names}
     count = sum(map(len, found.values()))
     if as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
-        say_json({"sessions": names, "mismatches": mismatches})
+        say_json({"sessions": names, "mismatches": mismatches, "unfinished": dict(notes)})
     else:
         for name, mismatches in found.items():
             say(f"{name}: {_counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
                 say(_told(one))
+            if name in notes:
+                say(f"  note: {notes[name]}")
         say(f"{_counted(len(names), 'session')}, {_counted(count, 'mismatch')}")
     return 1 if count else 0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
-from interlock.cli.upkeep.keys import age_words, is_private_ring, loose_words
+from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
 from interlock.cli.upkeep.place import (
     free_bytes,
     loose_mode,
@@ -18,8 +18,9 @@ from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.server.config import FaultyConfig
 from interlock.server.config_file import CONFIG_FILE, read_config
 from interlock.server.settings import Origin, SettingsError, check_data_dir
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.failures import refusal_of
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import KeyRingDamagedError
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -90,10 +91,14 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
 
 
 def key_ring(store: LocalStore) -> Iterator[Finding]:
-    """Look at the keys that sign tokens, without a word of what they are."""
+    """Look at the keys that sign tokens, without a word of what they are.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
     try:
         facts = store.key_ring_facts()
-    except EXPECTED_ERRORS as error:
+    except KeyRingDamagedError as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)
         return
@@ -104,3 +109,5 @@ def key_ring(store: LocalStore) -> Iterator[Finding]:
         yield fine("keys", f"{count}, private to you; the newest was made {age_words(facts)}.")
     else:
         yield attention("keys", *loose_words(facts))
+    if facts is not None and facts.has_unfinished_rotation:
+        yield attention("keys", *UNFINISHED)

@@ -28,7 +28,7 @@ _WORDS: Mapping[Kind, str] = {
     Kind.LEFTOVER: "crash leftovers",
     Kind.TRASH: "trash, removed for good",
 }
-_WHY = {"busy": "another process is writing to it", "changed": "it changed meanwhile"}
+_WHY = {"busy": "another process is writing to it", "changed": "it changed meanwhile", "full": "the disk is full"}
 
 
 def run_gc(environment: Mapping[str, str], arguments: PlaceArguments, *, is_dry_run: bool, as_json: bool) -> int:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
 from interlock.kernel.canonical import Json
 from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.store.local.keyring import KeyRingFacts
@@ -14,10 +14,16 @@ from interlock.store.local.store import LocalStore
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 _DAY_S = 24 * 3600
+UNFINISHED = (
+    "A rotation is not finished: the disk did not confirm the new key, so the key before it still signs.",
+    "Run `interlock keys rotate`: it finishes that rotation and makes no further key.",
+)
+_UNCONFIRMED_FIX = """Check the disk, then run `interlock keys rotate` again: it finishes this rotation and makes no
+other key. `interlock keys status` says whether that is still to be done."""
 
 
 def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
-    """Say how many keys there are, how old and how private, and return the exit code: 1 if others can read them.
+    """Say how many keys there are, how old and how private, and return the exit code: 1 if there is something to do.
 
     Raises:
         StopError: The ring cannot be used.
@@ -32,7 +38,9 @@ def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
     else:
         say(_words(facts))
         say("Only you can read them." if is_private else "\n".join(loose_words(facts)))
-    return 0 if is_private else 1
+        if facts.has_unfinished_rotation:
+            say("\n".join(UNFINISHED))
+    return 0 if is_private and not (facts and facts.has_unfinished_rotation) else 1
 
 
 def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
@@ -41,18 +49,26 @@ def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
     """
-    store = LocalStore(data_dir_of(environment, arguments))
-    with answered_by_upkeep():
+    return rotate_and_report(LocalStore(data_dir_of(environment, arguments)), as_json=as_json)
+
+
+def rotate_and_report(store: LocalStore, *, as_json: bool) -> int:
+    """See `run_rotate`."""
+    message = "The new key was written, but the disk did not confirm it. Until it does, the key before it signs tokens"
+    with answered_by_upkeep(), unconfirmed(message, _UNCONFIRMED_FIX):
         before = store.key_ring_facts()
         if before is None:
             message = "There are no keys to rotate yet; nothing was made."
             raise StopError(message, "The first `start_workflow` makes one.", exit_code=1)
         store.rotate()
-    has_dropped = before.keys > 1
+    is_finish = before.has_unfinished_rotation
+    has_dropped = before.keys > 1 and not is_finish
     if as_json:
-        say_json({"rotated": True, "keys": 2, "previousKeyDropped": has_dropped})
+        say_json({"rotated": True, "keys": 2, "previousKeyDropped": has_dropped, "finishedEarlierRotation": is_finish})
         return 0
     say("Rotated: new tokens are signed with a new key, also by servers that run already.")
+    if is_finish:
+        say("This finished an earlier rotation; no further key was made.")
     say("Tokens signed until now go on working until the next rotation.")
     if has_dropped:
         say(
@@ -99,6 +115,7 @@ def _told(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
         "mode": f"{facts.mode:04o}",
         "directoryMode": f"{facts.directory_mode:04o}",
         "isPrivate": is_private,
+        "hasUnfinishedRotation": facts.has_unfinished_rotation,
     }
 
 

@@ -9,15 +9,16 @@ from pathlib import Path
 from interlock.cli.progress import shown_progress
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.units import in_units
-from interlock.service.collect import CollectCommand, doubts_of
+from interlock.kernel.ids import SessionId
+from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
 from interlock.store.local.collector import LocalCollector
-from interlock.store.retention import CONTENT, Item, Kind, Marked, UnsoundSession, due
+from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, due
 
 _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""
 _DEBRIS = {
     Kind.TEMP: "temporary files",
-    Kind.SEGMENT: "segments that no manifest names",
+    Kind.SEGMENT: "segments of appends that were interrupted before they counted",
     Kind.LEFTOVER: "directories without a session",
     Kind.TRASH: "in the trash",
 }
@@ -31,8 +32,8 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
     """
     collector = LocalCollector(data_dir)
     with shown_progress("Looking at sessions") as told:
-        seen = collector.glance(told)
-    yield from _unsound(seen.unsound, collector)
+        kept, seen = read_kept(collector.keep_marks), collector.glance(told)
+    yield from _doubts(doubts_of(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} hold the bytes that they attest; `--deep` reads what they say, too.")
     yield from _held(collector)
@@ -47,19 +48,21 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
     """
     collector = LocalCollector(data_dir)
     with shown_progress("Reading sessions") as told:
-        marked = collector.mark(told)
-    yield from _unsound(marked.unsound, collector)
+        kept, marked = read_kept(collector.keep_marks), collector.mark(told)
+    doubts = doubts_of(kept, marked.names(), marked.unsound)
+    yield from _doubts(doubts)
     yield fine("sessions", f"{len(marked.sessions)} are healthy: every record was read.")
     yield from _content(marked, collector)
     yield from _held(collector)
     yield from _lying_around([item for item in marked.items if item.kind not in CONTENT])
-    if not marked.unsound:
-        yield from _expired(marked, collector, command)
+    if not (doubts or isinstance(kept, KeepMarksDamagedError)):
+        yield from _expired(marked, kept, command)
 
 
-def _unsound(unsound: Iterable[UnsoundSession], collector: LocalCollector) -> Iterator[Finding]:
-    for doubt in doubts_of(Marked(unsound=tuple(unsound)), collector.keep_marks):
-        yield attention("sessions" if doubt.session else "keep marks", doubt.message, doubt.fix)
+def _doubts(doubts: Iterable[Doubt]) -> Iterator[Finding]:
+    for doubt in doubts:
+        check = "sessions" if doubt.code == "SESSION_NOT_HEALTHY" else "keep marks"
+        yield attention(check, doubt.message, doubt.fix)
 
 
 def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
@@ -87,8 +90,8 @@ def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
             yield note("debris", f"{message}: `interlock gc` takes what is older than a day.")
 
 
-def _expired(marked: Marked, collector: LocalCollector, command: CollectCommand) -> Iterator[Finding]:
-    taken = due(marked, command.retention(collector.keep_marks.kept()))
+def _expired(marked: Marked, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
+    taken = due(marked, command.retention(kept))
     sizes = [size for _, size in taken.sizes()]
     if sizes:
         message = (

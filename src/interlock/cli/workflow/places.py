@@ -23,6 +23,7 @@ from interlock.service.catalog import (
     bindings_of,
     read_source,
 )
+from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import FORMS, LocalWorkflowFiles
 
 ROUTINE_MARK = b"routine-"
@@ -85,8 +86,7 @@ class Places:
         """Return what a file holds, read and checked by itself, with the library that a server would give it."""
         kind, ref = self.kind_of(path), shown(path)
         try:
-            with path.open("rb") as stream:
-                data = stream.read(DOCUMENT_BYTES_MAX + 1)
+            data = read_regular(path, DOCUMENT_BYTES_MAX)
         except OSError as error:
             source = Source(kind=kind, ref=ref, form="json", data=b"")
             unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
-from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
+from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
 from interlock.define.document import Guard
 from interlock.define.lengths import length_faults
 from interlock.define.native.forms import ConditionForm, CriteriaForm
+from interlock.define.patterns import Patterns
 from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX
 from interlock.kernel.canonical import Json
 
@@ -35,6 +36,7 @@ class Conditions:
     """Lowers conditions of one document; `named` are its definitions, `faults` what was found."""
 
     named: Mapping[str, ConditionForm]
+    patterns: Patterns = field(default_factory=Patterns)
     faults: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _terms: int = 0
     _negations: int = 0
@@ -150,9 +152,8 @@ class Conditions:
             return Length(kind="length")
         if isinstance(rule, Length):
             self.faults += length_faults(rule, at, is_negated=self._negations % 2 == 1)
-        if isinstance(rule, Matches) and (found := pattern_fault(rule.pattern, rule.flags)) is not None:
-            fix = "Use RE2 syntax: no look-around, no back-references."
-            self.faults.append(fault(f"{at}.pattern", "bad_pattern", f"The pattern cannot be used: {found}.", fix))
+        if isinstance(rule, Matches):
+            self.faults += self.patterns.faults(rule.pattern, rule.flags, f"{at}.pattern")
         return rule
 
 

@@ -14,6 +14,7 @@ from interlock.define.mending import mended
 from interlock.define.native import forms as native
 from interlock.define.native.conditions import Conditions
 from interlock.define.parts import SetAction
+from interlock.define.patterns import Patterns
 from interlock.define.workflow_ids import ID_CHARS_MAX, id_status
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
 from interlock.kernel.canonical import Json
@@ -21,7 +22,7 @@ from interlock.kernel.canonical import Json
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
-def parse_native(value: dict[str, Json]) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
+def parse_native(value: dict[str, Json], patterns: Patterns) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
     """Return the document that a value holds, and every fault of it.
 
     Where its form has faults, the document is what is left without them, for further judgement; None where even that
@@ -36,7 +37,7 @@ def parse_native(value: dict[str, Json]) -> tuple[doc.WorkflowDocument | None, D
         faults += islice(_step_faults(value), DIAGNOSTICS_FOUND_MAX)
     if form is None:
         return None, tuple(faults)
-    lowering = _Lowering(form)
+    lowering = _Lowering(form, patterns)
     document = lowering.document()
     return document, tuple(dict.fromkeys([*faults, *lowering.faults]))
 
@@ -108,9 +109,9 @@ def _objects(items: object, at: str) -> Iterator[tuple[str, Mapping[str, object]
 class _Lowering:
     """Lowers one document; what it finds is kept in `faults`."""
 
-    def __init__(self, form: native.WorkflowForm) -> None:
+    def __init__(self, form: native.WorkflowForm, patterns: Patterns) -> None:
         self._form = form
-        self._conditions = Conditions(named=form.conditions)
+        self._conditions = Conditions(named=form.conditions, patterns=patterns)
 
     @property
     def faults(self) -> list[Diagnostic]:

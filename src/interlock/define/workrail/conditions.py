@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never, cast
 
 from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
-from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf, pattern_fault
+from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.document import Guard
 from interlock.define.lengths import length_faults
+from interlock.define.patterns import Patterns
 from interlock.define.workrail.forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
 from interlock.kernel.canonical import Json
 
@@ -45,8 +46,9 @@ _MET = Length(kind="length")
 class Conditions:
     """Lowers conditions and criteria of one document; what it finds is added to `faults`."""
 
-    def __init__(self, faults: list[Diagnostic]) -> None:
+    def __init__(self, faults: list[Diagnostic], patterns: Patterns) -> None:
         self._faults = faults
+        self._patterns = patterns
         self._negations = 0
 
     def guard(self, form: ConditionForm | None, at: str) -> Guard | None:
@@ -155,9 +157,7 @@ class Conditions:
         if pattern is None:
             return _MET
         kept = "".join(flag for flag in _FLAGS_KEPT if flag in flags)
-        if (found := pattern_fault(pattern, kept)) is not None:
-            fix = "Use RE2 syntax: no look-around, no back-references."
-            self._faults.append(fault(f"{at}.pattern", "bad_pattern", f"The pattern cannot be used: {found}.", fix))
+        self._faults += self._patterns.faults(pattern, kept, f"{at}.pattern")
         said = {"flags": kept} if kept else {}
         return Matches.model_validate({"kind": "regex", "pattern": pattern, **said, **common})
 

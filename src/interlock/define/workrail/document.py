@@ -17,6 +17,7 @@ from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import faults_of, safe_id
 from interlock.define.parts import Reference
+from interlock.define.patterns import Patterns
 from interlock.define.workflow_ids import ID_CHARS_MAX
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
 from interlock.define.workrail.steps import LOOP_CONTROL, Steps, said_lines, tier_line
@@ -30,7 +31,7 @@ _STEP_AT = re.compile(r"steps\[(\d+)\](?:\.body\[(\d+)\])?")
 _REQUIRED: Mapping[str, Json] = {"id": "stand-in", "name": "-", "description": "-", "version": "-"}
 
 
-def parse_workrail(value: dict[str, Json]) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
+def parse_workrail(value: dict[str, Json], patterns: Patterns) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
     """Return the document that a value holds, and every fault of it.
 
     Where its form has faults, the document is what is left without them, for further judgement; None where even that
@@ -43,7 +44,7 @@ def parse_workrail(value: dict[str, Json]) -> tuple[doc.WorkflowDocument | None,
     faults += _id_faults(value.get("id"))
     faults += _prompt_faults(value.get("steps"))
     faults += _duplicates(value.get("steps"))
-    document = _document(form, faults) if form is not None else None
+    document = _document(form, faults, patterns) if form is not None else None
     return document, tuple(dict.fromkeys(faults))
 
 
@@ -54,7 +55,7 @@ def _read(value: dict[str, Json]) -> tuple[WorkflowForm | None, list[Diagnostic]
         return None, faults_of(error, value, WorkflowForm)
 
 
-def _document(form: WorkflowForm, faults: list[Diagnostic]) -> doc.WorkflowDocument:
+def _document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patterns) -> doc.WorkflowDocument:
     """Return the whole document; what is found on the way is added to `faults`."""
     return doc.WorkflowDocument(
         id=form.id,
@@ -71,7 +72,7 @@ def _document(form: WorkflowForm, faults: list[Diagnostic]) -> doc.WorkflowDocum
         assessments=form.assessments,
         extension_points=form.extension_points,
         recommended=form.recommended_preferences,
-        steps=Steps(form.steps, faults).lowered(),
+        steps=Steps(form.steps, faults, patterns).lowered(),
         is_checked_for_keys=False,
     )
 

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, assert_never
 from interlock.decide.condition import LoopControl
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.patterns import Patterns
 from interlock.define.workrail import forms
 from interlock.define.workrail.conditions import ALWAYS, Conditions
 from interlock.define.workrail.delegation import delegations
@@ -37,9 +38,9 @@ def said_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
 class Steps:
     """Lowers the steps of one document; what it finds is added to `faults`."""
 
-    def __init__(self, steps: tuple[_StepForm, ...], faults: list[Diagnostic]) -> None:
+    def __init__(self, steps: tuple[_StepForm, ...], faults: list[Diagnostic], patterns: Patterns) -> None:
         self._faults = faults
-        self._conditions = Conditions(faults)
+        self._conditions = Conditions(faults, patterns)
         self._prompts = Prompts(faults, self._conditions)
         self._authored: _Placed = tuple((f"steps[{number}]", step) for number, step in enumerate(steps))
         self._top = {step.id: (at, step) for at, step in reversed(self._authored)}

@@ -8,6 +8,8 @@ from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.local.settled import read_mark
+from interlock.store.regular_file import NotRegularFileError
 
 
 def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | None:
@@ -20,8 +22,10 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
     """
     try:
         data = files.read(layout.manifest(session))
-        return frozenset(_segments(files, session, data)) if data.endswith(b"\n") else None
-    except (FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError):
+        mark = read_mark(files, session)
+        is_whole = data.endswith(b"\n") and (mark is None or (mark.manifest_bytes or 0) <= len(data))
+        return frozenset(_segments(files, session, data)) if is_whole else None
+    except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
         return None
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.kernel.ids import Digest, SessionId
+from interlock.kernel.ids import SessionId
+from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps
-from interlock.store.local.mark import CONTENT_KINDS, digest_in
+from interlock.store.local.mark import CONTENT_KINDS
 from interlock.store.ports import ContentDamagedError
 from interlock.store.retention import Marked
 
@@ -29,7 +30,7 @@ def damaged_content(files: FileOps, marked: Marked) -> Iterator[DamagedContent]:
     content = ContentFiles(files)
     for name in sorted(frozenset[str]().union(*(one.content for one in marked.sessions))):
         try:
-            content.read(name, Digest(digest_in(name)), CONTENT_KINDS[name.rpartition("/")[0]].value)
+            content.read(name, layout.digest_in(name), CONTENT_KINDS[name.rpartition("/")[0]].value)
         except ContentDamagedError as damage:
             refer = tuple(one.session for one in marked.sessions if name in one.content)
             yield DamagedContent(name=name, found=damage.found, sessions=refer)

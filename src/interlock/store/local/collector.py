@@ -8,11 +8,11 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
 from interlock.store.local import layout
 from interlock.store.local.check import DamagedContent, damaged_content
-from interlock.store.local.files import FileOps, OsFiles
+from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.keep import KeepFile
 from interlock.store.local.locks import Locks, OsLocks, is_held
 from interlock.store.local.mark import Glance, glance, mark
-from interlock.store.local.sweep import sweep
+from interlock.store.local.sweep import make_room, sweep
 from interlock.store.local.upkeep import alone
 from interlock.store.retention import Marked, Retention, Swept
 
@@ -41,13 +41,24 @@ class LocalCollector:
         return tuple(damaged_content(self._files, marked))
 
     def held_sessions(self) -> tuple[SessionId, ...]:
-        """Return the sessions that somebody writes to right now. Nothing is waited for and nothing written."""
-        names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
+        """Return the sessions that somebody writes to right now. Waits for no lock and writes nothing.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        try:
+            names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
+        except OSError as error:
+            raise store_failure(error) from error
         return tuple(SessionId(name) for name in names if is_held(self._root, SessionId(name)))
 
     def alone(self) -> AbstractContextManager[None]:
         """See `Collector.alone`."""
         return alone(self._files, self._locks)
+
+    def make_room(self, marked: Marked, retention: Retention) -> None:
+        """See `Collector.make_room`."""
+        make_room(self._files, self._session_locks, marked, retention)
 
     def sweep(self, marked: Marked, retention: Retention) -> Swept:
         """See `Collector.sweep`."""

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 from interlock.kernel.budgets import RENEW_AFTER_S, SYNCED_KEPT_MAX
 from interlock.kernel.canonical import digest_of_bytes
@@ -15,6 +16,7 @@ from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.ports import ContentDamagedError
+from interlock.store.regular_file import NotRegularFileError
 
 
 class ContentFiles:
@@ -35,6 +37,8 @@ class ContentFiles:
         """
         try:
             data = self._found(path)
+        except NotRegularFileError:
+            raise ContentDamagedError(what=what, digest=digest, found="not a regular file") from None
         except OSError as error:
             raise store_failure(error) from error
         if data is None:
@@ -46,39 +50,35 @@ class ContentFiles:
     def put(self, path: str, digest: Digest, data: bytes) -> set[str]:
         """See that the file stands with durable bytes; return the directories that still need a sync.
 
-        A file that exists is verified, replaced if damaged, renewed if a sweep might take it, and synced unless
-        this process did so before: existing is not durable (D10).
+        A file that exists counts if this process made it durable and it still holds these bytes; a sweep that might
+        take it is kept off. Any other is written anew: its writer may have failed to sync it, and after a failed sync
+        the next one succeeds without having written anything (APP-5).
 
         Raises:
             OSError: The disk failed; nothing refers to the file yet.
         """
-        try:
-            return self._kept(path, data)
-        except FileNotFoundError:
-            # It was never there, or a sweep takes it away right now: either way it has to be written.
-            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
-            write_durably(self._files, path, data)
-            return {layout.parent(path)}
+        with suppress(FileNotFoundError):
+            if self._is_durable(path, data):
+                return set()
+        assert digest_of_bytes(data) == digest, "content is filed under its own digest"
+        write_durably(self._files, path, data)
+        return {layout.parent(path)}
 
-    def _kept(self, path: str, data: bytes) -> set[str]:
-        """Verify, renew and sync a file that exists; return the directories that still need a sync.
+    def _is_durable(self, path: str, data: bytes) -> bool:
+        """Say whether this process made these bytes durable under this name; if so, see that no sweep takes them.
 
         Raises:
-            FileNotFoundError: It does not exist, or not any more.
+            FileNotFoundError: A sweep takes them right now.
             OSError: The disk failed.
         """
         with self._mutex:
             is_synced = path in self._synced
-        if self._files.read(path) != data:
-            write_durably(self._files, path, data)
-            return {layout.parent(path)}
+        if not is_synced or self._files.read(path) != data:
+            return False
         found = self._files.stat(path)
         if found is None or self._now_s() - found.modified_s > RENEW_AFTER_S:
             self._files.renew(path)
-        if is_synced:
-            return set()
-        self._files.sync(path)
-        return {layout.parent(path)}
+        return True
 
     def mark_synced(self, path: str) -> None:
         """Remember that this process made the file and its name durable."""

@@ -9,14 +9,15 @@ import os
 import stat
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _F_FULLFSYNC = 51
 """macOS: flush the drive's cache too, which its fsync leaves out (D10)."""
 
@@ -49,6 +50,7 @@ class FileOps(Protocol):
 
         Raises:
             FileNotFoundError, NotADirectoryError: There is no such file.
+            NotRegularFileError: Reading it could wait, or never end.
             UnreadableError: It cannot be read.
         """
         ...
@@ -74,7 +76,7 @@ class FileOps(Protocol):
         ...
 
     def make_root(self) -> None:
-        """See that the data directory itself stands, private to the user, and that its name is durable."""
+        """Make the data directory and its parents if they are missing, private to the user, and their names durable."""
         ...
 
     def make_dir(self, path: str) -> bool:
@@ -87,6 +89,10 @@ class FileOps(Protocol):
 
     def append(self, path: str, data: bytes) -> None:
         """Add bytes at the end of a file with one write. Not yet durable."""
+        ...
+
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """Overwrite bytes of a file in place, with one write; make the file if it is missing. Not yet durable."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
@@ -105,10 +111,6 @@ class FileOps(Protocol):
         """Give a file or a directory another name, replacing a file that had it. Not yet durable."""
         ...
 
-    def link(self, source: str, target: str) -> bool:
-        """Give a file a second name unless it is taken; say whether it was free. Not yet durable."""
-        ...
-
     def unlink(self, path: str) -> None:
         """Remove a name."""
         ...
@@ -119,6 +121,10 @@ class FileOps(Protocol):
 
     def renew(self, path: str) -> None:
         """Set the file's time of change to now, so that no sweep takes it for old."""
+        ...
+
+    def boot_id(self) -> str:
+        """Return what names this boot of the operating system; "" where the platform does not say."""
         ...
 
 
@@ -135,7 +141,7 @@ class OsFiles:
         """See `FileOps.read`."""
         try:
             return _read_from(self._at(path), offset)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
             raise
         except OSError as error:
             raise _unreadable(error) from error
@@ -171,10 +177,7 @@ class OsFiles:
 
     def make_root(self) -> None:
         """See `FileOps.make_root`."""
-        root = Path(self._root)
-        root.parent.mkdir(parents=True, exist_ok=True)
-        root.mkdir(mode=_DIR_MODE, exist_ok=True)
-        OsFiles(root.parent).sync_dir("")
+        _make_private(Path(self._root))
 
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""
@@ -200,13 +203,22 @@ class OsFiles:
         finally:
             os.close(handle)
 
+    def write_at(self, path: str, offset: int, data: bytes) -> None:
+        """See `FileOps.write_at`."""
+        handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT, _FILE_MODE)
+        try:
+            os.lseek(handle, offset, os.SEEK_SET)
+            _write_whole(handle, data)
+        finally:
+            os.close(handle)
+
     def truncate(self, path: str, size: int) -> None:
         """See `FileOps.truncate`."""
         os.truncate(self._at(path), size)
 
     def sync(self, path: str, *, full: bool = False) -> None:
         """See `FileOps.sync`."""
-        handle = os.open(self._at(path), _READ_FLAGS)
+        handle = os.open(self._at(path), READ_FLAGS)
         try:
             _sync(handle, full=full)
         finally:
@@ -222,14 +234,6 @@ class OsFiles:
         """See `FileOps.rename`."""
         os.replace(self._at(source), self._at(target))  # noqa: PTH105
 
-    def link(self, source: str, target: str) -> bool:
-        """See `FileOps.link`."""
-        try:
-            os.link(self._at(source), self._at(target))
-        except FileExistsError:
-            return False
-        return True
-
     def unlink(self, path: str) -> None:
         """See `FileOps.unlink`."""
         os.unlink(self._at(path))  # noqa: PTH108
@@ -242,9 +246,29 @@ class OsFiles:
         """See `FileOps.renew`."""
         os.utime(self._at(path))
 
+    def boot_id(self) -> str:
+        """See `FileOps.boot_id`."""
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return _darwin_boot_id() if sys.platform == "darwin" else ""
+
+
+def _darwin_boot_id() -> str:
+    import ctypes  # noqa: PLC0415 — only macOS needs it
+
+    size, value = ctypes.c_size_t(64), ctypes.create_string_buffer(64)
+    failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", value, ctypes.byref(size), None, 0)
+    return "" if failed else value.value.decode("ascii", "replace")
+
 
 def _read_from(path: str, offset: int) -> bytes:
-    handle = os.open(path, _READ_FLAGS)
+    handle = open_regular(path)
     try:
         size = os.fstat(handle).st_size
         chunks: list[bytes] = []
@@ -262,6 +286,17 @@ def _read_from(path: str, offset: int) -> bytes:
 
 def _unreadable(error: OSError) -> UnreadableError:
     return UnreadableError(error.errno, error.strerror, error.filename)
+
+
+def _make_private(path: Path) -> None:
+    """Make a directory and its missing parents, each private to the user whatever the umask, and sync their names.
+
+    The directory's own name is synced in any case: the process that made it may have been killed before it did so.
+    """
+    if not path.parent.exists():
+        _make_private(path.parent)
+    path.mkdir(mode=_DIR_MODE, exist_ok=True)
+    OsFiles(path.parent).sync_dir("")
 
 
 def _write_whole(handle: int, data: bytes) -> None:

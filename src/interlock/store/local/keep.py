@@ -10,8 +10,10 @@ from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
-from interlock.store.local.upkeep import alone
-from interlock.store.retention import KeepMarksDamagedError, TooManyMarksError
+from interlock.store.local.mark import is_beginning, read_session
+from interlock.store.local.reading import DamageError
+from interlock.store.local.upkeep import alone, replacing
+from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
 
 _Marks = frozenset[SessionId]
 
@@ -26,7 +28,7 @@ class KeepFile:
     def kept(self) -> frozenset[SessionId]:
         """See `KeepMarksPort.kept`."""
         try:
-            return frozenset(parse_keep_marks(self._files.read(layout.KEEP)).sessions)
+            return parse_keep_marks(self._files.read(layout.KEEP))
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except UnknownVersionError as error:
@@ -38,26 +40,48 @@ class KeepFile:
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `KeepMarksPort.keep`."""
-        return self._changed(lambda kept: kept.union(sessions))
+
+        def marked(kept: _Marks) -> _Marks:
+            self._check_there(sessions)
+            return kept.union(sessions)
+
+        # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
+        self._check_there(sessions)
+        return self._change(marked)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.unkeep`."""
-        return self._changed(lambda kept: kept.difference(sessions))
-
-    def _changed(self, change: Callable[[_Marks], _Marks]) -> _Marks:
-        with alone(self._files, self._locks):
-            before = self.kept()
-            after = change(before)
-            if len(after) > KEEP_MARKS_MAX:
-                raise TooManyMarksError(len(after))
-            if after != before:
-                self._write(after)
-        return after
-
-    def _write(self, marks: _Marks) -> None:
+        """See `KeepMarksPort.unkeep`. Where no marks were ever set, no file is made."""
         try:
-            write_durably(self._files, layout.KEEP, keep_marks(marks).to_bytes() + b"\n")
-            self._files.sync_dir(layout.CONFIG, full=True)
-            self._files.sync_dir("", full=True)
+            if self._files.stat(layout.KEEP) is None:
+                return frozenset()
         except OSError as error:
             raise store_failure(error) from error
+        return self._change(lambda kept: kept.difference(sessions))
+
+    def _change(self, change: Callable[[_Marks], _Marks]) -> _Marks:
+        """Write the marks after a change, also where nothing changed: what is there may not be durable yet."""
+        with alone(self._files, self._locks):
+            before = self.kept()
+            with replacing(self._files, layout.KEEP):
+                after = change(before)
+                if len(after) > KEEP_MARKS_MAX:
+                    raise TooManyMarksError(len(after))
+                write_durably(self._files, layout.KEEP, keep_marks(after).to_bytes() + b"\n")
+                self._files.sync_dir(layout.CONFIG, full=True)
+                self._files.sync_dir("", full=True)
+        return after
+
+    def _check_there(self, sessions: Collection[SessionId]) -> None:
+        try:
+            missing = tuple(sorted(one for one in frozenset(sessions) if not self._is_there(one)))
+        except OSError as error:
+            raise store_failure(error) from error
+        if missing:
+            raise SessionsMissingError(missing)
+
+    def _is_there(self, session: SessionId) -> bool:
+        """Say whether a collection finds a session under this id, healthy or not."""
+        try:
+            return bool(read_session(self._files, session).segments) or not is_beginning(self._files, session)
+        except DamageError:
+            return True

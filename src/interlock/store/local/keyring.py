@@ -1,6 +1,12 @@
 """The key ring file: the current and the previous signing key, with a check over both (locks 1.2, 10).
 
-It comes into being by a link that only one of several first starts can make; the others read what won.
+The file alone does not say that it is durable: its writer may have been killed before its last sync, and a sync that
+failed once proves nothing when it is repeated. So whoever wrote a ring and synced it without a fault names it in the
+settled mark, by the digest of its bytes. The mark needs no sync: it is true of whatever disk it is found on.
+
+A ring that the mark does not name is not settled. If it has a previous key, it came from a rotation that did not
+finish. The ring before that was settled and had the previous key as its current one, so the previous key is on the
+disk in either case: it continues to sign, and the next rotation finishes this one (decision 0031).
 """
 
 import base64
@@ -11,11 +17,12 @@ import threading
 from dataclasses import dataclass
 from typing import cast
 
-from interlock.kernel.canonical import Json, canonical_bytes, digest_of
+from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.record.tokens import SigningKey
 from interlock.store.local import layout
-from interlock.store.local.content import discard, write_durably
+from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.upkeep import replacing
 from interlock.store.ports import KeyRing, KeyRingDamagedError
 
 _KEY_BYTES = 32
@@ -26,31 +33,59 @@ class KeyRingFacts:
     """What may be said of a key ring: never a key.
 
     `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
+    `has_unfinished_rotation` says that the older key still signs.
     """
 
     keys: int
     changed_s: float
     mode: int
     directory_mode: int
+    has_unfinished_rotation: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredRing:
+    """A ring as its file holds it, and whether the mark names it."""
+
+    stat: FileStat
+    ring: KeyRing
+    is_settled: bool
+
+    @property
+    def has_unfinished_rotation(self) -> bool:
+        return not self.is_settled and self.ring.previous is not None
+
+    def usable(self) -> KeyRing:
+        """Return the ring whose current key may sign: of an unfinished rotation, the older key (decision 0031)."""
+        if self.is_settled or self.ring.previous is None:
+            return self.ring
+        return KeyRing(current=self.ring.previous, previous=self.ring.current)
 
 
 class KeyRingFile:
-    """`keys/keyring.json`, private to the user."""
+    """`keys/keyring.json` and its settled mark, private to the user."""
 
     def __init__(self, files: FileOps) -> None:
         self._files = files
         self._mutex = threading.Lock()
-        self._read: tuple[FileStat, KeyRing] | None = None
+        self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`. The file is read again whenever it changed."""
-        try:
-            with self._mutex:
-                if fresh:
-                    self._read = None
-                return self._current()
-        except OSError as error:
-            raise store_failure(error) from error
+        """See `KeyRingPort.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
+        stored = self._locked_look(fresh=fresh)
+        return stored.usable() if stored is not None else None
+
+    def signing(self) -> KeyRing | None:
+        """Return the ring if a key that is surely durable can sign; None where `make` has work to do. Writes nothing.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
+        stored = self._locked_look()
+        if stored is None or not (stored.is_settled or stored.has_unfinished_rotation):
+            return None
+        return stored.usable()
 
     def facts(self) -> KeyRingFacts | None:
         """Return what may be said of the ring, or None where there is none yet. Writes nothing.
@@ -59,66 +94,104 @@ class KeyRingFile:
             KeyRingDamagedError: It cannot be used.
             StoreFailureError: The disk failed.
         """
-        ring = self.keys()
-        file, directory = self._files.stat(layout.KEYRING), self._files.stat(layout.KEYS)
-        if ring is None or file is None or directory is None:
+        stored = self._locked_look()
+        if stored is None:
             return None
+        try:
+            directory = self._files.stat(layout.KEYS)
+        except OSError as error:
+            raise store_failure(error) from error
         return KeyRingFacts(
-            keys=len(ring.keys()),
-            changed_s=file.modified_s,
-            mode=stat.S_IMODE(file.mode),
-            directory_mode=stat.S_IMODE(directory.mode),
+            keys=len(stored.ring.keys()),
+            changed_s=stored.stat.modified_s,
+            mode=stat.S_IMODE(stored.stat.mode),
+            directory_mode=stat.S_IMODE(directory.mode) if directory is not None else 0,
+            has_unfinished_rotation=stored.has_unfinished_rotation,
         )
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
+    def make(self) -> KeyRing:
+        """Make the ring if there is none, and settle one that is not; return the ring to sign with.
+
+        Only under the upkeep lock.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
         try:
             with self._mutex:
-                found = self._current()
-                if found is None:
-                    self._create()
-                    found = self._current()
+                stored = self._look()
+                if stored is None:
+                    return self._settle(KeyRing(current=_fresh_key(), previous=None))
+                return stored.ring if stored.is_settled else self._settle(stored.ring)
         except OSError as error:
             raise store_failure(error) from error
-        if found is None:
-            raise KeyRingDamagedError("the key ring vanished while it was made")
-        return found
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
-        old = self.ensured()
-        ring = KeyRing(current=_fresh_key(), previous=old.current)
+        """See `KeyRingPort.rotate`. Only under the upkeep lock.
+
+        A rotation that did not finish is finished instead: a further key would end the tokens of the key that signs.
+        """
+        with self._mutex, replacing(self._files, layout.KEYRING):
+            stored = self._look()
+            ring = stored.ring if stored is not None else KeyRing(current=_fresh_key(), previous=None)
+            if stored is None or not stored.is_settled:
+                self._settle(ring)
+                if ring.previous is not None:
+                    return ring
+            return self._settle(KeyRing(current=_fresh_key(), previous=ring.current))
+
+    def _locked_look(self, *, fresh: bool = False) -> _StoredRing | None:
         try:
             with self._mutex:
-                write_durably(self._files, layout.KEYRING, _encoded(ring))
-                self._files.sync_dir(layout.KEYS, full=True)
-                self._read = None
+                if fresh:
+                    self._settled = None
+                return self._look()
         except OSError as error:
             raise store_failure(error) from error
-        return ring
 
-    def _current(self) -> KeyRing | None:
+    def _look(self) -> _StoredRing | None:
+        """Return the ring as it is stored now. A settled one is not read again until its file changes."""
         found = self._files.stat(layout.KEYRING)
         if found is None:
             return None
-        if self._read is None or self._read[0] != found:
-            ring = _decoded(self._files.read(layout.KEYRING))
-            # Another process may have linked it and died before it was durable; no token leaves before it is.
-            self._files.sync(layout.KEYRING)
-            self._files.sync_dir(layout.KEYS)
-            self._files.sync_dir("")
-            self._read = (found, ring)
-        return self._read[1]
+        if self._settled is not None and self._settled.stat == found:
+            return self._settled
+        data = self._files.read(layout.KEYRING)
+        stored = _StoredRing(stat=found, ring=_decoded(data), is_settled=self._is_marked(data))
+        self._settled = stored if stored.is_settled else None
+        return stored
 
-    def _create(self) -> None:
+    def _settle(self, ring: KeyRing) -> KeyRing:
+        """Write a ring so that it is durable, and then say so in the mark.
+
+        Raises:
+            OSError: The disk failed: what the mark does not name is not settled.
+        """
+        data = _encoded(ring)
         self._files.make_dir(layout.KEYS)
-        temp = layout.temp(layout.KEYRING, secrets.token_hex(8))
-        self._files.write(temp, _encoded(KeyRing(current=_fresh_key(), previous=None)))
+        write_durably(self._files, layout.KEYRING, data)
+        self._files.sync_dir(layout.KEYS, full=True)
+        self._files.sync_dir("", full=True)
         try:
-            self._files.sync(temp)
-            self._files.link(temp, layout.KEYRING)
-        finally:
-            discard(self._files, temp)
+            write_durably(self._files, layout.KEYRING_MARK, _mark_of(data))
+            self._files.sync_dir(layout.KEYS, full=True)
+        except OSError:
+            # The mark is true from here on, and only has to be seen.
+            if not self._is_marked(data):
+                raise
+        return ring
+
+    def _is_marked(self, data: bytes) -> bool:
+        try:
+            return self._files.read(layout.KEYRING_MARK) == _mark_of(data)
+        except OSError:
+            # A mark that cannot be read says nothing.
+            return False
+
+
+def _mark_of(data: bytes) -> bytes:
+    return f"{digest_of_bytes(data)}\n".encode("ascii")
 
 
 def _fresh_key() -> SigningKey:

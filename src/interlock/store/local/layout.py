@@ -12,6 +12,8 @@ PINNED = "workflows/pinned"
 ARTIFACTS = "artifacts"
 KEYS = "keys"
 KEYRING = "keys/keyring.json"
+KEYRING_MARK = "keys/settled"
+"""Names the ring that is known to be durable, by the digest of its bytes."""
 CONFIG = "config"
 KEEP = "config/keep.json"
 UPKEEP_LOCK = "config/.lock"
@@ -47,6 +49,11 @@ def lock(session: SessionId) -> str:
     return f"{SESSIONS}/{session}/.lock"
 
 
+def settled(session: SessionId) -> str:
+    """Return the file that says up to where a session's manifest is durable."""
+    return f"{SESSIONS}/{session}/settled"
+
+
 def cache_dir(session: SessionId) -> str:
     """Return the directory of what is derived from a session: safe to delete."""
     return f"{SESSIONS}/{session}/cache"
@@ -75,6 +82,11 @@ def pinned_workflow(workflow_hash: Digest) -> str:
 def artifact(digest: Digest) -> str:
     """Return an artifact's file."""
     return f"{ARTIFACTS}/{digest.removeprefix('sha256:')}"
+
+
+def digest_in(path: str) -> Digest:
+    """Return the digest that a content-addressed file's name says."""
+    return Digest(f"sha256:{path.rpartition('/')[2].removesuffix('.json')}")
 
 
 def parent(path: str) -> str:

@@ -4,19 +4,20 @@ import os
 import random
 import time
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
+from interlock.kernel.budgets import LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
 from interlock.kernel.ids import SessionId
+from interlock.store.deadline import arrived_s
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.ports import SessionBusyError, UpkeepBusyError
+from interlock.store.regular_file import open_regular
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A lock file is a file of ours: no link is followed, and nothing else that has its name is waited for."""
 _POLL_S = (0.001, 0.005)
 """Between tries: long enough to let the holder work, jittered so that waiters do not march in step."""
 
@@ -28,7 +29,7 @@ class Locks(Protocol):
         """Return a context that holds the session's lock while it lasts.
 
         Raises:
-            SessionBusyError: On entering: it was not to be had in time.
+            SessionBusyError: On entering: it was not available in time.
             OSError: On entering: the lock file cannot be opened.
         """
         ...
@@ -37,7 +38,7 @@ class Locks(Protocol):
         """Return a context that holds the one lock over what belongs to no session. Its directory must stand.
 
         Raises:
-            UpkeepBusyError: On entering: it was not to be had in time.
+            UpkeepBusyError: On entering: it was not available in time.
             OSError: On entering: the lock file cannot be opened.
         """
         ...
@@ -49,7 +50,11 @@ def hold_if_made(files: FileOps, locks: Locks, session: SessionId) -> AbstractCo
 
 
 class OsLocks:
-    """Locks `sessions/<id>/.lock`, which is never deleted while its directory stands."""
+    """Locks `sessions/<id>/.lock`, which is never deleted while its directory exists.
+
+    `wait_ms_max` counts from when the call arrived. A call that spent it in a queue still waits a moment, so that it
+    gets past a writer that is at work right now (LOCK-6).
+    """
 
     def __init__(self, root: Path, *, wait_ms_max: int = LOCK_WAIT_MS_MAX) -> None:
         self._root = root
@@ -58,69 +63,93 @@ class OsLocks:
     @contextmanager
     def hold(self, session: SessionId) -> Generator[None]:
         """See `Locks.hold`."""
-        with _held(self._root / layout.lock(session), self._wait_ms_max) as waited_ms:
-            if waited_ms is not None:
-                raise SessionBusyError(session=session, waited_ms=waited_ms)
+        try:
+            handle = _acquire(self._root / layout.lock(session), self._wait_ms_max)
+        except _WaitedError as error:
+            raise SessionBusyError(session=session, waited_ms=error.waited_ms) from None
+        with _released(handle):
             yield
 
     @contextmanager
     def hold_upkeep(self) -> Generator[None]:
         """See `Locks.hold_upkeep`."""
-        with _held(self._root / layout.UPKEEP_LOCK, self._wait_ms_max) as waited_ms:
-            if waited_ms is not None:
-                raise UpkeepBusyError(waited_ms=waited_ms)
+        try:
+            handle = _acquire(self._root / layout.UPKEEP_LOCK, self._wait_ms_max)
+        except _WaitedError as error:
+            raise UpkeepBusyError(waited_ms=error.waited_ms) from None
+        with _released(handle):
             yield
 
 
-@contextmanager
-def _held(path: Path, wait_ms_max: int) -> Generator[int | None]:
-    """Hold a lock file while the context lasts; yield None, or how long it was waited for in vain."""
-    from filelock import FileLock, Timeout  # noqa: PLC0415 — off the start-up path
+class _WaitedError(Exception):
+    """A lock was not available in time."""
 
-    lock = FileLock(
-        path,
-        timeout=wait_ms_max / 1000,
-        mode=0o600,
-        thread_local=False,
-        fallback_to_soft=False,
-        preserve_lock_file=True,
-        poll_interval=random.uniform(*_POLL_S),  # noqa: S311 — jitter, not a secret
-    )
-    began = time.monotonic()
-    try:
-        _acquire(lock, path)
-    except Timeout:
-        yield int((time.monotonic() - began) * 1000)
-        return
-    try:
-        yield None
-    finally:
-        lock.release()
+    def __init__(self, waited_ms: int) -> None:
+        super().__init__(f"waited {waited_ms} ms")
+        self.waited_ms = waited_ms
 
 
-def _acquire(lock: "BaseFileLock", path: Path) -> None:
-    """Acquire a lock whose file the path still names: a directory that was moved away takes its lock along (D12).
+def _acquire(path: Path, wait_ms_max: int) -> int:
+    """Return a handle that holds the lock of the file that the path names.
 
-    What has the path's name before and after is what was opened between the two.
+    A directory that was moved away takes its lock file along; holding that file is no hold (D12).
 
     Raises:
-        Timeout: It was not to be had in time.
+        _WaitedError: It was not available in time.
         OSError: The lock file cannot be opened.
     """
+    arrived, now = arrived_s(), time.monotonic()
+    until = max(arrived + wait_ms_max / 1000, now + min(wait_ms_max, LOCK_WAIT_MS_MIN) / 1000)
     while True:
-        before = _identity(path)
-        lock.acquire()
-        if before is not None and before == _identity(path):
-            return
-        lock.release()
+        handle = os.open(path, _OPEN_FLAGS, 0o600)
+        try:
+            is_locked = _lock(handle, until)
+            is_hold = is_locked and _is_named(path, handle)
+        except OSError:
+            os.close(handle)
+            raise
+        if is_hold:
+            return handle
+        os.close(handle)
+        if not is_locked:
+            raise _WaitedError(int((time.monotonic() - arrived) * 1000))
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _lock(handle: int, until_s: float) -> bool:
+    """Try to lock an open file until a time; say whether that succeeded."""
+    from filelock import lock_descriptor  # noqa: PLC0415 — off the start-up path
+
+    while not lock_descriptor(handle, blocking=False):
+        if time.monotonic() >= until_s:
+            return False
+        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — jitter, not a secret
+    return True
+
+
+def _is_named(path: Path, handle: int) -> bool:
+    """Say whether a path names an open file."""
     try:
-        found = path.stat()
+        return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
+        return False
+
+
+@contextmanager
+def _released(handle: int) -> Generator[None]:
+    """Release a held lock file when the context ends. Nothing of that fails the call: its work is done by then.
+
+    Closing the handle releases the lock, even if unlocking failed (LOCK-7). Windows takes its time over a lock that
+    only closing releases, so the lock is released first.
+    """
+    from filelock import unlock_descriptor  # noqa: PLC0415 — off the start-up path
+
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            unlock_descriptor(handle)
+        with suppress(OSError):
+            os.close(handle)
 
 
 def is_held(root: Path, session: SessionId) -> bool | None:
@@ -133,7 +162,7 @@ def is_held(root: Path, session: SessionId) -> bool | None:
     except ImportError:
         return None
     try:
-        handle = os.open(root / layout.lock(session), os.O_RDONLY | os.O_CLOEXEC)
+        handle = open_regular(root / layout.lock(session))
     except OSError:
         return False
     try:

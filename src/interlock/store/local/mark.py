@@ -17,7 +17,7 @@ from interlock.store.local import layout
 from interlock.store.local.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.reading import DamageError, Fold, counted, surely_read, whole_groups
+from interlock.store.local.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
 from interlock.store.local.summary_cache import SummaryCache
 from interlock.store.ports import Health, SessionBusyError
 from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, UnsoundSession
@@ -106,7 +106,7 @@ def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
     manifest_bytes, recorded_s = 0, 0.0
     segments, content = set[str](), set[str]()
     for verified, segment in whole_groups(files, session, fold):
-        path, *refers = verified.last_content
+        path, *refers = content_paths(session, segment)
         segments.add(path)
         content.update(refers)
         manifest_bytes = verified.manifest_bytes
@@ -143,11 +143,6 @@ def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
 def newest_s(below: list[tuple[str, FileStat]]) -> float:
     """Return when anything of a tree was last written."""
     return max((stat.modified_s for _, stat in below), default=0.0)
-
-
-def digest_in(name: str) -> str:
-    """Return the digest that a content-addressed file's name says."""
-    return f"sha256:{name.rpartition('/')[2].removesuffix('.json')}"
 
 
 def is_beginning(files: FileOps, session: SessionId) -> bool:

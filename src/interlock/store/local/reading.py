@@ -4,6 +4,10 @@ A group is whole when the manifest holds, at its place, exactly the bytes that i
 therefore is: find the segment that the next line names, compute its group, compare. What follows the last whole
 group never happened if it is a proper prefix of the group of a segment that stands at the next index (NULs may
 stand for the part of it that the disk lost). Everything else is damage.
+
+A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
+counts if the mark is of another boot or there is none, for then its bytes came from the disk. A manifest that ends
+before its mark has lost acknowledged history: damage.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +34,9 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.local.settled import Mark, read_mark
 from interlock.store.ports import Health, LeftOut
+from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
@@ -62,16 +68,16 @@ class Verified:
     """How far a session's manifest was verified, and what it says up to there.
 
     `manifest_bytes` is where the last whole group ends; `last_group` are that group's bytes, by which a later
-    call sees that the file is still the same; `last_content` the files that its segment introduced.
+    call sees that the file is still the same. `is_marked` says that a mark of this boot is known to reach there.
     """
 
     facts: Session
     manifest_bytes: int = 0
     manifest_lines: int = 0
     last_group: bytes = b""
-    last_content: tuple[str, ...] = ()
     pins: "HashTrieSet[SnapshotRef]"
     file: tuple[int, int] | None = None
+    is_marked: bool = False
 
     @property
     def session(self) -> SessionId:
@@ -88,15 +94,29 @@ class StoredSegment:
     group: Group
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What a session's manifest holds: what counts for everybody, and the whole groups after it that nobody settled.
+
+    Of each such group: what is verified with it, and its segment. There is one at most, except where a restore of a
+    whole session was cut short.
+    """
+
+    settled: Verified
+    unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
+
+
 def unread(session: SessionId) -> Verified:
     """Return where reading a session begins."""
     return Verified(facts=new_session(session), pins=HashTrieSet())
 
 
-def follow(files: FileOps, known: Verified) -> Verified:
-    """Return what is verified after taking in what the manifest gained since `known`.
+def follow(files: FileOps, known: Verified) -> Followed:
+    """Return what the manifest holds after taking in what it gained since `known`.
 
-    A file that was replaced, cut back, or no longer holds the last verified group is read from the start.
+    A file that was replaced, cut back, or no longer holds the last verified group is read from the start. The mark is
+    read after the manifest: a writer leaves one before the first group that it writes in a boot, so a group that was
+    seen without one is none of this boot. Without anything new in the manifest the mark is not read.
 
     Raises:
         DamageError: See the module.
@@ -105,15 +125,56 @@ def follow(files: FileOps, known: Verified) -> Verified:
     path = layout.manifest(known.session)
     stat = files.stat(path)
     if stat is None:
-        return unread(known.session)
+        return _with_mark(files, unread(known.session), b"")
     identity = (stat.device, stat.inode)
     if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
         known = unread(known.session)
-    begin = known.manifest_bytes - len(known.last_group)
-    data = files.read(path, begin)
+    data = _manifest(files, known, known.manifest_bytes - len(known.last_group))
     if not data.startswith(known.last_group):
-        known, begin, data = unread(known.session), 0, files.read(path)
-    return _verified(files, replace(known, file=identity), data, known.manifest_bytes - begin)
+        known = unread(known.session)
+        data = _manifest(files, known, 0)
+    known = replace(known, file=identity)
+    if known.manifest_lines and len(data) == len(known.last_group):
+        return Followed(settled=known)
+    return _with_mark(files, known, data)
+
+
+def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
+    """Take in the manifest's bytes from the last known group on, and part them by the settled mark.
+
+    A mark beyond what was read may be newer than that reading, so the rest is read before it counts as damage.
+    """
+    groups, last = list[tuple[Verified, StoredSegment]](), known
+    while True:
+        new = list(_whole_groups(files, last, data, len(last.last_group)))
+        groups += new
+        last = groups[-1][0] if groups else known
+        mark = read_mark(files, known.session)
+        if mark is None or (mark.manifest_bytes or 0) <= last.manifest_bytes:
+            return _parted(known, groups, mark)
+        again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
+        if not new and again == data:
+            raise _cut_short(last, mark)
+        data = again
+
+
+def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: Mark | None) -> Followed:
+    """Part what was read at the mark. Unless it can be read, the last group alone may not be settled."""
+    if mark is None or not mark.is_of_this_boot:
+        return Followed(settled=groups[-1][0] if groups else known)
+    if mark.manifest_bytes is None:
+        count = max(len(groups) - 1, 0)
+    else:
+        count = sum(verified.manifest_bytes <= mark.manifest_bytes for verified, _ in groups)
+    settled = groups[count - 1][0] if count else known
+    is_marked = mark.manifest_bytes == settled.manifest_bytes
+    return Followed(settled=replace(settled, is_marked=is_marked), unsettled=tuple(groups[count:]))
+
+
+def _cut_short(verified: Verified, mark: Mark) -> DamageError:
+    missing = (mark.manifest_bytes or 0) - verified.manifest_bytes
+    found = f"{missing} acknowledged bytes are missing at its end"
+    return DamageError(where="manifest", found=found, verified=verified)
 
 
 def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
@@ -139,8 +200,14 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
         DamageError: See the module.
         OSError: The disk failed.
     """
-    if files.stat(layout.manifest(session)) is not None:
-        yield from _whole_groups(files, unread(session), files.read(layout.manifest(session)), 0, fold)
+    last = unread(session)
+    data = _manifest(files, last, 0)
+    for verified, segment in _whole_groups(files, last, data, 0, fold):
+        last = verified
+        yield verified, segment
+    mark = read_mark(files, session)
+    if mark is not None and (mark.manifest_bytes or 0) > last.manifest_bytes:
+        raise _cut_short(last, mark)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
@@ -184,7 +251,6 @@ def taken_in(known: Verified, segment: StoredSegment, fold: Fold = evolve) -> Ve
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
         last_group=segment.group.data,
-        last_content=content_paths(known.session, segment),
         pins=pins,
         file=known.file,
     )
@@ -226,13 +292,6 @@ def left_out(files: FileOps, verified: Verified) -> LeftOut:
         groups, events, due = groups + 1, events + last - first + 1, last + 1
         segment_bytes += record.bytes
     return LeftOut(groups=groups, events=events, bytes=len(tail) + segment_bytes, is_known=is_known)
-
-
-def _verified(files: FileOps, known: Verified, data: bytes, at: int) -> Verified:
-    """Take in the whole groups of the manifest's bytes from `at` on."""
-    for verified, _ in _whole_groups(files, known, data, at):
-        known = verified
-    return known
 
 
 def _whole_groups(
@@ -292,6 +351,8 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
         segment = files.read(layout.segment(known.session, first, last))
     except FileNotFoundError:
         raise DamageError(where=where, found="missing", verified=known) from None
+    except NotRegularFileError:
+        raise DamageError(where=where, found="not a regular file", verified=known) from None
     if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
         raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
     try:
@@ -324,7 +385,7 @@ def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
             continue
         try:
             yield _stored(known, files.read(f"{layout.events_dir(known.session)}/{name}"))
-        except (MalformedRecordError, UnknownVersionError, FileNotFoundError):
+        except (MalformedRecordError, UnknownVersionError, FileNotFoundError, NotRegularFileError):
             continue
 
 
@@ -335,6 +396,16 @@ def _is_torn(data: bytes, at: int, group: bytes) -> bool:
     nuls = len(tail) - len(written)
     fits = len(tail) <= len(group) if nuls else len(tail) < len(group)
     return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
+
+
+def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
+    """Return the manifest's bytes from a place on; none if there is no manifest."""
+    try:
+        return files.read(layout.manifest(known.session), begin)
+    except FileNotFoundError:
+        return b""
+    except NotRegularFileError:
+        raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
 
 
 def _place(known: Verified) -> str:

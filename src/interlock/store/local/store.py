@@ -1,8 +1,8 @@
 """The local store: one data directory, put together."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -12,6 +12,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
+from interlock.store.local.beginning import removed_if_unused
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.held import own_witness
@@ -19,8 +20,18 @@ from interlock.store.local.keyring import KeyRingFacts, KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
 from interlock.store.local.summary_cache import SummaryCache
-from interlock.store.local.upkeep import alone, make_root
-from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness
+from interlock.store.local.upkeep import alone, make_root, make_trash
+from interlock.store.ports import (
+    ContentDamagedError,
+    FailureKind,
+    KeyRing,
+    LogMark,
+    Salvaged,
+    StoreFailureError,
+    UnfinishedAppend,
+    UpkeepBusyError,
+    Witness,
+)
 from interlock.views.session import Session
 
 
@@ -46,9 +57,9 @@ class LocalStore:
         self._keyring = KeyRingFile(self._files)
         self._summaries = SummaryCache(self._files)
 
-    def load(self, session: SessionId) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
         """See `SessionReader.load`."""
-        return self._log.load(session)
+        return self._log.load(session, tag)
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
@@ -70,6 +81,10 @@ class LocalStore:
         """See `SessionReader.salvage`."""
         return self._log.salvage(session)
 
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """See `SessionReader.unfinished`."""
+        return self._log.unfinished(session)
+
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
         data = self._content.read(layout.snapshot(ref), ref, "snapshot")
@@ -86,10 +101,12 @@ class LocalStore:
         """See `SessionReader.artifact`."""
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
-    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+    @contextmanager
+    def hold(self, session: SessionId) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
-        return self._log.hold(session)
+        with removed_if_unused(self._files, self._locks, session), self._log.hold(session) as witness:
+            yield witness
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
@@ -110,7 +127,8 @@ class LocalStore:
     def ensured(self) -> KeyRing:
         """See `KeyRingPort.ensured`."""
         self._ensure_root()
-        return self._keyring.ensured()
+        ring = self._keyring.signing()
+        return ring if ring is not None else self._made_ring()
 
     def rotate(self) -> KeyRing:
         """See `KeyRingPort.rotate`."""
@@ -120,6 +138,25 @@ class LocalStore:
     def key_ring_facts(self) -> KeyRingFacts | None:
         """See `KeyRingFile.facts`."""
         return self._keyring.facts()
+
+    def _made_ring(self) -> KeyRing:
+        """Make or settle the ring: the first write of a data directory, so it makes what a full disk would refuse.
+
+        Where nothing can be written, the ring is as durable as all else there.
+        """
+        try:
+            with alone(self._files, self._locks):
+                # A trash that cannot be made is reported by the collection that needs it.
+                with suppress(StoreFailureError):
+                    make_trash(self._files)
+                return self._keyring.make()
+        except UpkeepBusyError as error:
+            raise StoreFailureError(FailureKind.FAILED, "locked by another command") from error
+        except StoreFailureError as failure:
+            ring = self._keyring.keys() if failure.kind is FailureKind.READ_ONLY else None
+            if ring is None:
+                raise
+            return ring
 
     def _ensure_root(self) -> None:
         """See that the data directory stands before the first write of this process.

@@ -13,6 +13,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import discard
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.reading import Verified
+from interlock.store.regular_file import NotRegularFileError
 
 _VERSION = 1
 
@@ -50,7 +51,7 @@ class SummaryCache:
         """Return the length of the manifest as it stands and the summary that was cached with it."""
         try:
             data = self._files.read(layout.cached_summary(session))
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
             return None
         head, _, body = data.partition(b"\n")
         try:
@@ -58,7 +59,7 @@ class SummaryCache:
             manifest_bytes = said["manifestBytes"]
             group = self._files.read(layout.manifest(session), manifest_bytes - said["lastGroupBytes"])
             is_current = said == _head(group, manifest_bytes, body)
-        except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError):
+        except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
             return None
         return (manifest_bytes, body) if is_current else None
 

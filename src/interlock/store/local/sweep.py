@@ -2,11 +2,13 @@
 
 Others write meanwhile, so nothing rests on the marks alone:
 
-1. A session goes under its own lock, read once more, by one renaming of its directory into the trash.
-2. What is left in a session that stays goes under that session's lock, after its torn tail is cut.
-3. Both are durable before anything else goes. What was in the trash before is removed; content that a session refers
-   to after all is moved back instead: a sweep that was cut short may have left it there.
-4. A content file goes to the trash by renaming. If it turns out to have been renewed, a writer is about to refer to it,
+1. Room is made first: what earlier sweeps put into the trash is removed, and old temporary files. Nothing has to be
+   created for that, so a full disk gets room.
+2. A session goes under its own lock, read once more, by one renaming of its directory into the trash.
+3. What is left in a session that stays goes under that session's lock, after its torn tail is cut.
+4. Both are durable before any content goes. Content that was in the trash before is removed, or moved back if a
+   session refers to it after all: a sweep that was cut short may have left it there.
+5. A content file goes to the trash by renaming. If it turns out to have been renewed, a writer is about to refer to it,
    and it is moved back. Between the two, readers find it in the trash.
 
 A cut at any place leaves what the next sweep can go on from.
@@ -22,10 +24,11 @@ from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
-from interlock.store.local.mark import digest_in, is_beginning, newest_s, read_session, tree
+from interlock.store.local.mark import is_beginning, newest_s, read_session, tree
 from interlock.store.local.reading import DamageError
 from interlock.store.local.session_log import cut_torn_tail
-from interlock.store.ports import FailureKind, SessionBusyError, StoreFailureError
+from interlock.store.local.upkeep import make_trash
+from interlock.store.ports import FailureKind, SessionBusyError
 from interlock.store.retention import (
     CONTENT,
     Due,
@@ -41,16 +44,25 @@ from interlock.store.retention import (
 )
 
 
+def make_room(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> None:
+    """See `Collector.make_room`."""
+    _run(_Sweeping(files=files, locks=locks, retention=retention).make_room, marked)
+
+
 def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> Swept:
     """See `Collector.sweep`."""
-    assert not marked.unsound, "nothing goes while any session is unsound"
     sweeping = _Sweeping(files=files, locks=locks, retention=retention)
-    try:
-        sweeping.run(marked)
-    except OSError as error:
-        raise store_failure(error) from error
+    _run(sweeping.run, marked)
     taken = Due(sessions=tuple(sweeping.sessions), items=tuple(sweeping.items))
     return Swept(taken=taken, skipped=tuple(sweeping.skipped))
+
+
+def _run(work: Callable[[Marked], None], marked: Marked) -> None:
+    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
+    try:
+        work(marked)
+    except OSError as error:
+        raise store_failure(error) from error
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,9 +77,11 @@ class _Sweeping:
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
     def run(self, marked: Marked) -> None:
+        self.make_room(marked)
         first = due(marked, self.retention)
         if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
-            self._make_trash()
+            make_trash(self.files)
+            self._sync("", layout.TRASH, layout.trashed(layout.WORKFLOWS))
         for session in first.sessions:
             self._held(session.session, partial(self._session, session))
         for item in first.items:
@@ -80,10 +94,20 @@ class _Sweeping:
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
         spared = {one.session for one in self.skipped}
         rest = due(marked, self.retention, spared).items
-        self._unlink_old(item for item in rest if item.kind is Kind.TEMP and item.session is None)
         roots = roots_of(marked, {one.session for one in self.sessions})
-        self._empty_trash((item for item in marked.items if item.kind is Kind.TRASH), roots)
+        self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
+
+    def make_room(self, marked: Marked) -> None:
+        """Remove what earlier sweeps took out of sight, content aside, and old temporary files of no session."""
+        # A sweep that was cut may have left its renaming unsynced, and what is removed must not come back half.
+        self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
+        for item in marked.items:
+            if item.kind is Kind.TRASH and item.content is None:
+                self._remove(item.name)
+                self.items.append(item)
+        self._unlink_old(item for item in marked.items if item.kind is Kind.TEMP and item.session is None)
+        self._sync(layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
@@ -142,6 +166,11 @@ class _Sweeping:
             self.skipped.append(Skipped(session=session, why="busy"))
         except (DamageError, FileNotFoundError, NotADirectoryError):
             self.skipped.append(Skipped(session=session, why="changed"))
+        except OSError as error:
+            # A lock file that is missing, or a larger directory, takes room that only the rest of the sweep makes.
+            if store_failure(error).kind is not FailureKind.FULL:
+                raise
+            self.skipped.append(Skipped(session=session, why="full"))
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
@@ -156,22 +185,20 @@ class _Sweeping:
                 self._move_back(item.name)
         self._sync(*layout.CONTENT_DIRS, *map(layout.trashed, layout.CONTENT_DIRS))
 
-    def _empty_trash(self, items: Iterable[Item], roots: frozenset[str]) -> None:
-        for item in items:
-            if item.content is None:
-                self._remove(item.name)
-            elif item.content in roots or not self._is_old(item.name):
-                self._restore(item.content)
+    def _empty_trash(self, items: Iterable[tuple[Item, str]], roots: frozenset[str]) -> None:
+        """Remove content that was in the trash before, or move it back; each comes with the name readers know."""
+        for item, content in items:
+            if content in roots or not self._is_old(item.name):
+                self._restore(content)
                 continue
-            else:
-                self.files.unlink(item.name)
+            self.files.unlink(item.name)
             self.items.append(item)
-        self._sync(layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, *layout.CONTENT_DIRS)
+        self._sync(*layout.CONTENT_DIRS)
 
     def _restore(self, content: str) -> None:
         """Put content that is referred to back, unless it stands again; then it only has to be durable there."""
         try:
-            stands = digest_in(content) == digest_of_bytes(self.files.read(content))
+            stands = layout.digest_in(content) == digest_of_bytes(self.files.read(content))
         except FileNotFoundError:
             stands = False
         if not stands:
@@ -209,19 +236,6 @@ class _Sweeping:
         """Say whether a file is there and still old: a writer may have renewed it since it was marked."""
         stat = self.files.stat(path)
         return stat is not None and self.retention.is_old(stat.modified_s)
-
-    def _make_trash(self) -> None:
-        """Make the trash.
-
-        Raises:
-            StoreFailureError: A link stands in its place: what went there would go among somebody else's files.
-        """
-        directories = (layout.TRASH, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS, layout.trashed(layout.WORKFLOWS))
-        for path in (*directories, *map(layout.trashed, layout.CONTENT_DIRS)):
-            if self.files.is_link(path):
-                raise StoreFailureError(FailureKind.FAILED, f"{path} is a link; the trash is a directory of its own")
-            self.files.make_dir(path)
-        self._sync("", layout.TRASH, layout.trashed(layout.WORKFLOWS))
 
     def _sync(self, *directories: str) -> None:
         for path in directories:

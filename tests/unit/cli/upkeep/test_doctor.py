@@ -112,7 +112,7 @@ def test_debris_and_what_a_collection_would_take_are_told(site: Site) -> None:
     (site.data_dir / "keys" / "keyring.json.0123456789abcdef.tmp").write_bytes(b"x")
     (site.data_dir / "sessions" / "left").mkdir()
     said = site.said("doctor")
-    assert "1 segments that no manifest names, 2.0 kB" in said
+    assert "1 segments of appends that were interrupted before they counted, 2.0 kB" in said
     assert "1 temporary files, 1 B" in said
     assert "1 directories without a session, 0 B" in said
     assert "`interlock gc` would take 1 expired sessions and 1 other things" in site.said("doctor", "--deep")

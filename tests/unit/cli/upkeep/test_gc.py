@@ -8,12 +8,16 @@ import pytest
 from tests.support_server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
+from interlock.cli.screen import StopError
+from interlock.cli.session.keep import UNCONFIRMED
+from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.service.plans import Plans
 from interlock.service.verify import verify_session
 from interlock.store.local.collector import LocalCollector
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import FailureKind, StoreFailureError
 
 pytestmark = pytest.mark.damages
 
@@ -124,6 +128,37 @@ def test_damaged_keep_marks_are_told_by_every_command_that_needs_them(site: Site
     assert (site.data_dir / "config" / "keep.json").read_bytes() == b"{}"
 
 
+@pytest.mark.inv("GC-10", "DOC-1")
+def test_every_command_that_collects_or_checks_reports_a_mark_without_a_session(site: Site, tmp_path: Path) -> None:
+    site.session(days=100)
+    kept, _ = site.session(days=100)
+    site.said("session", "keep", kept)
+    (site.data_dir / "sessions" / kept).rename(tmp_path / "elsewhere")
+    for arguments in (("gc", "--dry-run"), ("gc",)):
+        told = site.told(*arguments, code=1)
+        assert (told["mode"], counts(told)) == ("safe", {})
+        (warned,) = told["warnings"]
+        assert (warned["code"], warned["session"]) == ("KEPT_SESSION_MISSING", kept)
+    for arguments in (("doctor",), ("doctor", "--deep")):
+        (wanting,) = [one for one in site.told(*arguments, code=1)["findings"] if one["level"] == "attention"]
+        assert wanting["check"] == "keep marks"
+        assert f"interlock session unkeep {kept}" in wanting["fix"]
+    site.said("session", "unkeep", kept)
+    assert counts(site.told("gc"))["session"] == 1
+
+
+@pytest.mark.inv("GC-11")
+def test_a_keep_that_the_disk_did_not_confirm_is_reported_as_such() -> None:
+    failure = StoreFailureError(FailureKind.FAILED, "EIO", may_be_recorded=True)
+    with pytest.raises(StopError) as stopped, answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
+        raise failure
+    assert stopped.value.message.endswith("so a power loss may undo the change (EIO).")
+    assert "a repeat is safe" in stopped.value.fix
+    failure.may_be_recorded = False
+    with pytest.raises(StopError, match="nothing was recorded"), answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
+        raise failure
+
+
 @pytest.mark.inv("GC-6")
 @pytest.mark.produces("error:SESSION_LOCKED")
 def test_a_session_that_is_written_to_is_left_and_said_to_be_locked(site: Site) -> None:
@@ -166,7 +201,7 @@ def test_a_session_that_is_not_there_cannot_be_kept_but_its_mark_can_be_removed(
     session, _ = site.session()
     unknown = SessionId(derived_id("sess", "unknown"))
     assert unknown in site.complained("session", "keep", session, unknown)
-    assert not (site.data_dir / "config").exists()
+    assert not (site.data_dir / "config" / "keep.json").exists()
     site.said("session", "keep", session)
     (site.data_dir / "sessions" / session).rename(site.data_dir / "elsewhere")
     assert site.told("session", "unkeep", session)["kept"] == []

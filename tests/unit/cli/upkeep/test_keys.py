@@ -1,6 +1,7 @@
 """`interlock keys …`: what works after a rotation is said and true, and no key is ever shown."""
 
 import base64
+import errno
 import json
 import os
 
@@ -8,7 +9,11 @@ import pytest
 from tests.support_server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
+from interlock.cli.screen import StopError
+from interlock.cli.upkeep.keys import rotate_and_report
 from interlock.kernel.errors import ErrorCode
+from interlock.store.local.files import OsFiles
+from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness, linear_workflow
 
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
@@ -34,7 +39,8 @@ def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> N
     assert harness.look(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
     third = harness.look(second.state)
     assert third.code is None
-    assert site.told("keys", "rotate") == {"rotated": True, "keys": 2, "previousKeyDropped": True}
+    told = {"rotated": True, "keys": 2, "previousKeyDropped": True, "finishedEarlierRotation": False}
+    assert site.told("keys", "rotate") == told
     assert harness.look(third.state).code is None
     assert harness.look(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -48,7 +54,8 @@ def test_status_and_doctor_change_nothing_and_show_no_key(site: Site) -> None:
     said = site.said("keys", "status") + site.said("doctor") + site.said("doctor", "--deep")
     told = site.told("keys", "status")
     assert tree(site.data_dir) == before
-    assert told == {"keys": 2, "ageDays": 0, "mode": "0600", "directoryMode": "0700", "isPrivate": True}
+    modes = {"mode": "0600", "directoryMode": "0700", "isPrivate": True}
+    assert told == {"keys": 2, "ageDays": 0, **modes, "hasUnfinishedRotation": False}
     keys = json.loads(ring.read_text())
     for key in (keys["current"], keys["previous"]):
         for spelling in (key, base64.b64decode(key).hex(), key.rstrip("=")):
@@ -91,3 +98,49 @@ def test_the_age_of_the_ring_is_that_of_its_last_change(site: Site) -> None:
     assert "rotated today" in site.said("keys", "status")
     os.utime(ring, (2**33, 2**33))
     assert site.told("keys", "status")["ageDays"] == 0
+
+
+class Confirming(OsFiles):
+    """A disk that does not confirm the name of a new key ring while `is_failing`."""
+
+    is_failing = True
+
+    def sync_dir(self, path: str, *, full: bool = False) -> None:
+        if self.is_failing and path == "keys":
+            raise OSError(errno.EIO, "made to fail", str(path))
+        super().sync_dir(path, full=full)
+
+
+@pytest.mark.inv("KEY-7")
+def test_a_rotation_that_the_disk_did_not_confirm_is_reported_and_a_repeat_finishes_it(site: Site) -> None:
+    _, first = site.session()
+    files = Confirming(site.data_dir)
+    with pytest.raises(StopError) as stopped:
+        rotate_and_report(LocalStore(site.data_dir, files=files), as_json=False)
+    assert "the disk did not confirm it" in stopped.value.message
+    assert "EIO" in stopped.value.message
+    assert "`interlock keys rotate` again" in stopped.value.fix
+    assert str(site.data_dir) not in str(stopped.value)
+    assert site.told("keys", "status", code=1)["hasUnfinishedRotation"] is True
+    said = site.said("keys", "status", code=1)
+    assert "A rotation is not finished" in said
+    assert "A rotation is not finished" in site.said("doctor", code=1)
+    harness = Harness.on_disk(site.data_dir, DOCUMENT)
+    assert harness.look(first.state).state == first.state, "the key before it still signs"
+    assert "finished an earlier rotation" in site.said("keys", "rotate")
+    assert site.said("keys", "status").startswith("Two keys")
+    second = harness.look(first.state)
+    assert second.code is None
+    assert second.state != first.state
+    site.said("keys", "rotate")
+    assert harness.look(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+
+
+def test_a_rotation_that_failed_before_anything_changed_says_so(site: Site) -> None:
+    site.session()
+    ring = (site.data_dir / "keys" / "keyring.json").read_bytes()
+    (site.data_dir / "config" / ".lock").unlink()
+    (site.data_dir / "config" / ".lock").mkdir()
+    assert "nothing was recorded" in site.complained("keys", "rotate")
+    assert (site.data_dir / "keys" / "keyring.json").read_bytes() == ring
+    assert site.told("keys", "status")["hasUnfinishedRotation"] is False

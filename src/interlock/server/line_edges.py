@@ -1,0 +1,59 @@
+"""The members of a message that is not parsed: those before its first nested value and those behind its last.
+
+A line that costs too much to parse is refused under its id. Clients write the id first or last, beside one nested
+value.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+_EDGE_BYTES = 4096
+"""How much of either end is read: the members of an envelope are short."""
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_MEMBER = rb"\s*(" + _STRING + rb")\s*:\s*(" + _STRING + rb"|-?[0-9.eE+-]+|true|false|null)\s*"
+_BEGIN = re.compile(rb"\s*\{")
+_FIRST = re.compile(_MEMBER + rb"[,}]")
+_NESTED = re.compile(rb"\s*(" + _STRING + rb")\s*:()")
+_END = re.compile(rb"(?:," + _MEMBER + rb")++\}\s*\Z")
+_LAST = re.compile(rb"," + _MEMBER)
+
+
+def edge_members(raw: bytes) -> dict[str, object]:
+    """Return the top-level members of a JSON object that can be read from its two ends. A nested value reads as null.
+
+    What is read is true of valid JSON: before the last bracket of an object, members without brackets are its own, and
+    no string can look like them, for it would hold an odd number of quotes. A key that is met twice is left out.
+    """
+    members: dict[str, object] = {}
+    repeated: set[str] = set()
+    first, at = _first(raw[:_EDGE_BYTES])
+    last = _last(raw[max(at, len(raw) - _EDGE_BYTES) :])
+    try:
+        for member in chain(first, last):
+            key: str = json.loads(member[1])
+            if key in members:
+                repeated.add(key)
+            members[key] = json.loads(member[2] or b"null")
+    except ValueError:
+        return {}
+    return {key: value for key, value in members.items() if key not in repeated}
+
+
+def _first(text: bytes) -> tuple[list[re.Match[bytes]], int]:
+    """Return the members up to the first nested value, and where they end."""
+    found: list[re.Match[bytes]] = []
+    at = begin.end() if (begin := _BEGIN.match(text)) is not None else len(text)
+    while (member := _FIRST.match(text, at) or _NESTED.match(text, at)) is not None:
+        found.append(member)
+        at = member.end()
+        if member.re is _NESTED:
+            break
+    return found, at
+
+
+def _last(text: bytes) -> Iterator[re.Match[bytes]]:
+    """Return the members behind the last nested value."""
+    end = _END.search(text)
+    return _LAST.finditer(text, end.start()) if end is not None else iter(())

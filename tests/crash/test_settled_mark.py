@@ -1,0 +1,330 @@
+"""What the settled mark decides: which group counts, for whom, and what a mark says that the manifest cannot."""
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+
+from interlock.engine.request import Request
+from interlock.engine.start import root_node
+from interlock.kernel.ids import tag_of
+from interlock.record.append_plan import AppendPlan
+from interlock.service.plans import Plans
+from interlock.service.verify import unfinished_note, verify_session
+from interlock.store.local import layout
+from interlock.store.local.collector import LocalCollector
+from interlock.store.local.settled import read_mark
+from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError, UnfinishedAppend
+from interlock.store.retention import Retention, due
+from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
+from interlock.views.session import Session
+
+A = session_id("a")
+MANIFEST, MARK = layout.manifest(A), layout.settled(A)
+
+
+def bytes_of(disk: CrashDisk, path: str) -> bytes:
+    return disk.files[disk.names_now[path]].data
+
+
+def put(disk: CrashDisk, path: str, data: bytes) -> None:
+    number = disk.names_now[path]
+    disk.files[number] = replace(disk.files[number], data=data, durable=data)
+
+
+def advance(disk: CrashDisk, notes: str = "Done.") -> AppendPlan:
+    return advance_plan(opened(disk), root_node(run_id("a")), Request(notes=notes, artifacts=({"kind": "report"},)))
+
+
+def step_number(disk: CrashDisk, plan: AppendPlan, name: str, path: str, which: int = -1) -> int:
+    """Return which operation of an append this is: the last of its kind unless said otherwise."""
+    probe = disk.copy()
+    apply(opened(probe), plan)
+    return [at for at, step in enumerate(probe.steps) if (step.name, step.path) == (name, path)][which]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsettled:
+    """A disk whose last group is whole and not settled: its writer's sync failed, or it was killed."""
+
+    disk: CrashDisk
+    plan: AppendPlan
+    old: Session
+    new: Session
+
+
+def unsettled(*, is_killed: bool = False) -> Unsettled:
+    disk = CrashDisk()
+    old = apply(opened(disk), start_plan())
+    plan = advance(disk)
+    new = apply(opened(disk.copy()), plan)
+    disk = disk.copy()
+    at = step_number(disk, plan, "sync", MANIFEST)
+    disk.trouble = Trouble(at=at, error=None if is_killed else errno.EIO)
+    with pytest.raises(PowerCutError if is_killed else StoreFailureError):
+        apply(opened(disk), plan)
+    disk.trouble = None
+    return Unsettled(disk=disk, plan=plan, old=old, new=new)
+
+
+@pytest.mark.inv("CRASH-3")
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_no_reader_answers_from_a_group_that_nobody_settled(is_killed: bool) -> None:  # noqa: FBT001 — parametrised
+    case = unsettled(is_killed=is_killed)
+    store = opened(case.disk)
+    before = len(case.disk.steps)
+    assert store.load(A) == case.old
+    assert len(store.history(A)) == 1
+    assert store.sessions() == (A,)
+    salvaged = store.salvage(A)
+    assert salvaged is not None
+    assert (salvaged.facts, salvaged.health) == (case.old, Health.HEALTHY)
+    assert len(case.disk.steps) == before
+
+
+@pytest.mark.inv("CRASH-9")
+def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    plan = advance(disk)
+    assert opened(disk).unfinished(A) is None
+    cut = disk.copy()
+    cut.trouble = Trouble(at=step_number(disk, plan, "append", MANIFEST))
+    with pytest.raises(PowerCutError):
+        apply(opened(cut), plan)
+    cut.trouble = None
+    assert opened(cut).unfinished(A) is UnfinishedAppend.SEGMENT
+    assert opened(unsettled().disk).unfinished(A) is UnfinishedAppend.GROUP
+    store = opened(cut)
+    plans = Plans(store)
+    assert verify_session(store, plans, A) == ()
+    assert unfinished_note(store, A) is not None
+    apply(store, plan)
+    assert store.unfinished(A) is unfinished_note(store, A) is None
+
+
+@pytest.mark.inv("CRASH-3")
+def test_the_next_holder_of_the_lock_writes_all_of_an_unsettled_group_again_and_marks_it() -> None:
+    case = unsettled()
+    before = len(case.disk.steps)
+    with opened(case.disk).hold(A) as witness:
+        assert witness.session == case.new
+    steps = case.disk.steps[before:]
+    renamed = [step.path for step in steps if step.name == "rename"]
+    segment = layout.segment(A, case.old.next_index, case.new.next_index - 1)
+    assert segment in renamed
+    assert {path.partition("/")[0] for path in renamed} == {"sessions", "snapshots", "artifacts"}
+    assert [(step.name, step.path) for step in steps[-3:]] == [
+        ("write_at", MANIFEST),
+        ("sync", MANIFEST),
+        ("write_at", MARK),
+    ]
+    for left in case.disk.survivors():
+        assert opened(left).load(A) == case.new
+        assert_readable(opened(left), case.new)
+
+
+@pytest.mark.inv("CRASH-3")
+def test_settling_that_is_cut_or_fails_anywhere_leaves_the_group_to_the_next_holder() -> None:
+    case = unsettled()
+    probe = case.disk.copy()
+    with opened(probe).hold(A):
+        pass
+    for at in range(len(probe.steps)):
+        for trouble in (Trouble(at=at), Trouble(at=at, keep_bytes=10_000), Trouble(at=at, error=errno.EIO)):
+            disk = case.disk.copy()
+            disk.trouble = trouble
+            with pytest.raises((PowerCutError, StoreFailureError)) as failure:
+                apply(opened(disk), case.plan)
+            if isinstance(failure.value, StoreFailureError):
+                assert failure.value.may_be_recorded
+            disk.trouble = None
+            assert opened(disk).load(A) in (case.old, case.new)
+            assert apply(opened(disk), case.plan) == case.new
+
+
+@pytest.mark.inv("CRASH-3")
+def test_another_append_builds_on_an_unsettled_group_only_after_settling_it() -> None:
+    case = unsettled()
+    tip = case.new.runs[run_id("a")].tip
+    assert tip is not None
+    ahead = case.disk.copy()
+    apply(opened(ahead), case.plan)
+    plan = advance_plan(opened(ahead), tip, Request(notes="And on."))
+    after = apply(opened(case.disk), plan)
+    assert after.next_index > case.new.next_index
+    for left in case.disk.survivors():
+        assert opened(left).load(A) == after
+
+
+@pytest.mark.inv("CRASH-3")
+def test_after_a_power_loss_whatever_the_manifest_holds_counts() -> None:
+    case = unsettled(is_killed=True)
+    seen = {opened(left).load(A) == case.new for left in case.disk.survivors()}
+    assert seen == {False, True}
+
+
+@pytest.mark.inv("CRASH-3")
+def test_no_bit_flip_of_the_mark_hides_what_a_token_names_and_the_next_append_mends_it() -> None:
+    disk = CrashDisk()
+    old = apply(opened(disk), start_plan())
+    new = apply(opened(disk), advance(disk))
+    tip = new.runs[run_id("a")].tip
+    assert tip is not None
+    good = bytes_of(disk, MARK)
+    for at in range(len(good)):
+        for bit in range(8):
+            flipped = disk.copy()
+            put(flipped, MARK, good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
+            assert opened(flipped).load(A) == old
+            assert opened(flipped).load(A, tag_of(tip)) == new
+            with opened(flipped).hold(A) as witness:
+                assert witness.session == new
+            assert bytes_of(flipped, MARK) == good
+            assert opened(flipped).load(A) == new
+
+
+@pytest.mark.inv("CRASH-3")
+def test_a_torn_mark_is_what_a_power_loss_leaves_and_counts_as_none() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    new = apply(opened(disk), advance(disk))
+    good = bytes_of(disk, MARK)
+    for kept in range(len(good) - 1):
+        for data in (good[:kept], good[:kept].ljust(len(good), b"\0")):
+            torn = disk.copy()
+            put(torn, MARK, data)
+            assert read_mark(torn, A) is None
+            assert opened(torn).load(A) == new
+
+
+@pytest.mark.inv("CRASH-9")
+def test_a_manifest_that_ends_before_its_mark_is_damaged_at_every_length() -> None:
+    disk = CrashDisk()
+    started = apply(opened(disk), start_plan())
+    first = len(bytes_of(disk, MANIFEST))
+    apply(opened(disk), advance(disk))
+    whole = bytes_of(disk, MANIFEST)
+    for size in range(len(whole)):
+        for boots in (0, 1):
+            cut = disk.copy()
+            cut.boot += boots
+            put(cut, MANIFEST, whole[:size])
+            store = opened(cut)
+            with pytest.raises(SessionUnhealthyError, match="acknowledged bytes are missing at its end") as error:
+                store.load(A)
+            assert error.value.health is (Health.CORRUPT_TAIL if size >= first else Health.CORRUPT_HEAD)
+            salvaged = store.salvage(A)
+            assert salvaged is not None
+            assert salvaged.facts == (started if size >= first else None)
+            assert salvaged.health is error.value.health
+            assert store.sessions() == (A,)
+            collector = LocalCollector(None, files=cut, locks=ThreadLocks())  # type: ignore[arg-type]
+            assert [one.session for one in collector.mark().unsound] == [A]
+            assert [one.session for one in collector.glance().unsound] == [A]
+
+
+@pytest.mark.inv("CRASH-9")
+def test_a_lost_manifest_is_damage_and_not_a_session_that_never_was() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    disk.unlink(MANIFEST)
+    store = opened(disk)
+    assert store.sessions() == (A,)
+    with pytest.raises(SessionUnhealthyError) as error:
+        store.load(A)
+    assert error.value.health is Health.CORRUPT_HEAD
+    with pytest.raises(SessionUnhealthyError), store.hold(A):
+        pytest.fail("a damaged session was held")
+
+
+@pytest.mark.inv("CRASH-3")
+def test_a_collection_keeps_what_an_unsettled_group_refers_to() -> None:
+    case = unsettled()
+    case.disk.now_s += 10 * 86_400
+    collector = LocalCollector(None, files=case.disk, locks=ThreadLocks())  # type: ignore[arg-type]
+    marked = collector.mark()
+    with collector.alone():
+        swept = collector.sweep(marked, Retention(now_s=case.disk.now_s, ttl_s=None))
+    assert due(marked, Retention(now_s=case.disk.now_s, ttl_s=None)).items == swept.taken.items == ()
+    assert apply(opened(case.disk), case.plan) == case.new
+    assert_readable(opened(case.disk), case.new)
+
+
+@pytest.mark.inv("APP-5")
+def test_content_that_another_process_wrote_is_written_again_before_anything_refers_to_it() -> None:
+    disk = CrashDisk()
+    apply(opened(disk), start_plan())
+    pinned = next(path for path in disk.names_now if path.startswith("workflows/pinned/"))
+    store = opened(disk)
+    disk.steps.clear()
+    apply(store, start_plan("b"))
+    assert ("rename", pinned) in {(step.name, step.path) for step in disk.steps}
+    disk.steps.clear()
+    apply(store, start_plan("c"))
+    assert pinned not in {step.path for step in disk.steps}
+
+
+@dataclass(slots=True)
+class Interleaved(CrashDisk):
+    """A disk on which others work while a reader is between two of its readings."""
+
+    between: Callable[[], object] | None = None
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        data = CrashDisk.read(self, path, offset)
+        if path == MANIFEST and self.between is not None:
+            work, self.between = self.between, None
+            work()
+        return data
+
+
+def interleaved(disk: CrashDisk) -> Interleaved:
+    copied = disk.copy()
+    return Interleaved(copied.files, copied.names_now, copied.entries_durable, copied.pending, boot=copied.boot)
+
+
+@pytest.mark.inv("CRASH-3")
+def test_an_append_between_a_readers_two_readings_is_seen_or_not_and_never_called_damage() -> None:
+    disk = CrashDisk()
+    old = apply(opened(disk), start_plan())
+    plan = advance(disk)
+    new = apply(opened(disk.copy()), plan)
+    for knows in (False, True):
+        for boots in (0, 1):
+            shared = interleaved(disk)
+            shared.boot += boots
+            reader = opened(shared)
+            if knows:
+                assert reader.load(A) == old
+            shared.between = lambda shared=shared: apply(opened(shared), plan)
+            assert reader.load(A) in (old, new)
+            assert reader.load(A) == new
+
+
+@pytest.mark.inv("CRASH-3")
+def test_a_group_that_begins_and_fails_between_a_readers_two_readings_is_not_believed() -> None:
+    disk = CrashDisk()
+    old = apply(opened(disk), start_plan())
+    plan = advance(disk)
+    for boots in (0, 1):
+        for has_mark in (False, True):
+            shared = interleaved(disk)
+            shared.boot += boots
+            if not has_mark:
+                shared.unlink(MARK)
+            at = step_number(shared.copy(), plan, "sync", MANIFEST)
+
+            def begin_and_fail(shared: Interleaved = shared, at: int = at) -> None:
+                shared.steps.clear()
+                shared.trouble = Trouble(at=at, error=errno.EIO)
+                with pytest.raises(StoreFailureError):
+                    apply(opened(shared), plan)
+                shared.trouble = None
+
+            shared.between = begin_and_fail
+            reader = opened(shared)
+            assert reader.load(A) == old
+            assert reader.load(A) == old
