@@ -209,7 +209,7 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
     third = harness.advance(second, "Done y.")
     assert "loop" not in third["pending"]
     assert harness.look(third)["recap"] == (
-        "**Part 2**\nDone y.\n\n**Part 1**\nDone x.\n\n**Context keys that are set**: `things`"
+        "`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
     )
 
 
