@@ -62,7 +62,7 @@ class Warned:
 
     def in_one_line(self) -> str:
         """Return it as the text of an answer has it: not as a quote, which only others' words are."""
-        return f"**Note** `{self.code}`: {flat(self.message)}"
+        return f"**Note** `{self.code}`: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
     lines = ["**Not accepted yet**"]
     for blocker in blockers.blockers:
         fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix and can_retry else ""
-        lines.append(f"- `{blocker.code}` {flat(blocker.message)}{fix}")
+        lines.append(f"- `{blocker.code}` {blocker.message}{fix}")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ Channel: TypeAlias = Literal["structure", "text"]
 _BLOCK = re.compile(r"^ *```json\n(.*?)\n *```", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r" · step (\d+) of \d+(?:, pass (\d+) of at most \d+)?: ([^·\n]*)")
 _LABEL = re.compile(r" · run `([^`]+)`")
-_CANDIDATE = re.compile(r"^\d+\. \*\*(.*?)\*\* \(`.*?call `(\w+)`:\n```json\n(.*?)\n```", re.DOTALL | re.MULTILINE)
+_CANDIDATE = re.compile(r"^\d+\. (\*\*.*?) \(`.*?call `(\w+)`:\n```json\n(.*?)\n```", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +112,8 @@ def _of_text(text: str, *, is_error: bool) -> Reading:
     return Reading(
         label=label[1] if label else None,
         place=(int(place[1]), int(place[2]) if place[2] else None) if place else None,
-        step=place[3].strip() if place else "",
-        title=place[3].strip() if place else "",
+        step=place[3].strip(" `") if place else "",
+        title=place[3].strip(" `") if place else "",
         prompt=body,
         refusal=body.partition("**Not accepted yet**")[2].partition("\n\n")[0],
         call=call,

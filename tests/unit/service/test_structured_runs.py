@@ -204,12 +204,12 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
     assert second["pending"]["loop"] == {"loopId": "l", "pass": 2, "maxIterations": 3}
     assert second["run"]["step"] == {"number": 1, "total": 2, "pass": 2}
     assert second["pending"]["prompt"] == "Do y at 1."
-    assert "step 1 of 2, pass 2 of at most 3: Part 2" in second.text
+    assert "step 1 of 2, pass 2 of at most 3: `Part 2`" in second.text
     assert harness.look(second)["pending"] == second["pending"]
     third = harness.advance(second, "Done y.")
     assert "loop" not in third["pending"]
     assert harness.look(third)["recap"] == (
-        "**Part 2**\nDone y.\n\n**Part 1**\nDone x.\n\n**Context keys that are set**: `things`"
+        "`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
     )
 
 
