@@ -289,11 +289,12 @@ RATED = {"notesMarkdown": "Low because small.", "artifacts": [rated("Low")]}
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Return the files that are truth; locks, caches and directories without files leave no trace in git."""
+    """Return the files that are truth: no locks, no caches, no marks of the boot in which a session was written."""
+    files = {path.relative_to(root): path for path in sorted(root.rglob("*")) if path.is_file()}
     return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and path.name != ".lock" and path.parent.name != "cache"
+        name.as_posix(): path.read_bytes()
+        for name, path in files.items()
+        if name.name != ".lock" and name.parent.name != "cache" and not name.match("sessions/*/settled")
     }
 
 

@@ -203,8 +203,9 @@ class _Stage:
     """Every ackToken that was sent: one attempt each, however often."""
 
     def files(self) -> dict[str, bytes]:
-        """Return every file of the data directory with its bytes."""
-        return {str(path): path.read_bytes() for path in self.data_dir.rglob("*") if path.is_file()}
+        """Return every file of the record with its bytes; a settled mark says how durable the record is."""
+        files = (path for path in self.data_dir.rglob("*") if path.is_file() and path.name != "settled")
+        return {str(path): path.read_bytes() for path in files}
 
     @asynccontextmanager
     async def server(self) -> AsyncGenerator["_Server"]:
@@ -377,7 +378,7 @@ async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed)
     _show_step(screen, heard)
     is_unchanged = stage.files() == before
     if killed.is_recorded:
-        screen.claim("the answer is the recorded one: no byte of the data directory changed", holds=is_unchanged)
+        screen.claim("the answer is the recorded one: no byte of the record changed", holds=is_unchanged)
     else:
         screen.claim("the call had not happened; now it is recorded", holds=not is_unchanged)
     if killed.late is not None:

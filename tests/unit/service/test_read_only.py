@@ -115,7 +115,9 @@ def test_a_copied_data_directory_works_elsewhere_and_holds_no_path_of_its_own(tm
 def test_looking_at_a_session_whose_directory_is_empty_is_lost_history_and_makes_nothing(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, DOCUMENT)
     first = harness.start("test.abc")
-    (tmp_path / "sessions" / harness.session_of(first) / "manifest.jsonl").unlink()
+    directory = tmp_path / "sessions" / harness.session_of(first)
+    (directory / "manifest.jsonl").unlink()
+    (directory / "settled").unlink()
     before = tree(tmp_path)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
     assert fresh.look(first).code is ErrorCode.TOKEN_UNKNOWN_NODE
