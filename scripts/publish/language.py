@@ -146,7 +146,7 @@ def _link(name: str) -> str:
 
 
 def _type(schema: _Schema) -> str:
-    """Return what may stand there, in words."""
+    """Return in words what a schema accepts."""
     ref = str(schema.get("$ref", "")).rpartition("/")[2]
     if ref:
         return "any JSON value" if ref == "JsonValue" else _link(ref)

@@ -49,7 +49,7 @@ def parameters(function: Function) -> int:
 
 
 def breaches() -> Iterator[str]:
-    for where, text, tree in [*modules(), *modules(ROOT / "scripts")]:
+    for where, text, tree in [*modules(), *modules(ROOT / "scripts"), *modules(ROOT / "tests" / "agents")]:
         if text.count("\n") > FILE_LINES_MAX:
             yield where
         for function in functions(tree):

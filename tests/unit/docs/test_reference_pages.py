@@ -47,10 +47,10 @@ def test_the_diagnostics_page_tells_of_every_code_and_of_no_other() -> None:
 
 
 def test_the_diagnostics_page_says_warning_exactly_where_the_code_warns() -> None:
-    told = {code for code, one in described_codes().items() if one.severity != "error"}
-    assert told == set(codes_of_calls({"warning", "tell"}))
+    warned = {code for code, one in described_codes().items() if one.severity != "error"}
+    assert warned == set(codes_of_calls({"warning", "tell"}))
     either = {code for code, one in described_codes().items() if one.severity == "either"}
-    assert either == told & set(codes_of_calls({"fault", "tell"}))
+    assert either == warned & set(codes_of_calls({"fault", "tell"}))
 
 
 def codes_of_calls(names: set[str]) -> Iterator[str]:
