@@ -8,43 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
-from interlock.define.native.forms import (
-    BranchForm,
-    ChoiceBranchForm,
-    ChooseForm,
-    ConditionForm,
-    ConsequenceEffect,
-    ConsequenceForm,
-    ConsequenceWhen,
-    CriteriaForm,
-    DelegationForm,
-    FeatureForm,
-    ForEachForm,
-    ForForm,
-    LoopForm,
-    OutputContractForm,
-    ParallelForm,
-    PromptBlocksForm,
-    PromptFragmentForm,
-    ProsePart,
-    StepForm,
-    TemplateCallForm,
-    TemplateForm,
-    WorkflowForm,
-)
-from interlock.define.parts import (
-    Assessment,
-    ContextInput,
-    Dimension,
-    ExtensionPoint,
-    FunctionDefinition,
-    Parameter,
-    Part,
-    RecommendedPreferences,
-    Reference,
-    SetAction,
-    UserNeed,
-)
+from interlock.define import parts
+from interlock.define.native import forms
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 
 _Schema: TypeAlias = Mapping[str, object]
@@ -68,46 +33,46 @@ unless they are required. Of types:
 - *long text*: at most {PROMPT_BYTES_MAX} characters
 - *prose*: a long text, or a list of up to 50 [prose parts](#prose-part)"""
 
-_FORMS: tuple[type[Part], ...] = (
-    WorkflowForm,
-    StepForm,
-    PromptBlocksForm,
-    ProsePart,
-    PromptFragmentForm,
-    OutputContractForm,
-    CriteriaForm,
-    ConsequenceForm,
-    ConsequenceWhen,
-    ConsequenceEffect,
-    DelegationForm,
-    LoopForm,
-    ForForm,
-    ForEachForm,
-    ParallelForm,
-    BranchForm,
-    ChooseForm,
-    ChoiceBranchForm,
-    TemplateForm,
-    TemplateCallForm,
-    ConditionForm,
-    SetAction,
-    ContextInput,
-    UserNeed,
-    Assessment,
-    Dimension,
-    FunctionDefinition,
-    Parameter,
-    FeatureForm,
-    ExtensionPoint,
-    Reference,
-    RecommendedPreferences,
+_FORMS: tuple[type[parts.Part], ...] = (
+    forms.WorkflowForm,
+    forms.StepForm,
+    forms.PromptBlocksForm,
+    forms.ProsePart,
+    forms.PromptFragmentForm,
+    forms.OutputContractForm,
+    forms.CriteriaForm,
+    forms.ConsequenceForm,
+    forms.ConsequenceWhen,
+    forms.ConsequenceEffect,
+    forms.DelegationForm,
+    forms.LoopForm,
+    forms.ForForm,
+    forms.ForEachForm,
+    forms.ParallelForm,
+    forms.BranchForm,
+    forms.ChooseForm,
+    forms.ChoiceBranchForm,
+    forms.TemplateForm,
+    forms.TemplateCallForm,
+    forms.ConditionForm,
+    parts.SetAction,
+    parts.ContextInput,
+    parts.UserNeed,
+    parts.Assessment,
+    parts.Dimension,
+    parts.FunctionDefinition,
+    parts.Parameter,
+    forms.FeatureForm,
+    parts.ExtensionPoint,
+    parts.Reference,
+    parts.RecommendedPreferences,
 )
 """The order of the page: the workflow first, then what it holds."""
 
 
 def language_page() -> str:
     """Return the reference page of the native language."""
-    schema = cast("_Schema", WorkflowForm.model_json_schema(by_alias=True))
+    schema = cast("_Schema", forms.WorkflowForm.model_json_schema(by_alias=True))
     schemas: dict[str, _Schema] = {"WorkflowForm": schema, **cast("dict[str, _Schema]", schema["$defs"])}
     return "\n\n".join([_INTRO, *(_section(form, schemas[form.__name__]) for form in _FORMS)]) + "\n"
 
@@ -117,12 +82,12 @@ def described_keys() -> dict[str, frozenset[str]]:
     return {form.__name__: frozenset(_meanings(form)) for form in _FORMS}
 
 
-def _meanings(form: type[Part]) -> dict[str, str]:
+def _meanings(form: type[parts.Part]) -> dict[str, str]:
     described = ((field.alias or name, field.description) for name, field in form.model_fields.items())
     return {key: description for key, description in described if description is not None}
 
 
-def _section(form: type[Part], schema: _Schema) -> str:
+def _section(form: type[parts.Part], schema: _Schema) -> str:
     description = " ".join(str(schema["description"]).split())
     required = cast("list[str]", schema.get("required", []))
     members = cast("Mapping[str, _Schema]", schema["properties"])
