@@ -43,14 +43,10 @@ def _run(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
         case "version":
             print(f"interlock {VERSION}")
             return 0
-        case "schemas":
-            from interlock.cli.schemas import run_schemas  # noqa: PLC0415 — a server does not pay for it
-
-            return run_schemas(chosen.action)
         case name if name in _GROUPS:
             return _GROUPS[chosen.command](chosen)
         case "demo":
-            from interlock.cli.demo import run_demo  # noqa: PLC0415 — see above
+            from interlock.cli.demo import run_demo  # noqa: PLC0415 — a server does not pay for it
 
             return run_demo(keep=chosen.keep)
         case _:
@@ -75,8 +71,6 @@ def _parser(said: Sequence[str]) -> argparse.ArgumentParser:
     add_session_commands(commands.add_parser, said)
     add_config_commands(commands.add_parser, said)
     add_upkeep_commands(commands.add_parser)
-    schemas = commands.add_parser("schemas", help="generate or verify the published schemas")
-    schemas.add_argument("action", choices=["generate", "verify"])
     commands.add_parser("version", help="print the version")
     return parser
 

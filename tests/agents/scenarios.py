@@ -1,4 +1,4 @@
-"""The errands that forgetful agents are sent on: small workflows of each kind, and two of them in one chat."""
+"""Scenarios for agents that slip: a small workflow of each kind, and two runs in one chat."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mcp import Client, StdioServerParameters, types
+from tests.agents.agent import Agent, Task, Work
+from tests.agents.faults import SLIPS
+from tests.agents.judge import faults_in_log
+from tests.agents.reading import Channel
 
 from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.gates import Reply
-from interlock.testing.effects import wrong_effects
-from interlock.testing.forgetful import Errand, ForgetfulAgent, Worked
 from interlock.testing.harness import Era, Harness, call_through, linear_workflow
 from interlock.testing.load import Site
-from interlock.testing.reading import Channel
 
 Kind: TypeAlias = Literal["linear", "looping", "gated", "two runs"]
 Document: TypeAlias = Mapping[str, Any]
@@ -59,48 +60,55 @@ _GATED = linear_workflow(
     {"id": "release", "title": "Release it", "prompt": "Get it out.", "requireConfirmation": True},
     "report",
 )
-_SLIPS = 0.2
-"""How likely agents on errands slip on a call."""
+_FAULT_RATE = 0.2
 DOCUMENTS: tuple[Document, ...] = (_LINEAR, _LOOPING, _GATED)
-"""The workflows of all errands."""
+"""The workflows of all scenarios."""
 
-_LAMP = Errand(workflow_id="errand.linear", goal="Mend the lamp of the lighthouse", word="lighthouse")
-_BARN = Errand(workflow_id="errand.looping", goal="Paint the barn before winter", word="barn")
-_BRIDGE = Errand(workflow_id="errand.gated", goal="Open the bridge to carts", word="bridge")
-ERRANDS: Mapping[Kind, tuple[Errand, ...]] = {
+_LAMP = Task("errand.linear", "Mend the lamp of the lighthouse", "lighthouse")
+_BARN = Task("errand.looping", "Paint the barn before winter", "barn")
+_BRIDGE = Task("errand.gated", "Open the bridge to carts", "bridge")
+SCENARIOS: Mapping[Kind, tuple[Task, ...]] = {
     "linear": (_LAMP,),
     "looping": (_BARN,),
     "gated": (_BRIDGE,),
     "two runs": (_LAMP, replace(_LAMP, goal="Mend the pump of the windmill", word="windmill")),
 }
-"""What each kind of errand is. Two runs of one workflow are the hardest to tell apart."""
+"""Two runs of one workflow are the hardest to tell apart."""
 
 YES = Asking(client_can=True, reply=Reply(action="accept", client="a person", answers={}))
-"""Somebody who is asked through their client, and says yes; where nobody can be asked, an agent claims it."""
+"""A person who is asked through the client and says yes; otherwise the agent claims a confirmation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of an errand: how it was worked on, the calls it takes without a slip, and what was done wrong."""
+    """What came of a scenario: the agent's work, the calls it takes without a slip, and what the judge finds wrong."""
 
-    worked: Worked
+    work: Work
     calls_needed: int
     wrong: tuple[str, ...]
 
     @property
     def slips(self) -> int:
         """How often the agent slipped."""
-        return self.worked.slips.total()
+        return self.work.faults.total()
 
     @property
     def extra(self) -> int:
         """The calls beyond those that it takes without a slip."""
-        return self.worked.calls - self.calls_needed
+        return self.work.calls - self.calls_needed
 
 
-def agent_for(kind: Kind, seed: int, channel: Channel, slips: float) -> ForgetfulAgent:
+def agent_for(kind: Kind, seed: int, channel: Channel, fault_rate: float) -> Agent:
     """Return the agent of a seed. Every other one begins its runs in one session."""
-    return ForgetfulAgent(errands=ERRANDS[kind], seed=seed, channel=channel, slips=slips, is_joined=seed % 2 == 1)
+    return Agent(
+        SCENARIOS[kind],
+        seed=seed,
+        fault_rate=fault_rate,
+        faults=tuple(SLIPS),
+        channel=channel,
+        is_joined=seed % 2 == 1,
+        calls_max=400,
+    )
 
 
 def asking_for(kind: Kind, seed: int) -> Asking:
@@ -108,18 +116,18 @@ def asking_for(kind: Kind, seed: int) -> Asking:
     return YES if kind == "gated" and seed % 2 == 1 else NOBODY_ASKED
 
 
-def sent_on(harness: Harness, kind: Kind, seed: int, channel: Channel, slips: float = _SLIPS) -> Outcome:
-    """Send an agent on an errand, over a harness that holds `DOCUMENTS` and nothing else.
+def play(harness: Harness, kind: Kind, seed: int, channel: Channel, fault_rate: float = _FAULT_RATE) -> Outcome:
+    """Play a scenario over a harness that holds `DOCUMENTS` and nothing else.
 
     Raises:
         LostAgentError: The answers do not lead to the end.
     """
     asked = replace(harness, asking=asking_for(kind, seed))
-    return _outcome(harness, kind, seed, agent_for(kind, seed, channel, slips).work(asked.call))
+    return _outcome(harness, kind, seed, agent_for(kind, seed, channel, fault_rate).work(asked.call))
 
 
-async def sent_over_stdio(root: Path, kind: Kind, seed: int, channel: Channel, era: Era = "auto") -> Outcome:
-    """Send an agent on an errand through a client of a server process that keeps its data below `root`.
+async def play_over_stdio(root: Path, kind: Kind, seed: int, channel: Channel, era: Era = "auto") -> Outcome:
+    """Play a scenario through a client of a server process that keeps its data below `root`.
 
     Raises:
         LostAgentError: The answers do not lead to the end.
@@ -131,16 +139,15 @@ async def sent_over_stdio(root: Path, kind: Kind, seed: int, channel: Channel, e
     server = StdioServerParameters(command=program, args=arguments, env=site.environment(), cwd=str(root))
     callback = _confirmed if asking_for(kind, seed).client_can else None
     async with Client(server, mode=era, elicitation_callback=callback) as client:
-        worked = await agent_for(kind, seed, channel, _SLIPS).work_async(partial(call_through, client))
-    return _outcome(Harness.on_disk(site.data_dir, *DOCUMENTS), kind, seed, worked)
+        work = await agent_for(kind, seed, channel, _FAULT_RATE).work_async(partial(call_through, client))
+    return _outcome(Harness.on_disk(site.data_dir, *DOCUMENTS), kind, seed, work)
 
 
 async def _confirmed(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG001 — a yes to all
     return types.ElicitResult(action="accept", content={"decision": "confirm"})
 
 
-def _outcome(harness: Harness, kind: Kind, seed: int, worked: Worked) -> Outcome:
+def _outcome(harness: Harness, kind: Kind, seed: int, work: Work) -> Outcome:
     sure = replace(Harness.in_memory(*DOCUMENTS), asking=asking_for(kind, seed))
     needed = agent_for(kind, seed, "structure", 0).work(sure.call)
-    wrong = tuple(f"run {one.label} {one.found}" for one in wrong_effects(harness, ERRANDS[kind]))
-    return Outcome(worked=worked, calls_needed=needed.calls, wrong=wrong)
+    return Outcome(work=work, calls_needed=needed.calls, wrong=tuple(faults_in_log(harness, SCENARIOS[kind])))

@@ -1,4 +1,4 @@
-"""What an agent reads off an answer when its client shows it one channel and nothing else (D14)."""
+"""What an agent reads off an answer when its client shows it one channel and nothing else."""
 
 import json
 import re
@@ -28,19 +28,17 @@ class Shown:
 class Reading:
     """What one channel of an answer says.
 
-    `label` is of the run that it names, `place` the number of the step and the pass, `step` the step's id or, where
-    only texts are read, its title; `call` what to send next, `found` the runs of a search by their titles.
+    `label` is of the run that it names, `place` the number of the step and the pass, `call` what to send next, `found`
+    the runs of a search by their titles.
     """
 
     label: str | None = None
     place: tuple[int, int | None] | None = None
-    step: str = ""
     title: str = ""
     prompt: str = ""
     refusal: str = ""
     call: Shown | None = None
     found: tuple[tuple[str, Shown], ...] = ()
-    parallel_with: tuple[str, ...] = ()
     is_error: bool = False
 
     @property
@@ -83,13 +81,11 @@ def _of_structure(structure: Mapping[str, Any]) -> Reading:
     return Reading(
         label=run.get("label"),
         place=(step["number"], step.get("pass")) if step else None,
-        step=pending.get("stepId", ""),
         title=pending.get("title", ""),
         prompt=pending.get("prompt", ""),
         refusal="\n".join(f"{blocker['message']} {blocker.get('suggestedFix', '')}" for blocker in blockers),
         call=_shown(structure.get("nextCall")),
         found=tuple((one["title"], Shown(**one["nextCall"])) for one in structure.get("candidates", ())),
-        parallel_with=tuple(pending.get("parallelWith", ())),
     )
 
 
@@ -112,7 +108,6 @@ def _of_text(text: str, *, is_error: bool) -> Reading:
     return Reading(
         label=label[1] if label else None,
         place=(int(place[1]), int(place[2]) if place[2] else None) if place else None,
-        step=place[3].strip() if place else "",
         title=place[3].strip() if place else "",
         prompt=body,
         refusal=body.partition("**Not accepted yet**")[2].partition("\n\n")[0],

@@ -8,16 +8,17 @@ from typing import get_args
 
 import pytest
 from benchmarks.many_sessions import UnsyncedFiles
+from tests.agents.agent import Agent, LostAgentError, notes_on
+from tests.agents.faults import FAULTS, LOST_ANSWER, LOST_MEMORY, SLIPS
+from tests.agents.judge import faults_in_log
+from tests.agents.reading import Channel
+from tests.agents.scenarios import DOCUMENTS, SCENARIOS, YES, Kind, Outcome, agent_for, play, play_over_stdio
 
 from interlock.engine.attempt import NOBODY_ASKED
+from interlock.kernel.errors import ErrorCode
 from interlock.service.shell import SystemShell
 from interlock.store.local.store import LocalStore
-from interlock.testing.effects import wrong_effects
-from interlock.testing.errands import DOCUMENTS, ERRANDS, YES, Kind, Outcome, agent_for, sent_on, sent_over_stdio
-from interlock.testing.forgetful import LostAgentError, notes_on
 from interlock.testing.harness import ERAS, Called, Era, Harness
-from interlock.testing.reading import Channel
-from interlock.testing.slips import LOST_ANSWER, LOST_MEMORY, SLIPS
 
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 EXTRA_MAX = 1.2
@@ -28,12 +29,12 @@ def sent(kind: Kind, seeds: range, channel: Channel, root: Path) -> list[Outcome
     for seed in seeds:
         path = root / f"{seed}"
         harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemShell())
-        outcomes.append(sent_on(harness, kind, seed, channel))
+        outcomes.append(play(harness, kind, seed, channel))
     return outcomes
 
 
 def hold(outcomes: list[Outcome]) -> None:
-    assert all(outcome.worked.is_complete for outcome in outcomes)
+    assert all(outcome.work.is_complete for outcome in outcomes)
     assert [outcome.wrong for outcome in outcomes if outcome.wrong] == []
     slips, extra = sum(outcome.slips for outcome in outcomes), sum(outcome.extra for outcome in outcomes)
     assert slips > len(outcomes) / 2
@@ -42,14 +43,14 @@ def hold(outcomes: list[Outcome]) -> None:
 
 @pytest.mark.inv("ANS-14")
 @pytest.mark.parametrize("channel", CHANNELS)
-@pytest.mark.parametrize("kind", ERRANDS)
+@pytest.mark.parametrize("kind", SCENARIOS)
 def test_a_forgetful_agent_arrives_and_does_nothing_wrong(kind: Kind, channel: Channel, tmp_path: Path) -> None:
     hold(sent(kind, range(25), channel, tmp_path))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("channel", CHANNELS)
-@pytest.mark.parametrize("kind", ERRANDS)
+@pytest.mark.parametrize("kind", SCENARIOS)
 def test_a_thousand_forgetful_agents_arrive(kind: Kind, channel: Channel, tmp_path: Path) -> None:
     hold(sent(kind, range(1_000), channel, tmp_path))
 
@@ -59,8 +60,8 @@ def test_a_thousand_forgetful_agents_arrive(kind: Kind, channel: Channel, tmp_pa
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("kind", "channel"), [("gated", "text"), ("gated", "structure"), ("two runs", "text")])
 async def test_a_forgetful_agent_arrives_over_stdio(kind: Kind, channel: Channel, era: Era, tmp_path: Path) -> None:
-    outcome = await sent_over_stdio(tmp_path, kind, {"text": 7, "structure": 4}[channel], channel, era)
-    assert outcome.worked.is_complete
+    outcome = await play_over_stdio(tmp_path, kind, {"text": 7, "structure": 4}[channel], channel, era)
+    assert outcome.work.is_complete
     assert outcome.wrong == ()
     assert outcome.slips > 0
 
@@ -68,13 +69,25 @@ async def test_a_forgetful_agent_arrives_over_stdio(kind: Kind, channel: Channel
 def test_agents_slip_in_every_way(tmp_path: Path) -> None:
     slips = Counter[str]()
     for outcome in sent("two runs", range(40), "structure", tmp_path):
-        slips += outcome.worked.slips
+        slips += outcome.work.faults
     assert slips.keys() == {*SLIPS, LOST_ANSWER, LOST_MEMORY}
 
 
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_agents_that_also_send_garbage_arrive_and_err_in_every_way(channel: Channel) -> None:
+    faults = Counter[str]()
+    for seed in range(10):
+        agent = Agent(SCENARIOS["two runs"], seed=seed, fault_rate=0.5, channel=channel)
+        work = agent.work(Harness.in_memory(*DOCUMENTS).call)
+        assert work.is_complete
+        assert ErrorCode.INTERNAL_ERROR not in work.errors
+        faults += work.faults
+    assert faults.keys() == {*FAULTS, LOST_ANSWER, LOST_MEMORY}
+
+
 def test_an_agent_that_never_slips_needs_the_fewest_calls() -> None:
-    outcome = sent_on(Harness.in_memory(*DOCUMENTS), "linear", 0, "text", slips=0)
-    assert (outcome.worked.calls, outcome.extra, outcome.slips) == (6, 0, 0)
+    outcome = play(Harness.in_memory(*DOCUMENTS), "linear", 0, "text", fault_rate=0)
+    assert (outcome.work.calls, outcome.extra, outcome.slips) == (6, 0, 0)
 
 
 def test_an_agent_whose_answers_say_nothing_gets_lost() -> None:
@@ -87,7 +100,7 @@ def test_an_agent_whose_answers_say_nothing_gets_lost() -> None:
 
 # What an agent could do wrong, done on purpose.
 
-(LAMP,) = ERRANDS["linear"]
+(LAMP,) = SCENARIOS["linear"]
 Deed = Callable[[Harness], None]
 
 
@@ -107,7 +120,7 @@ def finished(harness: Harness, answer: Called) -> None:
 def test_the_judge_finds_nothing_wrong_with_an_errand_that_was_done() -> None:
     harness = Harness.in_memory(*DOCUMENTS)
     finished(harness, started(harness))
-    assert wrong_effects(harness, [LAMP]) == []
+    assert faults_in_log(harness, [LAMP]) == []
 
 
 def doubled(harness: Harness) -> None:
@@ -150,7 +163,7 @@ def nobodys(harness: Harness) -> None:
         (doubled, "2 runs for the lighthouse"),
         (left_open, "is not complete"),
         (never_begun, "0 runs for the lighthouse"),
-        (of_another_run, "bears"),
+        (of_another_run, "has the notes"),
         (of_another_step, "lost the evidence of Step survey"),
         (redone, "was forked"),
         (nobodys, "is nobody's"),
@@ -159,7 +172,7 @@ def nobodys(harness: Harness) -> None:
 def test_the_judge_finds_what_is_wrong(deed: Deed, found: str) -> None:
     harness = Harness.in_memory(*DOCUMENTS)
     deed(harness)
-    assert any(found in wrong.found for wrong in wrong_effects(harness, [LAMP]))
+    assert any(found in wrong for wrong in faults_in_log(harness, [LAMP]))
 
 
 @pytest.mark.parametrize("asking", [NOBODY_ASKED, YES])
