@@ -28,7 +28,7 @@ from interlock.record.short_tokens import claimed_session
 from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.corrected import with_corrected_call
 from interlock.server.dispatch import run_command
-from interlock.server.elicitation import Elicitation, can_ask
+from interlock.server.elicitation.ask import Elicitation, can_ask
 from interlock.server.progress import STILL_WORKING, Doing, progress_told
 from interlock.server.tools import Tool, tool_named
 from interlock.service.checkpoint_workflow import CheckpointCommand

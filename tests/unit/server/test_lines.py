@@ -15,7 +15,7 @@ from mcp_types import (
 )
 
 from interlock.kernel.budgets import LINE_BYTES_MAX, LINE_DEPTH_MAX
-from interlock.server.lines import (
+from interlock.server.transport.lines import (
     LineSplitter,
     Message,
     Reject,

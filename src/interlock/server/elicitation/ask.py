@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from interlock.engine.gates import Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
-from interlock.server.form import form_of, reply_of, unusable
-from interlock.server.seal import Asked, Seal
+from interlock.server.elicitation.form import form_of, reply_of, unusable
+from interlock.server.elicitation.seal import Asked, Seal
 from interlock.service.shell import Shell
 from interlock.store.ports import KeyRingPort
 
