@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from interlock.engine.answer import look_call
 from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
@@ -39,8 +38,8 @@ class Place:
         return self.scene.session.label(self.scene.run.run)
 
     def look(self) -> dict[str, Json]:
-        """Return the call that shows where the run stands."""
-        return look_call(self.mint.state(self._tip.node), self.label)
+        """Return the arguments of `continue_workflow` that show where the run stands."""
+        return {"stateToken": self.mint.state(self._tip.node), "run": self.label}
 
     def current(self, argument: Argument, node: Node | None = None) -> str | None:
         """Return the token for an argument at a node, else where the run stands; None where there is no such token."""

@@ -16,7 +16,7 @@ from interlock.engine.secret_scanning import secret_warnings
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -39,7 +39,6 @@ from interlock.views.session import Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"
 """Stands for a session that only the caller can name."""
-_LIST_CALL: Json = {"tool": LIST_TOOL, "arguments": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +149,8 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
         code=ErrorCode.WORKFLOW_NOT_FOUND,
         message=f"There is no workflow {workflow_id!r}.",
         suggestion=f"{meant} `list_workflows` for the ids that exist.",
-        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {"correctedCall": _LIST_CALL})},
-        instead={"workflowId": guess} if guess else {},
+        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
+        correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
     )
 
 
@@ -192,7 +191,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
-        instead={"context": {one.key: _stand_in(one) for one in wanted}},
+        correction=Correction(instead={"context": {one.key: _stand_in(one) for one in wanted}}),
     )
 
 
@@ -266,5 +265,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        instead={"sessionId": SESSION_STAND_IN},
+        correction=Correction(instead={"sessionId": SESSION_STAND_IN}),
     )

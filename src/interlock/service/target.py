@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from interlock.engine.answer import CONTINUE_TOOL
 from interlock.kernel.budgets import ECHO_BYTES_MAX
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
@@ -123,12 +123,14 @@ def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refus
         return refusal
     other = place.scene.words()
     beside = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
-    look = json.dumps(place.look()["arguments"], separators=(",", ":"))
+    look = json.dumps(place.look(), separators=(",", ":"))
     return replace(
         refusal,
         suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows where it stands. {same}",
-        instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")},
+        correction=Correction(
+            instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
+        ),
     )
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
-from interlock.engine.answer import RESUME_TOOL
+from interlock.engine.answer import CONTINUE_TOOL, RESUME_TOOL
 from interlock.engine.words import RunWords
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt
 from interlock.record.short_tokens import ShortKind, ShortRef, verified
 from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of
@@ -16,8 +15,6 @@ from interlock.service.mint import PREFIXES, Argument
 from interlock.service.ports import ReadPorts
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
-
-NOTHING_INSTEAD: Mapping[str, Json] = MappingProxyType({})
 
 _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 
@@ -66,11 +63,15 @@ def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
 
 
 def scope_mismatch(
-    message: str, suggestion: str, *, instead: Mapping[str, Json] = NOTHING_INSTEAD, **details: Json
+    message: str, suggestion: str, *, instead: Mapping[str, Json] | None = None, **details: Json
 ) -> Refusal:
     """Return the refusal of a token that is ours but does not belong here."""
     return Refusal(
-        code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details, instead=instead
+        code=ErrorCode.TOKEN_SCOPE_MISMATCH,
+        message=message,
+        suggestion=suggestion,
+        details=details,
+        correction=Correction(instead=instead) if instead is not None else None,
     )
 
 
@@ -107,7 +108,7 @@ def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
         run=named,
     )
     if meant is not None:
-        return replace(refusal, instead={argument: meant})
+        return replace(refusal, correction=Correction(instead={argument: meant}))
     return _with_look(refusal, place)
 
 
@@ -134,12 +135,13 @@ def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument,
         near = (
             "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
         )
-        return replace(refusal, suggestion=f"{near} right. Otherwise: {fix}", instead={argument: meant})
+        fix = f"{near} right. Otherwise: {fix}"
+        return replace(refusal, suggestion=fix, correction=Correction(instead={argument: meant}))
     places = (place_labelled(ports, label) for label in (run, label_in(text)) if label)
     return _with_look(refusal, next((place for place in places if place is not None), None))
 
 
 def _with_look(refusal: Refusal, place: Place | None) -> Refusal:
     """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
-    call: Json = place.look() if place is not None else {"tool": RESUME_TOOL, "arguments": {}}
-    return replace(refusal, details={**refusal.details, "correctedCall": call})
+    look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
+    return replace(refusal, correction=look)
