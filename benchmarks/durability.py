@@ -8,6 +8,7 @@ from typing import Literal
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import start, temporary_site
 from interlock.engine.answer import Answer
+from interlock.engine.gates import NOBODY_ASKED
 from interlock.kernel.errors import Refusal
 from interlock.server.arguments import parse_arguments
 from interlock.server.calls import run_call
@@ -94,7 +95,7 @@ class Bench:
     def __init__(self, site: Site) -> None:
         self.files = CountingFiles(site.data_dir)
         store = LocalStore(site.data_dir, files=self.files)
-        self._caller = Caller(workspace=site.root)
+        self._caller = Caller(workspace=site.root, asking=NOBODY_ASKED)
         self._ports = Ports(
             read=ReadPorts(reader=store, key_ring=store, plans=Plans(store)),
             writer=store,

@@ -26,7 +26,6 @@ from interlock.plan.graph import Graphs
 from interlock.plan.validate import validate_plan
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
-from interlock.service.tokens import resolved
 from interlock.testing.auto_agent import AutoAgent, Played
 from interlock.testing.harness import Called, Harness
 
@@ -162,7 +161,7 @@ def steps_before(graphs: Graphs, node_id: str) -> set[str]:
 
 def walk_of(harness: Harness, played: Played) -> tuple[CompiledWorkflow, list[Running | Complete]]:
     """Return a run's workflow and its states from the root to the node of the last answer, refusals left out."""
-    ref = resolved(harness.ports.read, played.last.state, "stateToken")
+    ref = harness.reference_of(played.last)
     assert isinstance(ref, StateRef)
     session = harness.ports.read.reader.load(ref.session)
     assert session is not None

@@ -20,7 +20,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer import Answer
-from interlock.engine.attempt import Asking
+from interlock.engine.gates import Asking
 from interlock.kernel.budgets import WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId

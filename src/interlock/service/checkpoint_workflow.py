@@ -13,14 +13,13 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
 from interlock.record.snapshot import Running
-from interlock.record.tokens import AttemptRef
 from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.ports import Ports
-from interlock.service.target import Target, target_of, witness_of
-from interlock.service.tokens import lost_history, resolved
+from interlock.service.target import Target, load_target
+from interlock.service.tokens import SentTokens, lost_history
 from interlock.service.words import Scene
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
@@ -30,8 +29,7 @@ from interlock.views.session import Node, Session
 class CheckpointCommand:
     """A parsed call; `request` holds notes and artifacts alone."""
 
-    checkpoint_token: str
-    state_token: str | None = None
+    tokens: SentTokens
     request: Request = field(default_factory=Request)
     actor: Actor | None = None
 
@@ -43,7 +41,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded.
     """
-    target = _target(ports, command)
+    target = load_target(ports.read, command.tokens)
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
@@ -64,17 +62,6 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
                 return refusal
             session = appended(ports, witness, _plan(target, session, command.request), command.actor)
     return _told(ports, target, session, command.request)
-
-
-def _target(ports: Ports, command: CheckpointCommand) -> Target | Refusal:
-    ref = resolved(ports.read, command.checkpoint_token, "checkpointToken")
-    if isinstance(ref, Refusal):
-        return ref
-    beside = witness_of(ports.read, command.state_token, "checkpointToken")
-    if isinstance(beside, Refusal):
-        return beside
-    assert isinstance(ref, AttemptRef), "a checkpointToken resolves to an attempt"
-    return target_of(ports.read, ref, beside=beside)
 
 
 def _refusal(target: Target, session: Session) -> Refusal | None:

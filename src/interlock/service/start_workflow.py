@@ -6,7 +6,6 @@ from pathlib import Path
 from interlock.define.declared import Misfit, misfit, named_type
 from interlock.define.parts import ContextInput
 from interlock.engine.answer import LIST_TOOL, Answer, Facts, render_answer
-from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.confirmation import raises_autonomy
 from interlock.engine.findings import Finding
 from interlock.engine.gates import Ask, Question
@@ -43,14 +42,13 @@ SESSION_STAND_IN = "<sessionId of an answer of that session>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCommand:
-    """A parsed call. `request` holds the initial context, the goal in it, and the preferences."""
+    """A parsed call. `request` holds the initial context with the goal, and the preferences."""
 
     workflow_id: str
     workspace: Path | None
     request: Request = field(default_factory=Request)
     session: SessionId | None = None
     actor: Actor | None = None
-    asking: Asking = NOBODY_ASKED
 
 
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
@@ -226,9 +224,9 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
 def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
     """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
     wanted = command.request.preferences.over(baseline)
-    if not command.asking.client_can or not raises_autonomy(baseline, wanted):
+    if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
         return None
-    reply = command.asking.reply
+    reply = command.request.asking.reply
     if reply is not None and reply.action == "accept":
         return None
     said = f"They said: {reply.comment}" if reply is not None and reply.comment else None

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from mcp import Client, StdioServerParameters, types
 
-from interlock.engine.attempt import NOBODY_ASKED, Asking
-from interlock.engine.gates import Reply
+from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.testing.effects import wrong_effects
 from interlock.testing.forgetful import Errand, ForgetfulAgent, Worked
 from interlock.testing.harness import Era, Harness, call_through, linear_workflow

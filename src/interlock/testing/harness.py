@@ -27,7 +27,7 @@ from jsonschema.protocols import Validator
 from mcp import Client
 
 from interlock.define.text_form import Form
-from interlock.engine.attempt import NOBODY_ASKED, Asking
+from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.engine.request import without_placeholders
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -35,7 +35,8 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
-from interlock.record.tokens import SigningKey
+from interlock.record.short_tokens import read_token
+from interlock.record.tokens import SigningKey, TokenRef
 from interlock.server.app import build_server
 from interlock.server.arguments import parse_arguments
 from interlock.server.calls import refusal_text, run_call
@@ -48,6 +49,7 @@ from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import Shell
+from interlock.service.tokens import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing, KeyRingPort
@@ -331,6 +333,13 @@ class Harness:
     def session_of(self, answer: Called) -> SessionId:
         """Return the session that a start or a rehydrate names."""
         return SessionId(answer["run"]["sessionId"])
+
+    def reference_of(self, answer: Called) -> TokenRef:
+        """Return what an answer's `stateToken` refers to."""
+        tokens = SentTokens(argument="stateToken", token=read_token(answer.state))
+        found = resolve_token(self.ports.read, tokens)
+        assert isinstance(found, Resolved), "an answer's token verifies"
+        return found.ref
 
     def events(self, session: SessionId) -> list[Event]:
         """Return a session's events as they are stored, oldest first."""

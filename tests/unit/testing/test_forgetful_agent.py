@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from benchmarks.many_sessions import UnsyncedFiles
 
-from interlock.engine.attempt import NOBODY_ASKED
+from interlock.engine.gates import NOBODY_ASKED
 from interlock.service.shell import SystemShell
 from interlock.store.local.store import LocalStore
 from interlock.testing.effects import wrong_effects

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from interlock.engine.request import Request
-from interlock.record.short_tokens import claimed_session
+from interlock.record.short_tokens import read_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Output, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
 from interlock.server.tools.results import NextCall, RunIdentity, Warned
 from interlock.service.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
+from interlock.service.tokens import SentTokens
 
 
 class CheckpointArguments(Arguments):
@@ -29,14 +30,14 @@ class CheckpointArguments(Arguments):
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
+        token, state = read_token(self.checkpoint_token), self.state_token
+        beside = None if state is None else read_token(state)
         command = CheckpointCommand(
-            checkpoint_token=self.checkpoint_token,
-            state_token=self.state_token,
+            tokens=SentTokens(argument="checkpointToken", token=token, beside=beside),
             request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),
             actor=caller.actor,
         )
-        session = claimed_session(self.checkpoint_token)
-        return Call(run=lambda ports: checkpoint_workflow(ports, command), session=session)
+        return Call(run=lambda ports: checkpoint_workflow(ports, command), session=token.session)
 
 
 class CheckpointOut(Output):

@@ -7,11 +7,12 @@ from pydantic import Field, JsonValue
 
 from interlock.engine.request import Request
 from interlock.kernel.errors import Correction
-from interlock.record.short_tokens import claimed_session
+from interlock.record.short_tokens import read_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
 from interlock.server.tools.results import ExecutionAnswer
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.tokens import SentTokens
 
 
 class ContinueArguments(Arguments):
@@ -45,22 +46,28 @@ class ContinueArguments(Arguments):
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
+        tokens = self._tokens()
         command = ContinueCommand(
-            ack_token=self.ack_token,
-            state_token=self.state_token,
-            run=self.run,
+            tokens=tokens,
             workspace=caller.workspace,
             request=Request(
                 notes=output.notes_markdown,
                 artifacts=tuple(output.artifacts or ()),
                 context=dict(self.context or {}),
                 preferences=preference_delta(self.preferences),
+                asking=caller.asking,
             ),
             actor=caller.actor,
-            asking=caller.asking,
         )
-        session = None if self.ack_token is None else claimed_session(self.ack_token)
+        session = None if self.ack_token is None else tokens.token.session
         return Call(run=lambda ports: continue_workflow(ports, command), session=session)
+
+    def _tokens(self) -> SentTokens:
+        state = None if self.state_token is None else read_token(self.state_token)
+        if self.ack_token is not None:
+            return SentTokens(argument="ackToken", token=read_token(self.ack_token), beside=state, run=self.run)
+        assert state is not None, "a call without a token has a fault"
+        return SentTokens(argument="stateToken", token=state, run=self.run)
 
     def _faults_without_ack(self) -> Iterator[Fault]:
         """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from interlock.engine.answer import Answer
-from interlock.engine.attempt import NOBODY_ASKED, Asking
+from interlock.engine.gates import Asking
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
@@ -34,8 +34,8 @@ class Caller:
     """The surroundings of a call: the default workspace, who calls, how people can be asked, and what may be sent."""
 
     workspace: Path | None
+    asking: Asking
     actor: Actor | None = None
-    asking: Asking = NOBODY_ASKED
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 
 

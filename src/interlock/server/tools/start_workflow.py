@@ -86,10 +86,13 @@ class StartArguments(Arguments):
         command = StartCommand(
             workflow_id=self.workflow_id,
             workspace=workspace_of(self.workspace_path, caller),
-            request=Request(context=dict(self.context or {}) | goal, preferences=preference_delta(self.preferences)),
+            request=Request(
+                context=dict(self.context or {}) | goal,
+                preferences=preference_delta(self.preferences),
+                asking=caller.asking,
+            ),
             session=session,
             actor=caller.actor,
-            asking=caller.asking,
         )
         return Call(run=lambda ports: start_workflow(ports, command), session=session, begins_run=True)
 
