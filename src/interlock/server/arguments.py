@@ -68,7 +68,7 @@ def _parsed(tool: Tool, sent: Mapping[str, Json]) -> Arguments | Fault:
     except ValidationError as error:
         return _invalid(tool, cleaned, error)
     except RecursionError:
-        return Fault(path="", message="The arguments nest too deep.", suggestion="Flatten them.")
+        return Fault("", "The arguments nest too deep.", "Flatten them.")
 
 
 def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
@@ -83,15 +83,11 @@ def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
         if field is not None and not field.is_required() and value in (None, ""):
             continue
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-            return Fault(path=key, message="The text holds a lone surrogate.", suggestion="Send valid Unicode text.")
+            return Fault(key, "The text holds a lone surrogate.", "Send valid Unicode text.")
         if key in _OBJECTS and isinstance(value, str):
             read = _read(value)
             if read is None:
-                return Fault(
-                    path=key,
-                    message="Found text that is not a JSON object.",
-                    suggestion=f"Send `{key}` as an object.",
-                )
+                return Fault(key, "Found text that is not a JSON object.", f"Send `{key}` as an object.")
             value = read  # noqa: PLW2901 — the object is what the text meant
         cleaned[key] = _without_nulls(value) if key in {"output", "preferences"} else value
     return cleaned
@@ -134,9 +130,9 @@ def _invalid(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) ->
     if fault["type"] == "missing":
         message = "This argument is required and was not sent."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
-        return Fault(path=path, message=message, suggestion=fix, correction=correction)
+        return Fault(path, message, fix, correction=correction)
     message, fix = f"Found {_found(cleaned, loc)}.", f"Send {_wanted(fault)} there."
-    return Fault(path=path, message=message, suggestion=fix, correction=correction)
+    return Fault(path, message, fix, correction=correction)
 
 
 def _unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> Fault:
@@ -152,11 +148,7 @@ def _unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]
         is_moved = len(loc) == 1 and place != name
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return Fault(
-        path=document_path(loc),
-        message="This argument is not known.",
-        suggestion=fix,
-        details={"didYouMean": name},
-        correction=correction,
+        document_path(loc), "This argument is not known.", fix, details={"didYouMean": name}, correction=correction
     )
 
 

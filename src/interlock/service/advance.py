@@ -157,12 +157,7 @@ def _limit_reached(ports: Ports, scene: Scene, session: Session, node: Node, blo
 
 def _told(ports: Ports, target: Target, request: Request, session: Session, recorded: facts_of.Advance) -> Answer:
     """Tell a recorded outcome: the node it made, with that node's own tokens."""
-    scene = Scene(
-        session=session,
-        run=session.runs[target.scene.run.run],
-        workflow=target.scene.workflow,
-        plans=ports.read.plans,
-    )
+    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, session, scene.run)
     step = step_of(scene, child)

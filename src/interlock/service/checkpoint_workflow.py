@@ -1,6 +1,6 @@
 """`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (locks 1.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interlock.engine.answer import Answer, Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
@@ -20,7 +20,6 @@ from interlock.service.mint import minting
 from interlock.service.ports import Ports
 from interlock.service.target import Target, load_target
 from interlock.service.tokens import SentTokens, lost_history
-from interlock.service.words import Scene
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 
@@ -103,12 +102,7 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
 def _told(ports: Ports, target: Target, session: Session, request: Request) -> Answer:
     """Tell a recorded checkpoint, the same each time: nothing that came after it is looked at."""
     assert target.attempt is not None, "a checkpoint is an attempt"
-    scene = Scene(
-        session=session,
-        run=session.runs[target.scene.run.run],
-        workflow=target.scene.workflow,
-        plans=ports.read.plans,
-    )
+    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
     step = step_of(scene, node)
     assert step is not None, "a checkpoint is of a step"

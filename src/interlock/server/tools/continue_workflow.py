@@ -77,18 +77,17 @@ class ContinueArguments(Arguments):
             # A call that brings something reports a step; one that brings nothing must not be led to report one.
             reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
             yield Fault(
-                path="ackToken" if extra else "stateToken",
-                message="Neither `ackToken` nor `stateToken` was sent.",
-                suggestion="Send the `nextCall` of the last answer: its `ackToken` with your notes where a step is"
+                "ackToken" if extra else "stateToken",
+                "Neither `ackToken` nor `stateToken` was sent.",
+                "Send the `nextCall` of the last answer: its `ackToken` with your notes where a step is"
                 " done, its `stateToken` alone to see where the run stands.",
                 correction=Correction(wrong=reporting if extra else (("stateToken",),), understood=self.sent()),
             )
         elif extra:
             yield Fault(
-                path=extra[0],
-                message=f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
-                suggestion="To report the step as done, send the `ackToken` of the same answer with it; to look, leave"
-                " it out.",
+                extra[0],
+                f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
+                "To report the step as done, send the `ackToken` of the same answer with it; to look, leave it out.",
                 correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
             )
 

@@ -4,29 +4,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from interlock.engine.answer import Answer
 from interlock.engine.gates import Asking
-from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, ECHO_BYTES_MAX
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.server.schemas import flat_schema
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 
 Outcome: TypeAlias = Answer | Refusal | NeedsPerson
-
-WorkspacePath = Annotated[
-    str | None,
-    Field(description="Absolute path of the project; its `.interlock/workflows` are read too. Default: the server's."),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +33,9 @@ class Caller:
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
-    """Why arguments are refused: where, what was found, and what to send. The tool's name is added by the parser."""
+    """Why arguments are refused: where, what was found, and what to send. The parser adds the tool's name."""
 
     path: str
     message: str
@@ -149,29 +143,9 @@ class Tool:
         return published
 
 
-def workspace_faults(arguments: Arguments, path: str | None) -> Iterator[Fault]:
-    """Yield the fault of a `workspacePath` that is not absolute."""
-    if path is not None and (not Path(path).is_absolute() or "\0" in path):
-        yield Fault(
-            path="workspacePath",
-            message=f"Found {one_line(path, ECHO_BYTES_MAX)!r}, which is not an absolute path.",
-            suggestion="Send the project's absolute path, or leave it out to use the server's workspace.",
-            correction=Correction(wrong=(("workspacePath",),), understood=arguments.sent()),
-        )
-
-
-def workspace_of(path: str | None, caller: Caller) -> Path | None:
-    """Return the workspace that a call names, else the server's."""
-    return caller.workspace if path is None else Path(path)
-
-
 def too_large(
     path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
 ) -> Fault:
     """Return the fault of a value over its budget."""
-    return Fault(
-        path=path,
-        message=f"It has {measured} bytes, at most {limit} (UTF-8 bytes).",
-        suggestion=fix,
-        details={"measuredBytes": measured, "maxBytes": limit},
-    )
+    message = f"It has {measured} bytes, at most {limit} (UTF-8 bytes)."
+    return Fault(path, message, fix, details={"measuredBytes": measured, "maxBytes": limit})

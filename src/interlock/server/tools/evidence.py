@@ -58,35 +58,23 @@ def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> I
     if utf8_bytes(notes) > NOTES_INPUT_BYTES_MAX:
         yield too_large("output.notesMarkdown", utf8_bytes(notes), NOTES_INPUT_BYTES_MAX)
     if any("\ud800" <= char <= "\udfff" for char in notes):
-        yield Fault(
-            path="output.notesMarkdown",
-            message="The text holds a lone surrogate.",
-            suggestion="Send valid Unicode text.",
-        )
+        yield Fault("output.notesMarkdown", "The text holds a lone surrogate.", "Send valid Unicode text.")
     if len(artifacts) > ARTIFACTS_MAX:
-        yield Fault(
-            path="output.artifacts",
-            message=f"Found {len(artifacts)} artifacts.",
-            suggestion=f"Send at most {ARTIFACTS_MAX}.",
-        )
+        yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
         yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
     if not isinstance(artifact.get("kind"), str) or is_placeholder(artifact["kind"]):
-        yield Fault(
-            path=f"{path}.kind",
-            message="An artifact has a `kind`, a text.",
-            suggestion='Add it, for example "kind": "report".',
-        )
+        yield Fault(f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".')
     if nests_deeper_than(artifact, ARTIFACT_DEPTH_MAX):
-        yield Fault(path=path, message=f"It nests deeper than {ARTIFACT_DEPTH_MAX} levels.", suggestion="Flatten it.")
+        yield Fault(path, f"It nests deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
     try:
         size = len(canonical_bytes(artifact))
     except NotCanonicalError as error:
         at = f"{path}.{error.path}".rstrip(".")
-        yield Fault(path=at, message=f"Found {error.found}.", suggestion="Send it as text.")
+        yield Fault(at, f"Found {error.found}.", "Send it as text.")
         return
     if size > bytes_max:
         yield too_large(path, size, bytes_max)

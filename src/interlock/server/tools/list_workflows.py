@@ -5,19 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.server.tools.contract import (
-    READS,
-    Arguments,
-    Call,
-    Caller,
-    Fault,
-    Output,
-    Tool,
-    WorkspacePath,
-    workspace_faults,
-    workspace_of,
-)
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
 from interlock.server.tools.results import DiagnosticOut
+from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
 from interlock.service.list_workflows import ListCommand, list_workflows
 
 

@@ -10,19 +10,9 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import Correction
 from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.server.tools.contract import (
-    READS,
-    Arguments,
-    Call,
-    Caller,
-    Fault,
-    Output,
-    Tool,
-    too_large,
-    workspace_faults,
-    workspace_of,
-)
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool, too_large
 from interlock.server.tools.results import NextCall, RunIdentity
+from interlock.server.tools.workspace import workspace_faults, workspace_of
 from interlock.service.resume_session import ResumeCommand, resume_session
 from interlock.views.resume import Why
 from interlock.views.status import RunStatus
@@ -48,9 +38,9 @@ class ResumeArguments(Arguments):
         for name, prefix, value in (("sessionId", "sess", self.session_id), ("runId", "run", self.run_id)):
             if value is not None and re.fullmatch(f"{prefix}_{ID_BODY_PATTERN}", value) is None:
                 yield Fault(
-                    path=name,
-                    message=f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is no such id.",
-                    suggestion=f"Copy the `{name}` of an answer, or leave it out and send a few words as `query`.",
+                    name,
+                    f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is no such id.",
+                    f"Copy the `{name}` of an answer, or leave it out and send a few words as `query`.",
                     correction=Correction(wrong=((name,),), understood=self.sent()),
                 )
         size = utf8_bytes(self.query or "")

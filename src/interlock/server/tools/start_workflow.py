@@ -12,19 +12,10 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
-from interlock.server.tools.contract import (
-    Arguments,
-    Call,
-    Caller,
-    Fault,
-    Hints,
-    Tool,
-    WorkspacePath,
-    workspace_faults,
-    workspace_of,
-)
+from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import PreferencesArgument, preference_delta
 from interlock.server.tools.results import ExecutionAnswer
+from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
 from interlock.service.start_workflow import SESSION_STAND_IN, StartCommand, start_workflow
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
@@ -60,24 +51,20 @@ class StartArguments(Arguments):
         if self.goal is not None and (self.context or {}).get("goal", self.goal) != self.goal:
             without_goal = {key: value for key, value in self.sent().items() if key != "goal"}
             yield Fault(
-                path="goal",
-                message="`goal` and `context.goal` differ; the goal is the context key of that name.",
-                suggestion="Send the goal once, as `goal` or in `context`.",
+                "goal",
+                "`goal` and `context.goal` differ; the goal is the context key of that name.",
+                "Send the goal once, as `goal` or in `context`.",
                 correction=Correction(understood=without_goal),
             )
         if self.session_id is not None and re.fullmatch(_SESSION_ID, self.session_id) is None:
             yield Fault(
-                path="sessionId",
-                message=f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
-                suggestion="Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
+                "sessionId",
+                f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
+                "Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
                 correction=Correction(instead={"sessionId": SESSION_STAND_IN}, understood=self.sent()),
             )
         if is_placeholder(self.goal):
-            yield Fault(
-                path="goal",
-                message="It only says what belongs there.",
-                suggestion="Send what the user wants, or leave it out.",
-            )
+            yield Fault("goal", "It only says what belongs there.", "Send what the user wants, or leave it out.")
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
