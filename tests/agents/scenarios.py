@@ -12,8 +12,7 @@ from tests.agents.faults import SLIPS
 from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
 
-from interlock.engine.attempt import NOBODY_ASKED, Asking
-from interlock.engine.gates import Reply
+from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.testing.harness import Era, Harness, call_through, linear_workflow
 from interlock.testing.load import Site
 

@@ -14,7 +14,7 @@ from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
 from tests.agents.scenarios import DOCUMENTS, SCENARIOS, YES, Kind, Outcome, agent_for, play, play_over_stdio
 
-from interlock.engine.attempt import NOBODY_ASKED
+from interlock.engine.gates import NOBODY_ASKED
 from interlock.kernel.errors import ErrorCode
 from interlock.service.shell import SystemShell
 from interlock.store.local.store import LocalStore

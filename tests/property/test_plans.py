@@ -27,7 +27,6 @@ from interlock.plan.graph import Graphs
 from interlock.plan.validate import validate_plan
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
-from interlock.service.tokens import resolved
 from interlock.testing.harness import Called, Harness
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -163,7 +162,7 @@ def steps_before(graphs: Graphs, node_id: str) -> set[str]:
 
 def walk_of(harness: Harness, played: Work) -> tuple[CompiledWorkflow, list[Running | Complete]]:
     """Return a run's workflow and its states from the root to the node of the last answer, refusals left out."""
-    ref = resolved(harness.ports.read, played.answers[-1].state, "stateToken")
+    ref = harness.reference_of(played.answers[-1])
     assert isinstance(ref, StateRef)
     session = harness.ports.read.reader.load(ref.session)
     assert session is not None

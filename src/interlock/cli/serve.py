@@ -18,7 +18,7 @@ from interlock.server.settings import (
     data_dir_of,
     read_settings,
 )
-from interlock.server.stdio import serve_stdio
+from interlock.server.transport.stdio import serve_stdio
 
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _log = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from interlock.server.arguments import Caller
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
@@ -67,8 +66,7 @@ def _published_tools() -> list[types.Tool]:
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
     subscriptions = Subscriptions()
-    caller = Caller(workspace=workspace, artifact_bytes_max=ports.artifact_bytes_max)
-    calls = Calls(ports, caller, on_changed=subscriptions.tell)
+    calls = Calls(ports, workspace, on_changed=subscriptions.tell)
     resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
 
     async def list_tools(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from interlock.kernel.ids import NodeId, RunId, SessionId
-from interlock.record.short_tokens import ShortRef, verified
+from interlock.record.short_tokens import ShortRef, read_token
 from interlock.record.tokens import TokenFault
 from interlock.service.tokens import whole_reference
 from interlock.store.local.store import LocalStore
@@ -25,7 +25,7 @@ def referred(store: LocalStore, text: str) -> Referred | TokenFault:
         SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
     """
     ring = store.keys()
-    found = verified(text, ring.keys() if ring is not None else ())
+    found = read_token(text).verified(ring.keys() if ring is not None else ())
     if isinstance(found, TokenFault):
         return found
     if not isinstance(found, ShortRef):

@@ -7,7 +7,6 @@ thread, and in the later era not even the call.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
@@ -20,8 +19,8 @@ from pydantic import ValidationError
 from interlock.engine.gates import Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
-from interlock.server.form import form_of, reply_of, unusable
-from interlock.server.seal import Asked, Seal
+from interlock.server.elicitation.form import form_of, reply_of, unusable
+from interlock.server.elicitation.seal import Asked, Seal
 from interlock.service.shell import Shell
 from interlock.store.ports import KeyRingPort
 
@@ -32,13 +31,6 @@ _UNNAMED_CLIENT = "a client without a name"
 Context = ServerRequestContext[Any, Any]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleReply:
-    """A reply that opens nothing: its state is not ours, too old, or of another question. It is asked again."""
-
-    found: str
 
 
 def can_ask(context: Context) -> bool:
@@ -82,8 +74,8 @@ class Elicitation:
 
     async def _reply_in(
         self, context: Context, params: types.CallToolRequestParams, question: Question, subject: str
-    ) -> Reply | StaleReply | None:
-        """Return what a repeated call brings, or None where it brings no reply yet."""
+    ) -> Reply | str | None:
+        """Return the reply that a repeated call brings, or why it counts for nothing; None if it brings none yet."""
         response = (params.input_responses or {}).get(_KEY)
         if response is None:
             return None
@@ -93,18 +85,18 @@ class Elicitation:
         found = _stale_because(asked, question, subject, self._shell.unix_ms())
         if found is not None:
             _log.info("a reply is not used: %s", found)
-            return StaleReply(found=found)
+            return found
         client = _client_name(context)
         if not isinstance(response, types.ElicitResult):
             return unusable(client, "the client sent something else than a filled in form")
         return reply_of(question, response, client)
 
     async def _question_result(
-        self, context: Context, question: Question, subject: str, stale: StaleReply | None
+        self, context: Context, question: Question, subject: str, stale: str | None
     ) -> types.InputRequiredResult:
         asked = Asked(subject=subject, question=question.digest(), unix_ms=self._shell.unix_ms())
         state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
-        notice = f"Please answer once more: {stale.found}." if stale is not None else ""
+        notice = f"Please answer once more: {stale}." if stale is not None else ""
         form = form_of(question, context.protocol_version, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
         return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=params)}, request_state=state)

@@ -21,7 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
-from interlock.server.line_edges import edge_members
+from interlock.server.transport.line_edges import edge_members
 
 _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."

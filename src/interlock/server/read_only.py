@@ -1,4 +1,4 @@
-"""What only looks, in a thread: for the resources, prompts and completions that people meet."""
+"""Read-only work in a thread, for the resources, prompts and completions that people use."""
 
 import logging
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from mcp.shared.exceptions import MCPError
 
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 
-_Seen = TypeVar("_Seen")
+_Found = TypeVar("_Found")
 _log = logging.getLogger(__name__)
 
 
-async def looked(look: Callable[[], _Seen]) -> _Seen:
-    """Return what a look in a worker thread gives.
+async def run_read(read: Callable[[], _Found]) -> _Found:
+    """Return the result of a read that runs in a worker thread.
 
     Raises:
-        MCPError: What the look raised, or why it could not be done, without the words of an exception.
+        MCPError: What the read raised, or why it failed, without the text of an exception.
     """
     try:
-        return await anyio.to_thread.run_sync(look)
+        return await anyio.to_thread.run_sync(read)
     except MCPError:
         raise
     except EXPECTED_ERRORS as error:

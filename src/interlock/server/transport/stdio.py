@@ -39,7 +39,7 @@ from mcp_types import (
 )
 
 from interlock.kernel.budgets import DRAIN_SECONDS_MAX, FLUSH_SECONDS_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
-from interlock.server.lines import LineSplitter, Message, Reject, Skip, judge_line
+from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 
 _CHUNK_BYTES = 64 * 1024
 _ENDLESS_METHOD = "subscriptions/listen"

@@ -1,18 +1,10 @@
-"""What the tools answer, as published: the models behind every output schema (TOOLS)."""
+"""What several tools answer, as published, and the answer of those that hand a step to the agent (TOOLS)."""
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue
 
-from interlock.views.resume import Why
-from interlock.views.status import RunStatus
-
-
-class Output(BaseModel):
-    """A part of an answer."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, defer_build=True)
+from interlock.server.tools.contract import Output
 
 
 class StepPosition(Output):
@@ -143,46 +135,6 @@ class ExecutionAnswer(Output):
     pending: Pending | None
 
 
-class CheckpointOut(Output):
-    """The bookmark that was made."""
-
-    node_id: str
-
-
-class CheckpointAnswer(Output):
-    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may look at it."""
-
-    kind: Literal["ok"]
-    run: RunIdentity
-    next_call: NextCall
-    state_token: str
-    checkpoint_token: str | None = None
-    checkpoint: CheckpointOut
-    warnings: list[Warned] | None = None
-
-
-class Candidate(Output):
-    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
-
-    run: RunIdentity
-    title: str
-    status: RunStatus
-    pending_step: str | None = None
-    last_activity: str | None = None
-    snippet: str
-    why_matched: list[Why]
-    state_token: str
-    next_call: NextCall
-
-
-class ResumeAnswer(Output):
-    """Answer of `resume_session`: best match first."""
-
-    candidates: list[Candidate]
-    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
-    more: int | None = None
-
-
 class DiagnosticOut(Output):
     """A fault of a workflow file, with its place and its fix."""
 
@@ -193,71 +145,3 @@ class DiagnosticOut(Output):
     fix: str
     line: int | None = None
     column: int | None = None
-
-
-class ListedWorkflow(Output):
-    """A workflow that can be started."""
-
-    workflow_id: str
-    name: str
-    description: str
-    tags: list[str]
-    steps: int
-    source_kind: str
-    id_status: Literal["namespaced", "legacy"]
-    canonical_id: str | None = None
-    suggested_id: str | None = None
-
-
-class RefusedOut(Output):
-    """A file that holds no workflow that can be started."""
-
-    source: str
-    source_kind: str
-    diagnostic: DiagnosticOut
-    workflow_id: str | None = None
-
-
-class ListAnswer(Output):
-    """Answer of `list_workflows`."""
-
-    workflows: list[ListedWorkflow]
-    more: int | None = None
-    refused: list[RefusedOut] | None = None
-    more_refused: int | None = None
-
-
-class InspectedStep(Output):
-    """A step in short."""
-
-    step_id: str
-    title: str
-    require_confirmation: bool
-    notes_required: bool
-    contract_ref: str | None = None
-    loops: list[str] | None = None
-
-
-class InspectAnswer(Output):
-    """Answer of `inspect_workflow`."""
-
-    workflow_id: str
-    name: str
-    description: str
-    tags: list[str]
-    workflow_hash: str
-    source_kind: str
-    source_ref: str
-    id_status: Literal["namespaced", "legacy"]
-    guidance: list[str]
-    references: list[ReferenceOut]
-    steps: list[InspectedStep]
-    warnings: list[DiagnosticOut] | None = None
-    canonical_id: str | None = None
-    suggested_id: str | None = None
-    examples: list[str] | None = None
-    inputs: list[dict[str, JsonValue]] | None = None
-    plan: dict[str, JsonValue] | None = None
-    outline: list[str] | None = None
-    plan_resource: str | None = None
-    source: dict[str, JsonValue] | None = None
