@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -258,3 +259,12 @@ def tree(root: Path) -> dict[str, tuple[int, ...] | bytes]:
         if path.is_file():
             found[str(path)] = path.read_bytes()
     return found
+
+
+def writes_where_modes_forbid(directory: Path) -> bool:
+    """Say whether a process may write into a read-only directory even without the powers that `BOOT` drops."""
+    locked = directory / "locked"
+    locked.mkdir(mode=0o500)
+    attempt = "import pathlib, sys; pathlib.Path(sys.argv[1], 'x').touch()"
+    boot = [sys.executable, "-c", BOOT, str(directory / "attempt.pid"), "mortal", "-c", attempt, str(locked)]
+    return subprocess.run(boot, stderr=subprocess.DEVNULL, check=False).returncode == 0

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_server import ABC, Server, workspace_in
+from tests.support_server import ABC, BOOT, Server, workspace_in, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
 from interlock.service.plans import Plans
 from interlock.service.verify import verify_session
 from interlock.store.local.store import LocalStore
+from interlock.testing.harness import Harness
 
 DAY_S = 24 * 3600
 
@@ -78,3 +79,44 @@ def test_a_server_goes_on_while_what_it_reuses_is_collected(tmp_path: Path) -> N
     store = LocalStore(data_dir)
     (name,) = store.sessions()
     assert verify_session(store, Plans(store), name) == ()
+
+
+UNREADABLE = {
+    "the data directory": "data",
+    "what holds it": ".",
+    "its sessions": "data/sessions",
+    "its keep marks": "data/config",
+    "its keys": "data/keys",
+}
+
+
+@pytest.mark.inv("DOC-1", "ANS-10")
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX")
+@pytest.mark.parametrize("part", UNREADABLE)
+def test_without_access_commands_end_with_a_message_and_doctor_goes_on_with_the_rest(tmp_path: Path, part: str) -> None:
+    if writes_where_modes_forbid(tmp_path):
+        pytest.skip("NOT TESTED: this user reads everything whatever its mode")
+    place = tmp_path / "place"
+    harness = Harness.on_disk(place / "data", ABC)
+    keep = f"session keep {harness.session_of(harness.start('test.abc'))}"
+    commands = ("doctor", "doctor --deep", keep, "keys rotate", "gc --dry-run")
+    hidden = place / UNREADABLE[part]
+    hidden.chmod(0)
+    try:
+        done = {one: run_mortal(tmp_path, *one.split(), "--data-dir", str(place / "data")) for one in commands}
+    finally:
+        hidden.chmod(0o700)
+    fine = {"its sessions": "keys rotate", "its keys": keep}.get(part)
+    for command, one in done.items():
+        assert "Traceback" not in one.stderr + one.stdout
+        assert one.returncode == (0 if command == fine else 1), (command, one.stderr)
+    for command in ("doctor", "doctor --deep"):
+        said = done[command].stdout
+        assert "cannot be read to its end" in said
+        assert ("fine       keys" in said) is (part in {"its sessions", "its keep marks"})
+
+
+def run_mortal(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command without the powers of a superuser over modes."""
+    boot = [sys.executable, "-c", BOOT, str(tmp_path / "pid"), "mortal", "-m", "interlock", *arguments]
+    return subprocess.run(boot, capture_output=True, text=True, timeout=60, check=False)

@@ -74,7 +74,9 @@ class Collected:
         return bool(self.doubts)
 
 
-def collect(collector: Collector, marks: KeepMarksPort, command: CollectCommand, told: Progress = untold) -> Collected:
+def collect(
+    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = untold
+) -> Collected:
     """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
 
     Raises:
@@ -83,22 +85,22 @@ def collect(collector: Collector, marks: KeepMarksPort, command: CollectCommand,
     """
     with ExitStack() as lock:
         if command.is_dry_run:
-            return _collected(collector, marks, command, told)
+            return _collected(collector, marks, command, progress)
         try:
             lock.enter_context(collector.alone())
         except StoreFailureError as failure:
             if failure.kind is not FailureKind.FULL:
                 raise
             # The lock file was removed, and the disk has no room for another until something goes.
-            _make_room(collector, marks, command, told)
+            _make_room(collector, marks, command, progress)
             lock.enter_context(collector.alone())
-        return _collected(collector, marks, command, told)
+        return _collected(collector, marks, command, progress)
 
 
-def _collected(collector: Collector, marks: KeepMarksPort, command: CollectCommand, told: Progress) -> Collected:
+def _collected(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> Collected:
     # In this order: whoever was kept before the sessions were listed is among them, also without a lock.
     kept = read_kept(marks)
-    marked = collector.mark(told)
+    marked = collector.mark(progress)
     count = len(marked.sessions) + len(marked.unsound)
     doubts = doubts_of(kept, marked.names(), marked.unsound)
     if doubts or isinstance(kept, KeepMarksDamagedError):
@@ -110,9 +112,9 @@ def _collected(collector: Collector, marks: KeepMarksPort, command: CollectComma
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
 
 
-def _make_room(collector: Collector, marks: KeepMarksPort, command: CollectCommand, told: Progress) -> None:
+def _make_room(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> None:
     kept = read_kept(marks)
-    marked = collector.mark(told)
+    marked = collector.mark(progress)
     if not doubts_of(kept, marked.names(), marked.unsound):
         collector.make_room(marked, command.retention(frozenset()))
 

@@ -143,9 +143,8 @@ class Due:
 
 
 def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
-    """Return what may go; nothing at all where any session is unsound (locks 2.2). `spared` sessions stay."""
-    if marked.unsound:
-        return Due()
+    """Return what may go. `spared` sessions stay."""
+    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(
@@ -244,7 +243,7 @@ class Collector(Protocol):
     def make_room(self, marked: Marked, retention: Retention) -> None:
         """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
 
-        Nothing is created, so it works on a disk that has no room for the lock.
+        It creates nothing, so it works on a disk that has no room for the lock.
 
         Raises:
             StoreFailureError: The disk failed.

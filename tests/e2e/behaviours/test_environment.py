@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError, types
-from tests.support_server import BOOT, Server, checked, count_of, tree
+from tests.support_server import Server, checked, count_of, tree, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.tools import TOOLS
@@ -129,15 +128,6 @@ def test_a_data_directory_that_is_missing_is_made_and_one_that_cannot_be_is_told
         assert "is not a directory" in refused["message"]
         assert not server.call("list_workflows").is_error
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def writes_where_modes_forbid(directory: Path) -> bool:
-    """Say whether a process may write into a read-only directory even without the powers that `BOOT` drops."""
-    locked = directory / "locked"
-    locked.mkdir(mode=0o500)
-    attempt = "import pathlib, sys; pathlib.Path(sys.argv[1], 'x').touch()"
-    boot = [sys.executable, "-c", BOOT, str(directory / "attempt.pid"), "mortal", "-c", attempt, str(locked)]
-    return subprocess.run(boot, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 @pytest.mark.inv("APP-7", "READ-1")

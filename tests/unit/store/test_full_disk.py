@@ -19,7 +19,7 @@ from interlock.store.local.collector import LocalCollector
 from interlock.store.ports import FailureKind, StoreFailureError
 from interlock.store.retention import Kind
 from interlock.testing.harness import Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk
+from interlock.testing.power_cut import CrashDisk, Trouble
 
 A, B = session_id("a"), session_id("b")
 TEMP = layout.temp("snapshots/x.json", "0123456789abcdef")
@@ -34,7 +34,7 @@ class Full(CrashDisk):
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
         if name in {"make_dir", "write", "append"} and self.removals > 0:
-            raise OSError(errno.ENOSPC, "as told")
+            raise OSError(errno.ENOSPC, "made to fail")
         self.removals -= name == "unlink"
         CrashDisk._step(self, name, path, data, write)
 
@@ -151,6 +151,25 @@ def test_what_a_start_left_on_a_full_disk_does_not_stop_a_collection() -> None:
     disk.removals = 0
     later = swept(disk, locks=FileLocks(disk))
     assert {item.session for item in later.taken.items if item.kind is Kind.LEFTOVER} == left
+
+
+@pytest.mark.inv("GC-9")
+def test_a_collection_that_an_error_ends_leaves_nothing_half_and_a_later_one_finishes() -> None:
+    probe = begun()
+    swept(probe)
+    for at in range(len(probe.steps)):
+        disk = begun()
+        young = opened(begun()).load(B)
+        disk.trouble = Trouble(at=at, error=errno.EIO)
+        with pytest.raises(StoreFailureError):
+            swept(disk)
+        disk.trouble = None
+        assert young is not None
+        assert_whole(disk, [young])
+        swept(disk)
+        swept(disk)
+        assert opened(disk).sessions() == (B,)
+        assert paths(disk, layout.TRASHED_SESSIONS) == set()
 
 
 @pytest.fixture

@@ -9,11 +9,14 @@ import pytest
 from tests.support_crash import opened, session_id
 from tests.support_sweep import DAY_S, assert_whole, collector_on, dated_disk, paths, settle, started, swept, write
 
+from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import SessionId
+from interlock.record.keep import keep_marks
 from interlock.store.local import layout
+from interlock.store.local.files import FileStat
 from interlock.store.ports import StoreFailureError
-from interlock.store.retention import KeepMarksDamagedError, Kind, SessionsMissingError
+from interlock.store.retention import KeepMarksDamagedError, Kind, SessionsMissingError, TooManyMarksError
 from interlock.testing.power_cut import CrashDisk, Trouble
 
 A, B, C = session_id("a"), session_id("b"), session_id("c")
@@ -98,6 +101,58 @@ def test_only_a_session_that_is_there_can_be_kept_and_a_damaged_one_is_there() -
     assert {doubt.code for doubt in swept(disk).doubts} == {"SESSION_NOT_HEALTHY"}
 
 
+@pytest.mark.inv("GC-2")
+def test_more_marks_than_there_may_be_are_refused_and_nothing_is_written() -> None:
+    disk = kept_and_expired()
+    marks = keep_marks(frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))).to_bytes() + b"\n"
+    disk.unlink(layout.KEEP)
+    disk.write(layout.KEEP, marks)
+    with pytest.raises(TooManyMarksError):
+        collector_on(disk).keep_marks.keep([A])
+    assert disk.read(layout.KEEP) == marks
+
+
+@dataclass(slots=True)
+class Unreadable(CrashDisk):
+    """A disk on which some paths cannot be read."""
+
+    path: str = ""
+
+    def stat(self, path: str) -> FileStat | None:
+        self._meet(path)
+        return CrashDisk.stat(self, path)
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        self._meet(path)
+        return CrashDisk.read(self, path, offset)
+
+    def names(self, path: str) -> list[str]:
+        self._meet(path)
+        return CrashDisk.names(self, path)
+
+    def _meet(self, path: str) -> None:
+        if path == self.path:
+            raise OSError(errno.EACCES, "made to fail")
+
+
+@pytest.mark.inv("DOC-1")
+@pytest.mark.parametrize("path", [layout.KEEP, layout.manifest(B), layout.SESSIONS])
+def test_what_cannot_be_read_is_a_failure_of_the_store(path: str) -> None:
+    disk = kept_and_expired()
+    collector = collector_on(Unreadable(disk.files, disk.names_now, disk.entries_durable, path=path))
+    marks = collector.keep_marks
+    works: dict[str, list[Callable[[], object]]] = {
+        layout.KEEP: [marks.kept, partial(marks.keep, [A]), partial(marks.unkeep, [A])],
+        layout.manifest(B): [partial(marks.keep, [B])],
+        layout.SESSIONS: [collector.held_sessions],
+    }
+    for work in works[path]:
+        failure = failure_of(work)
+        assert failure is not None
+        assert failure.found == "EACCES"
+        assert not failure.may_be_recorded
+
+
 @dataclass(slots=True)
 class FailsAfterwards(CrashDisk):
     """A disk that gives the marks their name and then reports that it did not."""
@@ -105,7 +160,7 @@ class FailsAfterwards(CrashDisk):
     def rename(self, source: str, target: str) -> None:
         CrashDisk.rename(self, source, target)
         if target == layout.KEEP:
-            raise OSError(errno.EIO, "as told")
+            raise OSError(errno.EIO, "made to fail")
 
 
 def failing_afterwards(disk: CrashDisk) -> CrashDisk:

@@ -1,8 +1,8 @@
 """The key ring when a writer dies or the disk fails: no token is signed with a key that a power loss may take."""
 
 import errno
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from tests.support_sweep import OneHolder
 
 from interlock.record.tokens import SigningKey
 from interlock.store.local import layout
+from interlock.store.local.files import FileStat
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import FailureKind, KeyRing, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
@@ -117,7 +118,7 @@ class FailsAfterwards(CrashDisk):
     def rename(self, source: str, target: str) -> None:
         CrashDisk.rename(self, source, target)
         if target == self.target:
-            raise OSError(errno.EIO, "as told")
+            raise OSError(errno.EIO, "made to fail")
 
 
 def failing(trouble: Trouble) -> CrashDisk:
@@ -242,17 +243,85 @@ def test_where_nothing_can_be_written_the_ring_that_is_there_signs(*, has_mark: 
         assert caught.value.kind is FailureKind.FULL
 
 
-class Unreadable(CrashDisk):
-    """A disk on which a look at the keys fails."""
+@pytest.mark.inv("KEY-6", "KEY-7")
+def test_a_rotation_of_a_ring_that_its_maker_left_unsettled_settles_it_first() -> None:
+    disk = made()
+    old = ring_of(disk).current
+    disk.unlink(layout.KEYRING_MARK)
+    ring = rotate(disk)
+    assert ring.previous == old
+    assert signing_key(disk) == ring.current != old
+    assert opened(CrashDisk()).rotate().previous is not None
 
-    def stat(self, path: str) -> None:
-        if path.startswith(layout.KEYS):
-            raise OSError(errno.EACCES, "as told")
+
+class Unreleasable(OneHolder):
+    """Locks whose release fails."""
+
+    @contextmanager
+    def hold_upkeep(self) -> Generator[None]:
+        yield
+        raise OSError(errno.EIO, "made to fail")
+
+
+@pytest.mark.inv("KEY-7")
+def test_a_lock_that_cannot_be_released_does_not_make_a_rotation_look_failed() -> None:
+    disk = made()
+    ring = LocalStore(Path("/nowhere"), files=disk, locks=Unreleasable()).rotate()
+    assert ring_of(disk) == ring
+
+
+@dataclass(slots=True)
+class Unreadable(CrashDisk):
+    """A disk on which some paths cannot be read, from the operation of a number on."""
+
+    path: str = ""
+    is_stat: bool = True
+    at: int = 0
+
+    def stat(self, path: str) -> FileStat | None:
+        if self.is_stat:
+            self._meet(path)
+        return CrashDisk.stat(self, path)
+
+    def read(self, path: str, offset: int = 0) -> bytes:
+        self._meet(path)
+        return CrashDisk.read(self, path, offset)
+
+    def _meet(self, path: str) -> None:
+        if path == self.path and len(self.steps) >= self.at:
+            raise OSError(errno.EACCES, "made to fail")
+
+
+def unreadable(path: str, *, is_stat: bool = True, at: int = 0) -> Unreadable:
+    disk = made()
+    return Unreadable(disk.files, disk.names_now, disk.entries_durable, disk.pending, path=path, is_stat=is_stat, at=at)
 
 
 @pytest.mark.inv("KEY-5", "DOC-1")
-def test_whatever_fails_while_the_keys_are_looked_at_or_rotated_is_a_failure_of_the_store() -> None:
-    store = opened(Unreadable())
+@pytest.mark.parametrize("is_stat", [True, False])
+def test_whatever_fails_while_the_keys_are_read_or_rotated_is_a_failure_of_the_store(*, is_stat: bool) -> None:
+    store = opened(unreadable(layout.KEYRING, is_stat=is_stat))
     for work in (store.keys, store.ensured, store.rotate, store.key_ring_facts):
-        with pytest.raises(StoreFailureError):
+        with pytest.raises(StoreFailureError) as caught:
             work()
+        assert not caught.value.may_be_recorded
+    with pytest.raises(StoreFailureError):
+        opened(unreadable(layout.KEYS)).key_ring_facts()
+
+
+@pytest.mark.inv("KEY-7")
+def test_a_ring_that_cannot_be_read_after_a_failed_rotation_may_be_the_new_one() -> None:
+    disk = unreadable(layout.KEYRING, at=3)
+    disk.trouble = Trouble(at=3, error=errno.EIO)
+    with pytest.raises(StoreFailureError) as caught:
+        rotate(disk)
+    assert caught.value.may_be_recorded
+
+
+@pytest.mark.inv("KEY-6")
+def test_a_mark_that_cannot_be_read_lets_the_previous_key_sign() -> None:
+    disk = unreadable(layout.KEYRING_MARK, at=1_000)
+    old = ring_of(disk).current
+    rotate(disk)
+    disk.at = 0
+    assert signing_key(disk) == old

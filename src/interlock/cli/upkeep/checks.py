@@ -18,8 +18,9 @@ from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.server.config import FaultyConfig
 from interlock.server.config_file import CONFIG_FILE, read_config
 from interlock.server.settings import Origin, SettingsError, check_data_dir
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.service.failures import refusal_of
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import KeyRingDamagedError
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -90,10 +91,14 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
 
 
 def key_ring(store: LocalStore) -> Iterator[Finding]:
-    """Look at the keys that sign tokens, without a word of what they are."""
+    """Look at the keys that sign tokens, without a word of what they are.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
     try:
         facts = store.key_ring_facts()
-    except EXPECTED_ERRORS as error:
+    except KeyRingDamagedError as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)
         return

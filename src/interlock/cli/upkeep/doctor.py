@@ -1,31 +1,32 @@
 """`interlock doctor`: whether everything is as it should be, and what to do where it is not. Nothing is written."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from interlock.cli.screen import StopError, printable, say, say_json
 from interlock.cli.upkeep import checks
 from interlock.cli.upkeep.clients import registration, serving_command
-from interlock.cli.upkeep.finding import Finding
+from interlock.cli.upkeep.finding import Finding, attention
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
-from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.cli.upkeep.store import READ_FIX
 from interlock.kernel.canonical import Json
 from interlock.server.config import Config, FaultyConfig
 from interlock.server.config_file import CONFIG_FILE, read_config
 from interlock.server.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.service.collect import CollectCommand
 from interlock.store.local.store import LocalStore
+from interlock.store.ports import StoreFailureError
 from interlock.version import VERSION
 
 
 def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
     """Look at everything, print what was found, and return the exit code: 1 if something needs attention.
 
-    Raises:
-        StopError: The disk failed while it was looked at.
+    What cannot be read needs attention itself, and the other checks are made all the same.
     """
-    with answered_by_upkeep():
-        findings = list(_findings(environment, arguments, is_deep=is_deep))
+    findings = list(_findings(environment, arguments, is_deep=is_deep))
     wanting = [one for one in findings if one.level == "attention"]
     if as_json:
         told: list[Json] = [one.to_json() for one in findings]
@@ -59,17 +60,31 @@ def run_client(environment: Mapping[str, str], arguments: PlaceArguments, client
 def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool) -> Iterator[Finding]:
     data_dir = data_dir_of(environment, arguments)
     yield from checks.program()
-    yield from checks.data_directory(data_dir, data_dir_origin(environment, arguments))
-    if not data_dir.is_dir():
+    origin = data_dir_origin(environment, arguments)
+    yield from _as_far_as_readable("data directory", checks.data_directory(data_dir, origin))
+    if not os.path.isdir(data_dir):  # noqa: PTH112 — what cannot be reached is told above
         return
     yield from checks.configuration(data_dir)
-    yield from checks.key_ring(LocalStore(data_dir))
-    if is_deep:
-        config = read_config(data_dir / CONFIG_FILE)
-        days = (Config() if isinstance(config, FaultyConfig) else config).retention_days
-        yield from sessions_deeply(data_dir, CollectCommand(days=days, now_s=time.time(), is_dry_run=True))
-    else:
+    yield from _as_far_as_readable("keys", checks.key_ring(LocalStore(data_dir)))
+    yield from _as_far_as_readable("sessions", _sessions(data_dir, is_deep=is_deep))
+
+
+def _sessions(data_dir: Path, *, is_deep: bool) -> Iterator[Finding]:
+    if not is_deep:
         yield from sessions(data_dir)
+        return
+    config = read_config(data_dir / CONFIG_FILE)
+    days = (Config() if isinstance(config, FaultyConfig) else config).retention_days
+    yield from sessions_deeply(data_dir, CollectCommand(days=days, now_s=time.time(), is_dry_run=True))
+
+
+def _as_far_as_readable(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield what is found up to where something cannot be read, and then that."""
+    try:
+        yield from findings
+    except (StoreFailureError, OSError) as error:
+        found = error.found if isinstance(error, StoreFailureError) else error.strerror
+        yield attention(check, f"This cannot be read to its end ({found}).", READ_FIX)
 
 
 def _line(one: Finding) -> str:

@@ -60,7 +60,8 @@ def _looks_synchronised(directory: Path) -> bool:
     name = directory.name.casefold()
     is_named = any(name == known or name.startswith((f"{known} ", f"{known}-")) for known in _SYNCED_NAMES)
     is_placed = any(directory.parts[-2:] == place for place in _SYNCED_PLACES)
-    return is_named or is_placed or any((directory / mark).exists() for mark in _SYNCED_MARKS)
+    # Where others' marks cannot be seen, none is claimed to be there.
+    return is_named or is_placed or any(os.path.exists(directory / mark) for mark in _SYNCED_MARKS)  # noqa: PTH110
 
 
 def _file_system(path: Path) -> str | None:

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from interlock.cli.screen import StopError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.store.ports import StoreFailureError, UpkeepBusyError
+from interlock.store.ports import FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
+
+READ_FIX = "Give the user who runs Interlock access to all of the data directory, and check its disk; then try again."
 
 
 @contextmanager
@@ -20,6 +22,9 @@ def answered_by_upkeep() -> Generator[None]:
     try:
         yield
     except EXPECTED_ERRORS as error:
+        if isinstance(error, StoreFailureError) and error.kind is FailureKind.READ_ONLY:
+            message = f"A part of the data directory cannot be read or written ({error.found})."
+            raise StopError(message, READ_FIX, exit_code=1) from error
         refusal = refusal_of(error)
         raise StopError(refusal.message, refusal.suggestion, exit_code=1) from error
     except UpkeepBusyError as error:

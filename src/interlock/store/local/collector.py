@@ -41,7 +41,7 @@ class LocalCollector:
         return tuple(damaged_content(self._files, marked))
 
     def held_sessions(self) -> tuple[SessionId, ...]:
-        """Return the sessions that somebody writes to right now. Nothing is waited for and nothing written.
+        """Return the sessions that somebody writes to right now. Waits for no lock and writes nothing.
 
         Raises:
             StoreFailureError: The disk failed.

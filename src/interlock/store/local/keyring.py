@@ -6,7 +6,7 @@ settled mark, by the digest of its bytes. The mark needs no sync: it is true of 
 
 A ring that the mark does not name is not settled. If it has a previous key, it came from a rotation that did not
 finish. The ring before that was settled and had the previous key as its current one, so the previous key is on the
-disk in either case: it goes on signing, and the next rotation finishes this one (decision 0031).
+disk in either case: it continues to sign, and the next rotation finishes this one (decision 0031).
 """
 
 import base64
@@ -71,7 +71,7 @@ class KeyRingFile:
         self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`. The file is read again whenever it changed. Nothing is written and nothing synced."""
+        """See `KeyRingPort.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
         stored = self._locked_look(fresh=fresh)
         return stored.usable() if stored is not None else None
 

@@ -58,7 +58,7 @@ def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) ->
 
 
 def _run(work: Callable[[Marked], None], marked: Marked) -> None:
-    assert not marked.unsound, "nothing goes while any session is unsound"
+    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
     try:
         work(marked)
     except OSError as error:

@@ -77,7 +77,7 @@ def replacing(files: FileOps, path: str) -> Generator[None]:
     """Replace a file while the context lasts: a failure says whether the new file may already be there.
 
     Raises:
-        StoreFailureError: The disk failed; `may_be_recorded` unless the file is seen to be as it was.
+        StoreFailureError: The disk failed; `may_be_recorded` unless the file is seen to be unchanged.
     """
     try:
         before = _read(files, path)

@@ -129,7 +129,7 @@ def test_damaged_keep_marks_are_told_by_every_command_that_needs_them(site: Site
 
 
 @pytest.mark.inv("GC-10", "DOC-1")
-def test_a_mark_without_a_session_is_told_by_every_command_that_collects_or_looks(site: Site, tmp_path: Path) -> None:
+def test_every_command_that_collects_or_checks_reports_a_mark_without_a_session(site: Site, tmp_path: Path) -> None:
     site.session(days=100)
     kept, _ = site.session(days=100)
     site.said("session", "keep", kept)
@@ -148,7 +148,7 @@ def test_a_mark_without_a_session_is_told_by_every_command_that_collects_or_look
 
 
 @pytest.mark.inv("GC-11")
-def test_a_keep_that_the_disk_did_not_confirm_is_told_as_such() -> None:
+def test_a_keep_that_the_disk_did_not_confirm_is_reported_as_such() -> None:
     failure = StoreFailureError(FailureKind.FAILED, "EIO", may_be_recorded=True)
     with pytest.raises(StopError) as stopped, answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         raise failure

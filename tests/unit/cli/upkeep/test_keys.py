@@ -107,12 +107,12 @@ class Confirming(OsFiles):
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:
         if self.is_failing and path == "keys":
-            raise OSError(errno.EIO, "as told", str(path))
+            raise OSError(errno.EIO, "made to fail", str(path))
         super().sync_dir(path, full=full)
 
 
 @pytest.mark.inv("KEY-7")
-def test_a_rotation_that_the_disk_did_not_confirm_is_told_and_a_repeat_finishes_it(site: Site) -> None:
+def test_a_rotation_that_the_disk_did_not_confirm_is_reported_and_a_repeat_finishes_it(site: Site) -> None:
     _, first = site.session()
     files = Confirming(site.data_dir)
     with pytest.raises(StopError) as stopped:
