@@ -2,7 +2,7 @@
 
 import argparse
 
-from interlock.server.settings import PlaceArguments
+from interlock.config.settings import PlaceArguments
 
 
 def place_arguments(chosen: argparse.Namespace) -> PlaceArguments:

@@ -7,10 +7,9 @@ import sys
 
 import anyio
 
-from interlock.server.app import build_server, local_ports
-from interlock.server.applied_config import applied_config_hash
-from interlock.server.config import FaultyConfig
-from interlock.server.settings import (
+from interlock.config.applied import applied_config_hash
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import (
     PlaceArguments,
     Settings,
     SettingsError,
@@ -18,6 +17,7 @@ from interlock.server.settings import (
     data_dir_of,
     read_settings,
 )
+from interlock.server.app import build_server, local_ports
 from interlock.server.stdio import serve_stdio
 
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

@@ -9,12 +9,12 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
+from interlock.config.settings import Settings, workflow_sources
 from interlock.server.arguments import Caller
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
-from interlock.server.settings import Settings, workflow_sources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog

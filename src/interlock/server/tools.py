@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from interlock.define.schemas import flat_schema
 from interlock.kernel.canonical import Json
 from interlock.server.outputs import (
     CheckpointAnswer,
@@ -19,7 +20,6 @@ from interlock.server.outputs import (
     Output,
     ResumeAnswer,
 )
-from interlock.server.schemas import flat_schema
 
 _WorkspacePath = Annotated[
     str | None,

@@ -26,6 +26,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from mcp import Client
 
+from interlock.config.settings import BUNDLED
 from interlock.define.text_form import Form
 from interlock.engine.answer import Answer
 from interlock.engine.attempt import NOBODY_ASKED, Asking
@@ -42,7 +43,6 @@ from interlock.server.arguments import Caller, Command, parse_arguments
 from interlock.server.calls import refusal_text
 from interlock.server.corrected import with_corrected_call
 from interlock.server.dispatch import run_command
-from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
 from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand

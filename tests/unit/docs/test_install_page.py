@@ -16,8 +16,8 @@ from mcp import StdioServerParameters
 from tests.support_server import Served
 
 from interlock.cli.upkeep.command import CLIENTS
+from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.budgets import RETENTION_DAYS
-from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.server.tools import TOOLS
 from interlock.testing.harness import Era
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.form import config_schema
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.canonical import Json
-from interlock.server.config import FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.config_form import config_schema
-from interlock.server.settings import PlaceArguments, data_dir_of
 
 
 def run_check(environment: Mapping[str, str], arguments: PlaceArguments, file: str | None, *, as_json: bool) -> int:

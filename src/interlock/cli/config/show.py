@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
+from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
+from interlock.config.file import CONFIG_FILE
+from interlock.config.form import RESTART_MARK, key_schemas
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import PlaceArguments, read_settings
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest
-from interlock.server.applied_config import AppliedKey, applied_config_hash, applied_keys
-from interlock.server.config import FaultyConfig
-from interlock.server.config_file import CONFIG_FILE
-from interlock.server.config_form import RESTART_MARK, key_schemas
-from interlock.server.settings import PlaceArguments, read_settings
 
 
 def run_show(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:

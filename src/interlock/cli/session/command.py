@@ -55,7 +55,7 @@ def _command(chosen: argparse.Namespace) -> Command:
     """Import a command and return it with its arguments."""
     from interlock.cli.arguments import place_arguments
     from interlock.cli.screen import StopError
-    from interlock.server.settings import SettingsError, check_data_dir, data_dir_of
+    from interlock.config.settings import SettingsError, check_data_dir, data_dir_of
     from interlock.store.local.store import LocalStore
 
     data_dir = data_dir_of(os.environ, place_arguments(chosen))

@@ -14,10 +14,10 @@ from interlock.cli.upkeep.place import (
     synchronising,
 )
 from interlock.cli.upkeep.units import in_units
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import Origin, SettingsError, check_data_dir
 from interlock.kernel.budgets import FREE_BYTES_MIN
-from interlock.server.config import FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import Origin, SettingsError, check_data_dir
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION

@@ -9,10 +9,10 @@ from interlock.cli.upkeep.clients import registration, serving_command
 from interlock.cli.upkeep.finding import Finding
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
 from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
+from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.service.collect import CollectCommand
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION

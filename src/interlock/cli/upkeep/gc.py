@@ -9,11 +9,11 @@ from interlock.cli.progress import shown_progress
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.cli.upkeep.store import answered_by_upkeep
 from interlock.cli.upkeep.units import in_units
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
+from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.store.local.collector import LocalCollector
 from interlock.store.retention import Due, Kind, Skipped

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.canonical import Json
-from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.store.local.keyring import KeyRingFacts
 from interlock.store.local.store import LocalStore
 

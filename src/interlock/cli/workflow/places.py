@@ -7,13 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 from interlock.cli.screen import StopError, printable_line
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
-from interlock.server.config import FaultyConfig
-from interlock.server.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
 from interlock.service.catalog import (
     Catalog,
     Entry,
