@@ -22,7 +22,7 @@ from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import NoTrace, StderrTrace
 from interlock.store.git import git_anchors
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_store
 from interlock.version import VERSION
 
 _CACHED = CacheHint(3_600_000, "public")
@@ -38,7 +38,7 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 def local_ports(settings: Settings) -> Ports:
     """Return the ports over a local data directory. Touches nothing yet."""
-    store = LocalStore(settings.data_dir)
+    store = open_store(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
         read=ReadPorts(

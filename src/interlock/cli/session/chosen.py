@@ -12,7 +12,7 @@ from interlock.service.history import History, history_of, session_of_node
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
@@ -39,7 +39,7 @@ class Chosen:
         return [run.run for run in runs if self.run in (None, run.run)]
 
 
-def chosen_session(store: LocalStore, plans: Plans, wanted: str | None) -> Chosen:
+def chosen_session(store: Store, plans: Plans, wanted: str | None) -> Chosen:
     """Return the session that is meant, and the run where one was named.
 
     Raises:
@@ -58,7 +58,7 @@ def chosen_session(store: LocalStore, plans: Plans, wanted: str | None) -> Chose
     return _of_name(store, plans, name.lower())
 
 
-def read_history(store: LocalStore, chosen: Chosen) -> History:
+def read_history(store: Store, chosen: Chosen) -> History:
     """Return the history of the session that is meant.
 
     Raises:
@@ -71,7 +71,7 @@ def read_history(store: LocalStore, chosen: Chosen) -> History:
     return history
 
 
-def listing(store: LocalStore, plans: Plans) -> Listing:
+def listing(store: Store, plans: Plans) -> Listing:
     """Return all sessions as they are listed, with progress on a terminal."""
     found = tuple(with_progress(Summaries(store, plans).each(), len(store.marks()), "Reading sessions"))
     return Listing(
@@ -92,7 +92,7 @@ def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
 _SHORT_CHARS_MIN = 6
 
 
-def _only_one(store: LocalStore, plans: Plans) -> Chosen:
+def _only_one(store: Store, plans: Plans) -> Chosen:
     sessions = store.sessions()
     if len(sessions) == 1:
         return Chosen(session=sessions[0])
@@ -102,7 +102,7 @@ def _only_one(store: LocalStore, plans: Plans) -> Chosen:
     raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
-def named_session(store: LocalStore, name: str) -> SessionId:
+def named_session(store: Store, name: str) -> SessionId:
     """Return the session of an id, whether it is there and whole or not, or the one that else is meant.
 
     Raises:
@@ -114,7 +114,7 @@ def named_session(store: LocalStore, name: str) -> SessionId:
         return chosen_session(store, Plans(store), name).session
 
 
-def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
+def named_sessions(store: Store, names: Iterable[str]) -> list[SessionId]:
     """Return the session of each name, as `named_session` does.
 
     Raises:
@@ -123,7 +123,7 @@ def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
     return [named_session(store, name) for name in names]
 
 
-def _of_token(store: LocalStore, name: str) -> Chosen:
+def _of_token(store: Store, name: str) -> Chosen:
     from interlock.cli.session.token import TokenFault, referred  # noqa: PLC0415 — names that are no tokens need no keys
 
     found = referred(store, name)
@@ -136,14 +136,14 @@ def _of_token(store: LocalStore, name: str) -> Chosen:
     return Chosen(session=found.session, run=found.run)
 
 
-def _of_node(store: LocalStore, node: NodeId) -> Chosen:
+def _of_node(store: Store, node: NodeId) -> Chosen:
     session = session_of_node(store, node)
     if session is None:
         raise StopError(f"No session that can be read holds the node {_echoed(node)}.", _LIST, exit_code=1)
     return Chosen(session=session.session, run=session.nodes[node].run)
 
 
-def _of_name(store: LocalStore, plans: Plans, name: str) -> Chosen:
+def _of_name(store: Store, plans: Plans, name: str) -> Chosen:
     sessions = store.sessions()
     if name in sessions:
         return Chosen(session=SessionId(name))

@@ -56,14 +56,14 @@ def _command(chosen: argparse.Namespace) -> Command:
     from interlock.cli.arguments import place_arguments
     from interlock.cli.screen import StopError
     from interlock.config.settings import SettingsError, check_data_dir, data_dir_of
-    from interlock.store.local.store import LocalStore
+    from interlock.store.opening import open_store
 
     data_dir = data_dir_of(os.environ, place_arguments(chosen))
     try:
         check_data_dir(data_dir)
     except SettingsError as error:
         raise StopError(error.message, error.fix, exit_code=2) from error
-    store = LocalStore(data_dir)
+    store = open_store(data_dir)
     if chosen.action in LOOKING:
         return looking(chosen, store)
     match chosen.action:

@@ -8,11 +8,11 @@ from interlock.record.tokens import TokenFault
 from interlock.service.explain import Explained, explain
 from interlock.service.history import session_of_node
 from interlock.service.plans import Plans
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.session import Node, Session
 
 
-def run_explain(store: LocalStore, wanted: str, *, as_json: bool) -> int:
+def run_explain(store: Store, wanted: str, *, as_json: bool) -> int:
     """Tell each condition with its inputs and the way taken, what was set, what is missing."""
     with answered_by_store():
         told = explain(store, Plans(store), *_found(store, wanted))
@@ -53,7 +53,7 @@ def _say(told: Explained) -> None:
         say("Nothing was decided on the way here: the plan leads here from the step before.")
 
 
-def _found(store: LocalStore, wanted: str) -> tuple[Session, Node]:
+def _found(store: Store, wanted: str) -> tuple[Session, Node]:
     """Return the node that an id or a token names, with its session.
 
     Raises:

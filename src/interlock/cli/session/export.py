@@ -13,7 +13,7 @@ from interlock.kernel.errors import Refusal
 from interlock.service.export_session import Exported, export_session
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 STDOUT = "-"
 
@@ -29,7 +29,7 @@ class ExportOrder:
     as_json: bool
 
 
-def run_export(store: LocalStore, order: ExportOrder) -> int:
+def run_export(store: Store, order: ExportOrder) -> int:
     """Write a bundle and return the exit code.
 
     Raises:

@@ -19,7 +19,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.service.plans import Plans
 from interlock.service.words import Scene, scene_of
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.run_graph import GraphNode, parted, run_graph, walk
 from interlock.views.session import Node
 
@@ -40,7 +40,7 @@ class _Drawn:
         return self.titles[node.node]
 
 
-def run_session_graph(store: LocalStore, wanted: str | None, form: GraphForm, *, as_json: bool) -> int:
+def run_session_graph(store: Store, wanted: str | None, form: GraphForm, *, as_json: bool) -> int:
     """Print the graph of each run that is meant; return the exit code.
 
     Raises:

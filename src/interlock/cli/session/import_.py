@@ -15,12 +15,12 @@ from interlock.service.ports import ReadPorts
 from interlock.service.restore import Restored, Restoring
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 STDIN = "-"
 
 
-def run_import(store: LocalStore, file: str, *, as_json: bool) -> int:
+def run_import(store: Store, file: str, *, as_json: bool) -> int:
     """Import a bundle, say how its runs go on, and return the exit code.
 
     Raises:
@@ -38,7 +38,7 @@ def run_import(store: LocalStore, file: str, *, as_json: bool) -> int:
     return 0
 
 
-def restoring(store: LocalStore) -> Restoring:
+def restoring(store: Store) -> Restoring:
     """Return what making a session takes, over a data directory."""
     read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
     return Restoring(read=read, writer=store, shell=SystemShell())

@@ -6,8 +6,7 @@ from pathlib import Path
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.store import answered_by_upkeep
 from interlock.kernel.ids import SessionId
-from interlock.store.local.collector import LocalCollector
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_store, open_upkeep
 
 
 def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
@@ -16,9 +15,9 @@ def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     Raises:
         StopError: One of them is not there, the marks cannot be read, or another command is at work.
     """
-    marks = LocalCollector(data_dir).keep_marks
+    marks = open_upkeep(data_dir).keep_marks
     with answered_by_upkeep():
-        known = set(LocalStore(data_dir).sessions())
+        known = set(open_store(data_dir).sessions())
         unknown = [name for name in names if name not in known]
         if unknown:
             message = f"There is no session {unknown[0]!r} in this data directory; nothing was changed."
@@ -35,7 +34,7 @@ def run_unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     Raises:
         StopError: The marks cannot be read, or another command is at work.
     """
-    marks = LocalCollector(data_dir).keep_marks
+    marks = open_upkeep(data_dir).keep_marks
     with answered_by_upkeep():
         before = marks.kept()
         if not before.intersection(names):

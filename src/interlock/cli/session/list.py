@@ -18,8 +18,7 @@ from interlock.service.listing import Row, Wanted, holds_all, newest_first, rows
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Unreadable
 from interlock.service.words import scene_of
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import RunStatus, status_words
 from interlock.views.summary import run_json
@@ -54,7 +53,7 @@ class _Found:
     short: Callable[[SessionId], str] = field(compare=False)
 
 
-def run_list(store: LocalStore, order: ListOrder, now_ms: int) -> int:
+def run_list(store: Store, order: ListOrder, now_ms: int) -> int:
     """Print the runs that fit; return the exit code.
 
     Raises:
@@ -76,7 +75,7 @@ def run_list(store: LocalStore, order: ListOrder, now_ms: int) -> int:
     return 0
 
 
-def _found(store: LocalStore, order: ListOrder, since_ms: int | None) -> _Found:
+def _found(store: Store, order: ListOrder, since_ms: int | None) -> _Found:
     plans = Plans(store)
     told = listing(store, plans)
     rows = [row for session in told.sessions for row in rows_of(session)]
@@ -91,7 +90,7 @@ def _found(store: LocalStore, order: ListOrder, since_ms: int | None) -> _Found:
     return _Found(rows=fitting, total=len(rows), told=told, short=short_of(names))
 
 
-def _all_texts(store: LocalStore, plans: Plans, row: Row) -> Iterable[str]:
+def _all_texts(store: Store, plans: Plans, row: Row) -> Iterable[str]:
     """Return what deep search looks in: what every search does, and the titles and notes of all steps."""
     texts = list(texts_of(row))
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from interlock.cli.group import Command
 
 if TYPE_CHECKING:
-    from interlock.store.local.store import LocalStore
+    from interlock.store.ports import Store
 
 AddAction: TypeAlias = Callable[[str, str], argparse.ArgumentParser]
 """Adds a command of a name, with what it does in words."""
@@ -59,7 +59,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--page", type=int, default=1, metavar="N", help="the page to show (1)")
 
 
-def looking(chosen: argparse.Namespace, store: "LocalStore") -> Command:
+def looking(chosen: argparse.Namespace, store: "Store") -> Command:
     """Import a command of `LOOKING` and return it with its arguments."""
     as_json: bool = chosen.as_json
     match chosen.action:
@@ -87,7 +87,7 @@ def looking(chosen: argparse.Namespace, store: "LocalStore") -> Command:
             return _report(chosen, store)
 
 
-def _listing(chosen: argparse.Namespace, store: "LocalStore") -> Command:
+def _listing(chosen: argparse.Namespace, store: "Store") -> Command:
     from interlock.cli.session.list import ListOrder, run_list
     from interlock.service.shell import SystemShell
 
@@ -105,7 +105,7 @@ def _listing(chosen: argparse.Namespace, store: "LocalStore") -> Command:
     return lambda: run_list(store, order, SystemShell().unix_ms())
 
 
-def _timeline(chosen: argparse.Namespace, store: "LocalStore") -> Command:
+def _timeline(chosen: argparse.Namespace, store: "Store") -> Command:
     from interlock.cli.session.timeline import TimelineOrder, run_timeline
     from interlock.service.shell import SystemShell
 
@@ -115,7 +115,7 @@ def _timeline(chosen: argparse.Namespace, store: "LocalStore") -> Command:
     return lambda: run_timeline(store, order, SystemShell().unix_ms())
 
 
-def _report(chosen: argparse.Namespace, store: "LocalStore") -> Command:
+def _report(chosen: argparse.Namespace, store: "Store") -> Command:
     from interlock.cli.session.report import ReportOrder, run_report
 
     order = ReportOrder(

@@ -13,8 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.account import Accounts, GapAccount
 from interlock.service.plans import Plans
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ class _Open:
     gaps: tuple[GapAccount, ...]
 
 
-def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+def run_open_gaps(store: Store, wanted: str | None, *, as_json: bool) -> int:
     """Print the open gaps of a session, or of all; return 1 if a critical one is open, or what is open is not known."""
     unreadable = list[SessionId]()
     with answered_by_store():
@@ -47,7 +46,7 @@ def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> in
     return 1 if is_critical or unreadable else 0
 
 
-def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
+def _of_all(store: Store, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
     sessions = store.sessions()
     for session in with_progress(sessions, len(sessions), "Reading sessions"):
         try:
@@ -58,7 +57,7 @@ def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Ite
             unreadable.append(session)
 
 
-def _of_session(store: LocalStore, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
+def _of_session(store: Store, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
     history = read_history(store, chosen)
     facts, accounts = history.facts, Accounts(store, plans, history)
     for run in chosen.runs(facts):

@@ -7,11 +7,10 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.service.repair_session import repair_session
 from interlock.service.salvage import left_out_words
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import Health
+from interlock.store.ports import Health, Store
 
 
-def run_repair(store: LocalStore, session: SessionId, *, as_json: bool) -> int:
+def run_repair(store: Store, session: SessionId, *, as_json: bool) -> int:
     """Copy the sound beginning of a damaged session into a new one, say what was left out, return the exit code.
 
     Raises:

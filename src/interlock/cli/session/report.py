@@ -10,7 +10,7 @@ from interlock.cli.session.html import as_html
 from interlock.cli.session.show import account_of, drawn
 from interlock.service.account_page import Look, page_of
 from interlock.service.markdown import as_markdown
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 ReportForm: TypeAlias = Literal["md", "html"]
 _HTML_SUFFIXES = {".html", ".htm"}
@@ -28,7 +28,7 @@ class ReportOrder:
     as_json: bool = False
 
 
-def run_report(store: LocalStore, order: ReportOrder) -> int:
+def run_report(store: Store, order: ReportOrder) -> int:
     """Write or print the report of a session, or of one run of it; return the exit code.
 
     Raises:

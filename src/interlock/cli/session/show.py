@@ -12,12 +12,12 @@ from interlock.service.account import Accounts, SessionAccount
 from interlock.service.account_page import Look, page_of
 from interlock.service.plans import Plans
 from interlock.service.words import Scene
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 _STEPS_MAX = 5
 
 
-def run_show(store: LocalStore, wanted: str | None, *, as_json: bool, shows_all: bool) -> int:
+def run_show(store: Store, wanted: str | None, *, as_json: bool, shows_all: bool) -> int:
     """Print one session, or one run of it; return the exit code.
 
     Raises:
@@ -39,7 +39,7 @@ def drawn(scene: Scene) -> str:
     return drawn_text(scene)
 
 
-def account_of(store: LocalStore, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
+def account_of(store: Store, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
     """Return the account of what is meant.
 
     Raises:

@@ -9,7 +9,7 @@ from interlock.kernel.text import one_line
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import summary_of
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
@@ -17,7 +17,7 @@ _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")
 _WORDS_BYTES_MAX = 60
 
 
-def run_status(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+def run_status(store: Store, wanted: str | None, *, as_json: bool) -> int:
     """Print the status of a session's runs, or of all runs; return the exit code, which does not depend on it."""
     with answered_by_store():
         plans = Plans(store)
@@ -35,7 +35,7 @@ def run_status(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _rows(store: LocalStore, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
+def _rows(store: Store, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
     """Return the rows to show, and how many sessions nothing can be told of."""
     if wanted is None:
         told = listing(store, plans)

@@ -14,7 +14,7 @@ from interlock.record.events import Event, SessionCreatedEvent
 from interlock.service.history import History
 from interlock.service.plans import Plans
 from interlock.service.words import Scene, scene_of
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.session import Node, Session
 from interlock.views.timeline import Entry, entry_of
 
@@ -40,7 +40,7 @@ class _Page:
     later: int
 
 
-def run_timeline(store: LocalStore, order: TimelineOrder, now_ms: int) -> int:
+def run_timeline(store: Store, order: TimelineOrder, now_ms: int) -> int:
     """Print what happened in a session, or in one run of it, oldest first; return the exit code.
 
     Raises:

@@ -6,7 +6,7 @@ from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.short_tokens import ShortRef, verified
 from interlock.record.tokens import TokenFault
 from interlock.service.tokens import whole_reference
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Referred:
     node: NodeId | None = None
 
 
-def referred(store: LocalStore, text: str) -> Referred | TokenFault:
+def referred(store: Store, text: str) -> Referred | TokenFault:
     """Return what a token of either format refers to, or why it is none of this data directory.
 
     Raises:

@@ -7,10 +7,10 @@ from interlock.cli.session.store import answered_by_store
 from interlock.kernel.ids import SessionId
 from interlock.service.plans import Plans
 from interlock.service.verify import Mismatch, verify_session
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 
-def run_verify(store: LocalStore, wanted: Sequence[str], *, as_json: bool, is_forced: bool) -> int:
+def run_verify(store: Store, wanted: Sequence[str], *, as_json: bool, is_forced: bool) -> int:
     """Verify sessions, or all of them; return 1 where something does not follow."""
     with answered_by_store():
         known = store.sessions()

@@ -19,7 +19,7 @@ from interlock.config.model import FaultyConfig
 from interlock.config.settings import Origin, SettingsError, check_data_dir
 from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import KeyRingMaintenance
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -89,10 +89,10 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
         yield fine("configuration", "Every key has its default.")
 
 
-def key_ring(store: LocalStore) -> Iterator[Finding]:
+def key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
     """Look at the keys that sign tokens, without a word of what they are."""
     try:
-        facts = store.key_ring_facts()
+        facts = ring.key_ring_facts()
     except EXPECTED_ERRORS as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)

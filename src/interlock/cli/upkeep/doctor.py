@@ -14,7 +14,7 @@ from interlock.config.model import Config, FaultyConfig
 from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
 from interlock.service.collect import CollectCommand
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_key_ring
 from interlock.version import VERSION
 
 
@@ -63,7 +63,7 @@ def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_d
     if not data_dir.is_dir():
         return
     yield from checks.configuration(data_dir)
-    yield from checks.key_ring(LocalStore(data_dir))
+    yield from checks.key_ring(open_key_ring(data_dir))
     if is_deep:
         config = read_config(data_dir / CONFIG_FILE)
         days = (Config() if isinstance(config, FaultyConfig) else config).retention_days

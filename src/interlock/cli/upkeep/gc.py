@@ -15,7 +15,7 @@ from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.service.collect import CollectCommand, Collected, collect
-from interlock.store.local.collector import LocalCollector
+from interlock.store.opening import open_upkeep
 from interlock.store.retention import Due, Kind, Skipped
 
 _WORDS: Mapping[Kind, str] = {
@@ -39,7 +39,7 @@ def run_gc(environment: Mapping[str, str], arguments: PlaceArguments, *, is_dry_
     """
     data_dir = data_dir_of(environment, arguments)
     days = read_config_of(data_dir).retention_days
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     # Where there is nothing to collect, nothing is made either.
     is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)

@@ -8,8 +8,8 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.store import answered_by_upkeep
 from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.canonical import Json
-from interlock.store.local.keyring import KeyRingFacts
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_key_ring
+from interlock.store.ports import KeyRingFacts
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
@@ -23,7 +23,7 @@ def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
         StopError: The ring cannot be used.
     """
     with answered_by_upkeep():
-        facts = LocalStore(data_dir_of(environment, arguments)).key_ring_facts()
+        facts = open_key_ring(data_dir_of(environment, arguments)).key_ring_facts()
     is_private = facts is None or is_private_ring(facts)
     if as_json:
         say_json(_told(facts, is_private=is_private))
@@ -41,13 +41,13 @@ def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
     """
-    store = LocalStore(data_dir_of(environment, arguments))
+    ring = open_key_ring(data_dir_of(environment, arguments))
     with answered_by_upkeep():
-        before = store.key_ring_facts()
+        before = ring.key_ring_facts()
         if before is None:
             message = "There are no keys to rotate yet; nothing was made."
             raise StopError(message, "The first `start_workflow` makes one.", exit_code=1)
-        store.rotate()
+        ring.rotate()
     has_dropped = before.keys > 1
     if as_json:
         say_json({"rotated": True, "keys": 2, "previousKeyDropped": has_dropped})

@@ -10,8 +10,8 @@ from interlock.cli.progress import shown_progress
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.units import in_units
 from interlock.service.collect import CollectCommand, doubts_of
-from interlock.store.local.collector import LocalCollector
-from interlock.store.retention import CONTENT, Item, Kind, Marked, UnsoundSession, due
+from interlock.store.opening import open_upkeep
+from interlock.store.retention import CONTENT, Item, Kind, Marked, UnsoundSession, Upkeep, due
 
 _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""
@@ -29,7 +29,7 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     with shown_progress("Looking at sessions") as told:
         seen = collector.glance(told)
     yield from _unsound(seen.unsound, collector)
@@ -45,7 +45,7 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     with shown_progress("Reading sessions") as told:
         marked = collector.mark(told)
     yield from _unsound(marked.unsound, collector)
@@ -57,12 +57,12 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
         yield from _expired(marked, collector, command)
 
 
-def _unsound(unsound: Iterable[UnsoundSession], collector: LocalCollector) -> Iterator[Finding]:
+def _unsound(unsound: Iterable[UnsoundSession], collector: Upkeep) -> Iterator[Finding]:
     for doubt in doubts_of(Marked(unsound=tuple(unsound)), collector.keep_marks):
         yield attention("sessions" if doubt.session else "keep marks", doubt.message, doubt.fix)
 
 
-def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
+def _content(marked: Marked, collector: Upkeep) -> Iterator[Finding]:
     damaged = collector.damaged_content(marked)
     for one in damaged:
         named = _named(one.sessions)
@@ -72,7 +72,7 @@ def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
         yield fine("content", "All that sessions refer to is there and is what its name says.")
 
 
-def _held(collector: LocalCollector) -> Iterator[Finding]:
+def _held(collector: Upkeep) -> Iterator[Finding]:
     held = collector.held_sessions()
     if held:
         yield note("locks", f"Being written to right now: {_named(held)}.")
@@ -87,7 +87,7 @@ def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
             yield note("debris", f"{message}: `interlock gc` takes what is older than a day.")
 
 
-def _expired(marked: Marked, collector: LocalCollector, command: CollectCommand) -> Iterator[Finding]:
+def _expired(marked: Marked, collector: Upkeep, command: CollectCommand) -> Iterator[Finding]:
     taken = due(marked, command.retention(collector.keep_marks.kept()))
     sizes = [size for _, size in taken.sizes()]
     if sizes:

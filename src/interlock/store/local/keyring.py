@@ -8,7 +8,6 @@ import json
 import secrets
 import stat
 import threading
-from dataclasses import dataclass
 from typing import cast
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
@@ -16,22 +15,9 @@ from interlock.record.tokens import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.content import discard, write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
-from interlock.store.ports import KeyRing, KeyRingDamagedError
+from interlock.store.ports import KeyRing, KeyRingDamagedError, KeyRingFacts
 
 _KEY_BYTES = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRingFacts:
-    """What may be said of a key ring: never a key.
-
-    `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
-    """
-
-    keys: int
-    changed_s: float
-    mode: int
-    directory_mode: int
 
 
 class KeyRingFile:
@@ -53,12 +39,7 @@ class KeyRingFile:
             raise store_failure(error) from error
 
     def facts(self) -> KeyRingFacts | None:
-        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
-
-        Raises:
-            KeyRingDamagedError: It cannot be used.
-            StoreFailureError: The disk failed.
-        """
+        """See `KeyRingMaintenance.key_ring_facts`."""
         ring = self.keys()
         file, directory = self._files.stat(layout.KEYRING), self._files.stat(layout.KEYS)
         if ring is None or file is None or directory is None:

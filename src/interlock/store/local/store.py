@@ -15,12 +15,12 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.held import own_witness
-from interlock.store.local.keyring import KeyRingFacts, KeyRingFile
+from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
 from interlock.store.local.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root
-from interlock.store.ports import ContentDamagedError, KeyRing, LogMark, Salvaged, Witness
+from interlock.store.ports import ContentDamagedError, KeyRing, KeyRingFacts, LogMark, Salvaged, Witness
 from interlock.views.session import Session
 
 
@@ -118,7 +118,7 @@ class LocalStore:
             return self._keyring.rotate()
 
     def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingFile.facts`."""
+        """See `KeyRingMaintenance.key_ring_facts`."""
         return self._keyring.facts()
 
     def _ensure_root(self) -> None:
