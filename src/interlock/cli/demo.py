@@ -4,6 +4,7 @@ What is printed after an arrow was sent or came back; what is printed after a ti
 claim that does not hold ends the demo with exit code 1.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from mcp import Client, MCPError, StdioServerParameters, types
 from rich.console import Console
 from rich.text import Text
 
-from interlock.cli.graph import LEGEND, draw_run
+from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.engine.request import without_placeholders
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
@@ -69,7 +70,12 @@ class ClaimError(InterlockError):
     """What the demo says does not hold."""
 
 
-def run_demo(*, keep: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
+
+
+def run(options: argparse.Namespace) -> int:
     """Run the demo in a directory of its own and return the exit code: 0 only if every claim was checked and holds."""
     screen = _Screen(_console())
     root = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
@@ -84,11 +90,11 @@ def run_demo(*, keep: bool) -> int:
     except* SystemExit:
         exit_code = 1  # rich leaves when nobody reads on
     finally:
-        if not keep:
+        if not options.keep:
             shutil.rmtree(root, ignore_errors=True)
     for fault in faults:
         screen.failed(fault)
-    if keep:
+    if options.keep:
         screen.note(f"The data directory is kept: {stage.data_dir}")
     return 1 if faults else exit_code
 
@@ -267,8 +273,7 @@ def _read_log(data_dir: Path, session_id: SessionId) -> _Log:
     session = open_store(data_dir).load(session_id)
     if session is None:
         raise ClaimError("the session is on disk")
-    attested = open_session_files(data_dir, session_id).segments()
-    segments = [(record, path.read_bytes()) for record, path in attested]
+    segments = [(record, path.read_bytes()) for record, path in open_session_files(data_dir, session_id).segments()]
     events = [parse_event(line) for _, data in segments for line in data.splitlines()]
     attempts = sum(isinstance(event, AdvanceRecordedEvent) for event in events)
     return _Log(session=session, segments=segments, events=events, attempts=attempts)
@@ -317,8 +322,7 @@ async def _work_until_killed(stage: _Stage) -> _Killed:
         screen.claim("the log on disk holds both reports, each once", holds=attempts == len(stage.acked))
         screen.act("3  kill -9, in the middle of a call", "The call is sent; as its record reaches the log, SIGKILL.")
         lost = third.next_call()
-        log = open_session_files(stage.data_dir, session).log
-        late = await _kill_in_a_call(server, log, lost)
+        late = await _kill_in_a_call(server, session, lost)
     screen.claim(f"process {server.process_id} is gone", holds=_is_gone(server.process_id))
     is_recorded = _read_log(stage.data_dir, session).attempts > attempts
     where = "the whole report of the killed call" if is_recorded else "nothing of the killed call, and all before it"
@@ -330,9 +334,10 @@ def _show_step(screen: _Screen, heard: Heard) -> None:
     screen.came(heard, str(heard.part("pending")["prompt"]).partition("\n")[0])
 
 
-async def _kill_in_a_call(server: _Server, log: Path, arguments: dict[str, Json]) -> Heard | None:
+async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[str, Json]) -> Heard | None:
     """Send a call and kill the server when the log grows; return the answer only if it was faster."""
-    before, screen = _size(log), server.stage.screen
+    files, screen = open_session_files(server.stage.data_dir, session), server.stage.screen
+    before = files.log_bytes()
     answers: list[Heard] = []
 
     async def ask() -> None:
@@ -345,17 +350,13 @@ async def _kill_in_a_call(server: _Server, log: Path, arguments: dict[str, Json]
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        while _size(log) == before:
+        while files.log_bytes() == before:
             await anyio.lowlevel.checkpoint()
         server.kill()
         screen.note(f"SIGKILL to server process {server.process_id}", mark="✗")
     for answer in answers:
         screen.came(answer, "This answer came just before the server died.")
     return answers[0] if answers else None
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _is_gone(process_id: int) -> bool:

@@ -1,5 +1,6 @@
 """`interlock schemas generate | verify`: the published files, made from the code and held to it (locks 8, 16.2)."""
 
+import argparse
 import difflib
 from pathlib import Path
 
@@ -7,6 +8,16 @@ from interlock.server.publish import published_files
 
 ROOT = Path(__file__).parent.parent.parent.parent
 """The checkout: generated files lie beside the package, not in it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("action", choices=["generate", "verify"])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    return run_schemas(options.action)
 
 
 def run_schemas(action: str, root: Path = ROOT) -> int:

@@ -311,7 +311,7 @@ def test_a_line_names_the_place_where_it_is_known(tmp_path: Path) -> None:
 def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "import interlock.cli.serve\n"
+        "import interlock.cli.serve, interlock.server.app, interlock.server.stdio\n"
         "from interlock.config.settings import PlaceArguments, read_settings\n"
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
         "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"

@@ -34,7 +34,7 @@ def test_the_files_of_a_session_hold_the_bytes_that_its_log_and_its_references_n
     first = harness.start("team.ship")
     harness.advance(first, "Done.")
     files = open_session_files(tmp_path, harness.session_of(first))
-    before = files.log.stat().st_size
+    before = files.log_bytes()
     assert [digest_of_bytes(path.read_bytes()) for _, path in files.segments()] == [
         record.sha256 for record, _ in files.segments()
     ]
@@ -46,4 +46,5 @@ def test_the_files_of_a_session_hold_the_bytes_that_its_log_and_its_references_n
     for run in facts.runs.values():
         assert digest_of_bytes(files.pinned_workflow(run.workflow_hash).read_bytes()) == run.workflow_hash
     harness.start("team.ship", sessionId=files.session)
-    assert files.log.stat().st_size > before
+    assert files.log_bytes() > before > 0
+    assert open_session_files(tmp_path / "none", files.session).log_bytes() == 0

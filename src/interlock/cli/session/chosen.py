@@ -1,13 +1,15 @@
 """Which session a person means: an id or a part of it, a run's label or id, a node, a token, or the only one there."""
 
+import argparse
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from interlock.cli.progress import with_progress
+from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, flat
-from interlock.cli.session.store import answered_by_store
+from interlock.cli.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
+from interlock.record.tokens import TokenFault
 from interlock.service.history import History, history_of, session_of_node
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
@@ -22,8 +24,14 @@ _NAMED_MAX = 10
 """Candidates that a refusal names."""
 _ECHO_BYTES_MAX = 80
 _WORDS_BYTES_MAX = 60
+_SESSION = "a session's id, its beginning or its end, a run's label or id, a node's id, or a token"
 _LIST = "`interlock session list` names all that are there; `--data-dir` looks elsewhere."
 _ONE_OF = "Name one of them by its session id, or by enough of its end."
+
+
+def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only one there is") -> None:
+    """Add the session that is meant, which may be left out."""
+    parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION}; without, {without}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,38 @@ class Chosen:
         """Return the runs that are meant, in the order they began."""
         runs = sorted(facts.runs.values(), key=lambda run: run.index)
         return [run.run for run in runs if self.run in (None, run.run)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referred:
+    """The session of a token; its run and node where the session is there and holds them."""
+
+    session: SessionId
+    run: RunId | None = None
+    node: NodeId | None = None
+
+
+def referred(store: Store, text: str) -> Referred | TokenFault:
+    """Return what a token of either format refers to, or why it is none of this data directory.
+
+    Raises:
+        SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
+    """
+    # Most names are no tokens, and need no keys.
+    from interlock.record.short_tokens import ShortRef, verified  # noqa: PLC0415
+    from interlock.service.tokens import whole_reference  # noqa: PLC0415
+
+    ring = store.keys()
+    found = verified(text, ring.keys() if ring is not None else ())
+    if isinstance(found, TokenFault):
+        return found
+    if not isinstance(found, ShortRef):
+        return Referred(session=found.session, run=found.run, node=found.node)
+    session = store.load(found.session)
+    whole = whole_reference(session, found) if session is not None else None
+    if whole is None:
+        return Referred(session=found.session)
+    return Referred(session=found.session, run=whole.run, node=whole.node)
 
 
 def chosen_session(store: Store, plans: Plans, wanted: str | None) -> Chosen:
@@ -124,8 +164,6 @@ def named_sessions(store: Store, names: Iterable[str]) -> list[SessionId]:
 
 
 def _of_token(store: Store, name: str) -> Chosen:
-    from interlock.cli.session.token import TokenFault, referred  # noqa: PLC0415 — names that are no tokens need no keys
-
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(

@@ -1,11 +1,13 @@
 """`interlock session import`: a bundle becomes a session of this data directory."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
 
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
@@ -20,18 +22,25 @@ from interlock.store.ports import Store
 STDIN = "-"
 
 
-def run_import(store: Store, file: str, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
+
+
+def run(options: argparse.Namespace) -> int:
     """Import a bundle, say how its runs go on, and return the exit code.
 
     Raises:
         StopError: The file cannot be read, or is not imported.
     """
-    data = _data_of(file)
+    store = open_chosen_store(options)
+    data = _data_of(options.file)
     with answered_by_store():
         imported = import_session(restoring(store), data)
     if isinstance(imported, Refusal):
         raise RefusedError(imported)
-    if as_json:
+    if options.as_json:
         say_json(_json(imported))
     else:
         _tell(imported)

@@ -1,15 +1,36 @@
 """`interlock session keep` and `unkeep`: sessions that stay whatever their age."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep
+from interlock.cli.session.chosen import named_sessions
+from interlock.cli.store import open_chosen_store
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.kernel.ids import SessionId
 from interlock.store.opening import open_store, open_upkeep
 
 
-def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of both commands."""
+    add_store_options(parser)
+    parser.add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Mark sessions as kept, or remove their marks, and return the exit code.
+
+    Raises:
+        StopError: See `_keep` and `_unkeep`.
+    """
+    names = named_sessions(open_chosen_store(options), options.sessions)
+    change = _unkeep if options.action == "unkeep" else _keep
+    return change(chosen_data_dir(options), names, as_json=options.as_json)
+
+
+def _keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     """Mark sessions as kept, and return the exit code.
 
     Raises:
@@ -28,7 +49,7 @@ def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     return 0
 
 
-def run_unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+def _unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     """Remove the marks of sessions, and return the exit code: 1 if none of them had one.
 
     Raises:

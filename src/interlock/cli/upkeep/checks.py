@@ -5,6 +5,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.keys import age_words, is_private_ring, loose_words
 from interlock.cli.upkeep.place import (
@@ -13,7 +14,6 @@ from interlock.cli.upkeep.place import (
     network_file_system,
     synchronising,
 )
-from interlock.cli.upkeep.units import in_units
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import Origin, SettingsError, check_data_dir

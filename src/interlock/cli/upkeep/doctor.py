@@ -1,14 +1,17 @@
 """`interlock doctor`: whether everything is as it should be, and what to do where it is not. Nothing is written."""
 
+import argparse
+import os
 import time
 from collections.abc import Iterator, Mapping
 
+from interlock.cli.options import add_store_options, place_arguments
 from interlock.cli.screen import StopError, printable, say, say_json
 from interlock.cli.upkeep import checks
-from interlock.cli.upkeep.clients import registration, serving_command
+from interlock.cli.upkeep.clients import PLACES, registration, serving_command
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.cli.upkeep.finding import Finding
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
-from interlock.cli.upkeep.store import answered_by_upkeep
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
@@ -17,8 +20,33 @@ from interlock.service.collect import CollectCommand
 from interlock.store.opening import open_key_ring
 from interlock.version import VERSION
 
+_DESCRIPTION = """Look whether everything is as it should be, and say what to do where it is not. Nothing is written.
+Exit codes: 0 all is fine, 1 something needs attention, 2 the command line is wrong."""
 
-def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = _DESCRIPTION
+    add_store_options(parser)
+    parser.add_argument(
+        "--deep", dest="is_deep", action="store_true", help="read every record and every file that one refers to"
+    )
+    parser.add_argument("--client", choices=tuple(PLACES), help="print only how to register with this client")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Look at everything, or print how to register with a client; return the exit code.
+
+    Raises:
+        StopError: See `_check` and `_register`.
+    """
+    arguments, as_json = place_arguments(options), bool(options.as_json)
+    if options.client is not None:
+        return _register(os.environ, arguments, options.client, as_json=as_json)
+    return _check(os.environ, arguments, is_deep=options.is_deep, as_json=as_json)
+
+
+def _check(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
     """Look at everything, print what was found, and return the exit code: 1 if something needs attention.
 
     Raises:
@@ -39,7 +67,7 @@ def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_
     return 1 if wanting else 0
 
 
-def run_client(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
+def _register(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
     """Print how to register this Interlock with a client, and return the exit code.
 
     Raises:

@@ -1,29 +1,53 @@
 """`interlock keys status` and `interlock keys rotate`: the keys that sign tokens, of which none is ever shown."""
 
+import argparse
 import os
 import time
-from collections.abc import Mapping
 
+from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep
-from interlock.config.settings import PlaceArguments, data_dir_of
+from interlock.cli.upkeep.failures import answered_by_upkeep
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_key_ring
-from interlock.store.ports import KeyRingFacts
+from interlock.store.ports import KeyRingFacts, KeyRingMaintenance
 
+_DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
+Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""
+_ACTIONS = {
+    "status": "show how many keys there are, how old and how private",
+    "rotate": "sign with a new key; the one before goes on verifying until the next rotation",
+}
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 _DAY_S = 24 * 3600
 
 
-def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the two commands."""
+    parser.description = _DESCRIPTION
+    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    for name, words in _ACTIONS.items():
+        add_store_options(add_action(name, help=words, description=f"{words[0].upper()}{words[1:]}."))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the two and return its exit code.
+
+    Raises:
+        StopError: See `_status` and `_rotate`.
+    """
+    ring, as_json = open_key_ring(chosen_data_dir(options)), bool(options.as_json)
+    return _rotate(ring, as_json=as_json) if options.action == "rotate" else _status(ring, as_json=as_json)
+
+
+def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     """Say how many keys there are, how old and how private, and return the exit code: 1 if others can read them.
 
     Raises:
         StopError: The ring cannot be used.
     """
     with answered_by_upkeep():
-        facts = open_key_ring(data_dir_of(environment, arguments)).key_ring_facts()
+        facts = ring.key_ring_facts()
     is_private = facts is None or is_private_ring(facts)
     if as_json:
         say_json(_told(facts, is_private=is_private))
@@ -35,13 +59,12 @@ def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
     return 0 if is_private else 1
 
 
-def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+def _rotate(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     """Sign with a new key from now on, say which tokens still verify, and return the exit code.
 
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
     """
-    ring = open_key_ring(data_dir_of(environment, arguments))
     with answered_by_upkeep():
         before = ring.key_ring_facts()
         if before is None:

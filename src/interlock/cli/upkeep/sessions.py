@@ -6,9 +6,9 @@ Without `--deep` it claims no more than it looked at: that the bytes are those t
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from interlock.cli.progress import shown_progress
+from interlock.cli.render.progress import shown_progress
+from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
-from interlock.cli.upkeep.units import in_units
 from interlock.service.collect import CollectCommand, doubts_of
 from interlock.store.opening import open_upkeep
 from interlock.store.retention import CONTENT, Item, Kind, Marked, UnsoundSession, Upkeep, due

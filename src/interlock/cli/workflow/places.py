@@ -1,11 +1,13 @@
 """Which workflow a command means: the sources that a server here would serve, and single files."""
 
+import argparse
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from interlock.cli.options import place_arguments
 from interlock.cli.screen import StopError, printable_line
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
@@ -112,6 +114,24 @@ class Places:
             library=library,
             placement=parsed.placement if placement is None else placement,
         )
+
+
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where workflows are read."""
+    # A default here would undo a value that was given before the command.
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
+    parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
+
+
+def chosen_places(options: argparse.Namespace) -> Places:
+    """Return the places that the command line, the environment and the configuration name.
+
+    Raises:
+        StopError: See `places_of`.
+    """
+    return places_of(os.environ, place_arguments(options))
 
 
 def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Places:

@@ -18,10 +18,10 @@ class SessionFiles:
     root: Path
     session: SessionId
 
-    @property
-    def log(self) -> Path:
-        """The file that grows with each append."""
-        return self.root / layout.manifest(self.session)
+    def log_bytes(self) -> int:
+        """Return the size of the log, which grows with each append."""
+        found = OsFiles(self.root).stat(layout.manifest(self.session))
+        return 0 if found is None else found.size
 
     def segments(self) -> list[tuple[SegmentClosed, Path]]:
         """Return what the log attests of each segment, oldest first, with the segment's file."""
