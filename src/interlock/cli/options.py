@@ -2,9 +2,12 @@
 
 import argparse
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.config.settings import PlaceArguments, data_dir_of
+from interlock.cli.screen import StopError
+from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
@@ -30,5 +33,23 @@ def place_arguments(options: argparse.Namespace) -> PlaceArguments:
 
 
 def chosen_data_dir(options: argparse.Namespace) -> Path:
-    """Return the data directory that the command line, the environment or the platform names."""
-    return data_dir_of(os.environ, place_arguments(options))
+    """Return the data directory that the command line, the environment or the platform names.
+
+    Raises:
+        StopError: See `checked_settings`.
+    """
+    with checked_settings():
+        return data_dir_of(os.environ, place_arguments(options))
+
+
+@contextmanager
+def checked_settings() -> Generator[None]:
+    """End a command with 2 if the directories that it was given cannot be used.
+
+    Raises:
+        StopError: They cannot.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        raise StopError(error.message, error.fix, exit_code=2) from error

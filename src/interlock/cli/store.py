@@ -5,9 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from interlock.cli.options import chosen_data_dir
+from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import StopError
-from interlock.config.settings import SettingsError, check_data_dir
+from interlock.config.settings import check_data_dir
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
@@ -22,10 +22,8 @@ def open_chosen_store(options: argparse.Namespace) -> Store:
         StopError: What was named is no directory and cannot become one.
     """
     data_dir = chosen_data_dir(options)
-    try:
+    with checked_settings():
         check_data_dir(data_dir)
-    except SettingsError as error:
-        raise StopError(error.message, error.fix, exit_code=2) from error
     return open_store(data_dir)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.commands import COMMANDS, Command, Group
+from interlock.cli.main import main
 
 CLI = Path(__file__).parents[3] / "src" / "interlock" / "cli"
 ROWS = [
@@ -80,3 +81,25 @@ def test_a_server_that_is_chosen_has_not_imported_the_protocol_yet() -> None:
     """Importing it takes half a second, in which Ctrl-C must end the process quietly: `run` sees to that first."""
     told = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
     assert told.stdout == "\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("session list --data-dir d", "session keep x --data-dir d", "gc --data-dir d", "keys status --data-dir d"),
+        *("doctor --data-dir d", "doctor --client json", "config show", "config check --data-dir d", "workflow list"),
+    ],
+)
+def test_in_a_directory_that_is_gone_a_command_says_so_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.setenv("INTERLOCK_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(words.split()) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(
+        f"interlock {words.split(maxsplit=1)[0]}: The current directory does not exist any more.\nChange to"
+    )

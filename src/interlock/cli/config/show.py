@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from interlock.cli.options import add_store_options, place_arguments
+from interlock.cli.options import add_store_options, checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
 from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
 from interlock.config.file import CONFIG_FILE
@@ -29,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The configuration file has faults, all of which are named.
     """
-    settings = read_settings(os.environ, place_arguments(options))
+    with checked_settings():
+        settings = read_settings(os.environ, place_arguments(options))
     if isinstance(settings, FaultyConfig):
         lines = "\n".join(settings.lines())
         raise StopError("The configuration cannot be used.", f"{lines}\nNo server starts with it.", exit_code=1)

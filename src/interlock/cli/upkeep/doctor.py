@@ -5,8 +5,8 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 
-from interlock.cli.options import add_store_options, place_arguments
-from interlock.cli.screen import StopError, printable, say, say_json
+from interlock.cli.options import add_store_options, checked_settings, place_arguments
+from interlock.cli.screen import printable, say, say_json
 from interlock.cli.upkeep import checks
 from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.failures import answered_by_upkeep
@@ -14,7 +14,7 @@ from interlock.cli.upkeep.finding import Finding
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import Config, FaultyConfig
-from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
+from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
 from interlock.service.collect import CollectCommand
 from interlock.store.opening import open_key_ring
@@ -52,7 +52,7 @@ def _check(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep
     Raises:
         StopError: The disk failed while it was looked at.
     """
-    with answered_by_upkeep():
+    with checked_settings(), answered_by_upkeep():
         findings = list(_findings(environment, arguments, is_deep=is_deep))
     wanting = [one for one in findings if one.level == "attention"]
     if as_json:
@@ -73,10 +73,8 @@ def _register(environment: Mapping[str, str], arguments: PlaceArguments, client:
     Raises:
         StopError: An argument names a directory that is none.
     """
-    try:
+    with checked_settings():
         told = registration(client, serving_command(environment, arguments))
-    except SettingsError as error:
-        raise StopError(error.message, error.fix, exit_code=2) from error
     if as_json:
         say_json(told.to_json())
     else:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from interlock.cli.options import place_arguments
+from interlock.cli.options import checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line
 from interlock.config.model import FaultyConfig
-from interlock.config.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
+from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -140,10 +140,8 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Plac
     Raises:
         StopError: See `settings_from`, or no server starts with the configuration.
     """
-    try:
+    with checked_settings():
         settings = read_settings(environment, arguments)
-    except SettingsError as error:
-        raise StopError(error.message, error.fix, exit_code=2) from None
     if isinstance(settings, FaultyConfig):
         raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
