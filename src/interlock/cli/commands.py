@@ -21,7 +21,7 @@ class CommandModule(Protocol):
         """Run the command and return its exit code.
 
         Raises:
-            StopError: It cannot go on.
+            StopError: It cannot continue.
         """
         ...
 

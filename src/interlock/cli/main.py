@@ -14,7 +14,7 @@ from interlock.version import VERSION
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    # Nothing that is imported becomes garbage, and looking for some takes a tenth of the start; what runs resumes.
+    # Imported code never becomes garbage, and searching it takes a tenth of the start; a command resumes collection.
     gc.disable()
     try:
         parser = command_line(words)

@@ -18,8 +18,8 @@ def run_command(options: argparse.Namespace) -> int:
 
     _make_bearable(sys.stdout)
     _make_bearable(sys.stderr)
-    # What was imported stays. A command makes much and keeps little, so that looking for cycles in every few hundred
-    # values would take a tenth of its time.
+    # Imported code stays. A command makes many values and keeps few, so that a collection after every few hundred of
+    # them would take a tenth of its time.
     gc.freeze()
     gc.set_threshold(_VALUES_BEFORE_COLLECTION)
     gc.enable()

@@ -268,7 +268,7 @@ class StoreInspector(Protocol):
         ...
 
     def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
-        """Return the content that sessions refer to and that is not as it was written, by name.
+        """Return the content that sessions refer to and that is missing or changed, by name.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -281,7 +281,7 @@ class StoreInspector(Protocol):
 
 
 class Upkeep(Collector, StoreInspector, Protocol):
-    """All that people do with a store beside its sessions: check it, collect, and mark what must stay."""
+    """Upkeep of a whole store: check it, collect what expired, and mark the sessions that must stay."""
 
     @property
     def keep_marks(self) -> KeepMarksPort:

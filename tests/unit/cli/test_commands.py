@@ -1,4 +1,4 @@
-"""The table of commands and the modules behind it agree, and a command line imports the commands that it names."""
+"""The table of commands and its modules agree, and a command line imports the commands that it names."""
 
 import subprocess
 import sys
@@ -35,8 +35,8 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} & {"mcp", "anyio"
 
 def imported_commands(*words: str) -> set[str]:
     """Return the modules of commands that a process imports for a command line."""
-    told = subprocess.run([sys.executable, "-c", LISTED, *words], capture_output=True, text=True, check=True)
-    return {name.removeprefix("interlock.cli.") for name in told.stdout.split()}
+    done = subprocess.run([sys.executable, "-c", LISTED, *words], capture_output=True, text=True, check=True)
+    return {name.removeprefix("interlock.cli.") for name in done.stdout.split()}
 
 
 @pytest.mark.parametrize(("group", "command"), ROWS, ids=[f"{group} {command.name}".strip() for group, command in ROWS])
@@ -79,8 +79,8 @@ def test_only_the_commands_that_are_named_are_imported(words: str, modules: str)
 
 def test_a_server_that_is_chosen_has_not_imported_the_protocol_yet() -> None:
     """Importing it takes half a second, in which Ctrl-C must end the process quietly: `run` sees to that first."""
-    told = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
-    assert told.stdout == "\n"
+    done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_in_a_directory_that_is_gone_a_command_says_so_and_what_to_do(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert main(words.split()) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(
+    printed = capsys.readouterr().err
+    assert printed.startswith(
         f"interlock {words.split(maxsplit=1)[0]}: The current directory does not exist any more.\nChange to"
     )

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look at everything, or print how to register with a client; return the exit code.
+    """Check everything, or print how to register with a client; return the exit code.
 
     Raises:
         StopError: See `_check` and `_register`.

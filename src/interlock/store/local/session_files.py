@@ -13,7 +13,7 @@ _SEGMENT_MARK = b'"kind":"segment_closed"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFiles:
-    """The files of one session below a data directory. Nothing is verified."""
+    """The files of one session below a data directory. It verifies nothing."""
 
     root: Path
     session: SessionId
