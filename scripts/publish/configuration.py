@@ -3,8 +3,8 @@
 import json
 from collections.abc import Mapping
 
+from interlock.config.form import PRESETS, RESTART_MARK, key_schemas
 from interlock.kernel.canonical import Json
-from interlock.server.config_form import PRESETS, RESTART_MARK, key_schemas
 
 _INTRO = """# Configuration
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel
 
+from interlock.config.form import config_schema
 from interlock.define.native.forms import WorkflowForm
 from interlock.kernel import budgets
 from interlock.kernel.canonical import Json
@@ -18,7 +19,6 @@ from interlock.record.events import EVENT
 from interlock.record.keep import KeepMarks
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
-from interlock.server.config_form import config_schema
 from interlock.server.tools import TOOLS, Tool
 from publish.builtins import builtins_page, pack_schemas_module
 from publish.configuration import config_page

@@ -16,8 +16,8 @@ from mcp import Client, StdioServerParameters
 from tests.agents.agent import Agent, Task
 from tests.support_corpus import CORPUS, workrail_files
 
+from interlock.config.settings import BUNDLED
 from interlock.kernel.errors import ErrorCode
-from interlock.server.settings import BUNDLED
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.store.memory import MemoryStore
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles

@@ -9,11 +9,11 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
+from interlock.config.settings import Settings, workflow_sources
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
-from interlock.server.settings import Settings, workflow_sources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog
@@ -21,7 +21,7 @@ from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import NoTrace, StderrTrace
 from interlock.store.git import git_anchors
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_store
 from interlock.version import VERSION
 
 _CACHED = CacheHint(3_600_000, "public")
@@ -37,7 +37,7 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 def local_ports(settings: Settings) -> Ports:
     """Return the ports over a local data directory. Touches nothing yet."""
-    store = LocalStore(settings.data_dir)
+    store = open_store(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
         read=ReadPorts(

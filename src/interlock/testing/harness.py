@@ -26,6 +26,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from mcp import Client
 
+from interlock.config.settings import BUNDLED
 from interlock.define.text_form import Form
 from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.engine.request import without_placeholders
@@ -41,7 +42,6 @@ from interlock.server.app import build_server
 from interlock.server.arguments import parse_arguments
 from interlock.server.calls import refusal_text, run_call
 from interlock.server.corrected import with_corrected_call
-from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog

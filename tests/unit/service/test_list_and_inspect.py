@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from tests.agents.agent import Agent, Task
 
+from interlock.config.settings import Settings
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import local_ports
-from interlock.server.settings import Settings
 from interlock.service.catalog import Pinnable
 from interlock.testing.harness import Called, Harness, linear_workflow
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from interlock.define.schemas import flat_schema
 from interlock.engine.answer import Answer
 from interlock.engine.gates import Asking
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
@@ -16,7 +17,6 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
-from interlock.server.schemas import flat_schema
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 

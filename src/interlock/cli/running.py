@@ -1,17 +1,45 @@
-"""Standard output that is closed, full or read no further: told in one line, never as a traceback."""
+"""How a command is run: with what it imported settled, and plain about faults and about an output that is closed."""
 
+import argparse
 import errno
+import gc
 import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 NOT_PRINTED = 1
 """The exit code of a command whose output could not be written."""
+_VALUES_BEFORE_COLLECTION = 100_000
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run the command that was chosen and return its exit code. Refusals are printed, never raised."""
+    from interlock.cli.screen import StopError, complain  # noqa: PLC0415 — a server does not pay for it
+
+    _make_bearable(sys.stdout)
+    _make_bearable(sys.stderr)
+    # Imported code stays. A command makes many values and keeps few, so that a collection after every few hundred of
+    # them would take a tenth of its time.
+    gc.freeze()
+    gc.set_threshold(_VALUES_BEFORE_COLLECTION)
+    gc.enable()
+    try:
+        return options.run(options)
+    except StopError as stop:
+        complain(stop, options.command, as_json=getattr(options, "as_json", False))
+        return stop.exit_code
+
+
+def _make_bearable(stream: object) -> None:
+    """Let a terminal that cannot show a character show a mark instead of ending the command."""
+    reconfigure: Callable[..., Any] | None = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
 
 
 class OutputFailedError(OSError):

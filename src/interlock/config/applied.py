@@ -3,9 +3,9 @@
 import os
 from dataclasses import dataclass
 
+from interlock.config.settings import Origin, Settings
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
-from interlock.server.settings import Origin, Settings
 
 _PRESET = "preferences.preset"
 _PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})

@@ -5,8 +5,8 @@ Its time grows with the square of a key's parts, and it recurses with every brac
 
 import re
 
+from interlock.config.model import ConfigFault
 from interlock.kernel.budgets import CONFIG_DEPTH_MAX, CONFIG_KEY_PARTS_MAX, CONFIG_WORD_CHARS_MAX
-from interlock.server.config import ConfigFault
 
 _TOKEN = re.compile(
     r'''

@@ -14,8 +14,11 @@ from typing import Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from interlock.config.bounds import find_costly
+from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.faults import faults_of, value_at
+from interlock.define.schemas import flat_schema
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
@@ -26,9 +29,6 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.canonical import Json
 from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
-from interlock.server.config import Config, ConfigFault
-from interlock.server.config_bounds import find_costly
-from interlock.server.schemas import flat_schema
 
 PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
     {

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
 from interlock.kernel.errors import InterlockError
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
 from interlock.store.workflow_files import LocalWorkflowFiles
 
 BUNDLED = Path(__file__).parent.parent / "workflows"

@@ -1,14 +1,12 @@
-"""Moments as people say them: how long ago something was, and since when is meant."""
+"""What lists and pages say in a few words: how long ago something was, which step it is."""
 
-import re
 from datetime import UTC, datetime
 
-from interlock.cli.screen import StopError
 from interlock.service.moments import moment_of
+from interlock.service.words import Place
+from interlock.views.summary import RunSummary
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
-_UNITS = {"m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
-_SPAN = re.compile(r"(\d{1,6})([mhdw])")
 _DAYS_SAID_MAX = 30
 """From then on a date says more than a number of days."""
 
@@ -30,20 +28,15 @@ def ago(at: str | None, now_ms: int) -> str:
     return "yesterday" if past < 2 * _DAY else f"{past // _DAY} days ago"
 
 
-def since(said: str, now_ms: int) -> int:
-    """Return the moment that `--since` means: a date or time (UTC), or a span back from now, as in `3d`.
+def step_words(run: RunSummary) -> str:
+    """Return where a run stands among its workflow's steps."""
+    return f"{run.number} of {run.total}" if run.number is not None else "-"
 
-    Raises:
-        StopError: It is neither.
-    """
-    span = _SPAN.fullmatch(said)
-    if span is not None:
-        return now_ms - int(span[1]) * _UNITS[span[2]]
-    moment = moment_of(said)
-    if moment is None:
-        fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a span back from now (90m, 12h, 3d, 2w)."
-        raise StopError(f"--since: {said[:40]!r} is no date, no time and no span.", fix, exit_code=2)
-    return moment
+
+def place_words(place: Place) -> str:
+    """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
+    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    return f"step {place.number}, {place.title}{within}"
 
 
 def _day(moment: int) -> str:

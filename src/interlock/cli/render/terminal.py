@@ -3,7 +3,7 @@
 import textwrap
 from typing import assert_never
 
-from interlock.cli.screen import flat, printable
+from interlock.kernel.text import flat, printable
 from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _ROOM_MIN = 20

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from rich.text import Text
 from rich.tree import Tree
 
-from interlock.cli.screen import flat
+from interlock.kernel.text import flat
 from interlock.views.run_graph import GraphNode, parted
 from interlock.views.session import Node
 

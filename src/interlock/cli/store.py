@@ -1,13 +1,30 @@
-"""What a use case refuses and what a store cannot give, told as a command tells it."""
+"""The store as commands meet it: opened where the command line says, and what it cannot do, reported in words."""
 
+import argparse
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from interlock.cli.options import checked_settings, chosen_data_dir
 from interlock.cli.screen import StopError
+from interlock.config.settings import check_data_dir
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.store.opening import open_store
+from interlock.store.ports import Store
+
+
+def open_chosen_store(options: argparse.Namespace) -> Store:
+    """Return the store of the chosen data directory.
+
+    Raises:
+        StopError: What was named is no directory and cannot become one.
+    """
+    data_dir = chosen_data_dir(options)
+    with checked_settings():
+        check_data_dir(data_dir)
+    return open_store(data_dir)
 
 
 class RefusedError(StopError):

@@ -1,4 +1,4 @@
-"""What upkeep cannot do, told as a command tells it."""
+"""What upkeep cannot do, reported in words."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from interlock.config.applied import applied_config_hash, applied_keys
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
+from interlock.config.model import Config, FaultyConfig
+from interlock.config.settings import PlaceArguments, Settings, read_settings
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
     ARTIFACT_BYTES_SETTABLE_MAX,
@@ -20,11 +25,6 @@ from interlock.kernel.budgets import (
 )
 from interlock.record.base import Preferences
 from interlock.server.app import local_ports
-from interlock.server.applied_config import applied_config_hash, applied_keys
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.config_form import RESTART_MARK, config_schema, key_schemas, parse_config
-from interlock.server.settings import PlaceArguments, Settings, read_settings
 
 WHOLE = """
 [preferences]
@@ -305,10 +305,10 @@ def test_a_line_names_the_place_where_it_is_known(tmp_path: Path) -> None:
 def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "import interlock.cli.serve\n"
-        "from interlock.server.settings import PlaceArguments, read_settings\n"
+        "import interlock.cli.serve, interlock.server.app, interlock.server.transport.stdio\n"
+        "from interlock.config.settings import PlaceArguments, read_settings\n"
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
-        "print(sorted({'tomllib', 'interlock.server.config_form'} & set(sys.modules)))\n"
+        "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"

@@ -6,8 +6,8 @@ look at the disk.
 
 from pathlib import Path
 
+from interlock.config.model import Config, ConfigFault, FaultyConfig
 from interlock.kernel.budgets import CONFIG_BYTES_MAX
-from interlock.server.config import Config, ConfigFault, FaultyConfig
 from interlock.store.regular_file import read_regular
 
 CONFIG_FILE = "config.toml"
@@ -28,7 +28,7 @@ def read_config(path: Path) -> Config | FaultyConfig:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return _unreadable(path, f"The file is not UTF-8, from byte {error.start} on.", "Save it as UTF-8.")
-    from interlock.server.config_form import parse_config  # noqa: PLC0415 — only a file pays for it
+    from interlock.config.form import parse_config  # noqa: PLC0415 — only a file pays for it
 
     found = parse_config(text)
     return found if isinstance(found, Config) else FaultyConfig(path=path, faults=found)

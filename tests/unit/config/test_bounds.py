@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from interlock.config.bounds import find_costly
+from interlock.config.form import parse_config
+from interlock.config.model import Config, ConfigFault
 from interlock.kernel.budgets import CONFIG_BYTES_MAX, CONFIG_DEPTH_MAX, CONFIG_KEY_PARTS_MAX, CONFIG_WORD_CHARS_MAX
 from interlock.kernel.canonical import members_of
-from interlock.server.config import Config, ConfigFault
-from interlock.server.config_bounds import find_costly
-from interlock.server.config_form import parse_config
 
 
 def filled(begin: str, unit: str, end: str = "") -> str:
