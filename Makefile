@@ -43,7 +43,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/interlock schemas verify
+	$(BIN)/python scripts/verify.py
 	$(BIN)/python -m pytest -q tests/architecture
 
 coverage: $(VENV)/dev.stamp
@@ -61,7 +61,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 
 generate: $(VENV)/dev.stamp
-	$(BIN)/interlock schemas generate
+	$(BIN)/python scripts/generate.py
 
 clean:
 	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

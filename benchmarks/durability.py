@@ -8,15 +8,15 @@ from typing import Literal
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import start, temporary_site
 from interlock.engine.answer import Answer
+from interlock.engine.gates import NOBODY_ASKED
 from interlock.kernel.errors import Refusal
-from interlock.server.arguments import Caller, parse_arguments
+from interlock.server.arguments import parse_arguments
+from interlock.server.calls import run_call
 from interlock.server.tools import tool_named
+from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
-from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.start_workflow import StartCommand, start_workflow
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles
@@ -95,7 +95,7 @@ class Bench:
     def __init__(self, site: Site) -> None:
         self.files = CountingFiles(site.data_dir)
         store = LocalStore(site.data_dir, files=self.files)
-        self._caller = Caller(workspace=site.root)
+        self._caller = Caller(workspace=site.root, asking=NOBODY_ASKED)
         self._ports = Ports(
             read=ReadPorts(reader=store, key_ring=store, plans=Plans(store)),
             writer=store,
@@ -106,15 +106,9 @@ class Bench:
         """Run one call that starts or continues a run."""
         tool = tool_named(call.tool)
         assert tool is not None, "it is one of ours"
-        command = parse_arguments(tool, call.arguments, self._caller)
-        answer: Answer | Refusal | NeedsPerson
-        match command:
-            case StartCommand():
-                answer = start_workflow(self._ports, command)
-            case ContinueCommand():
-                answer = continue_workflow(self._ports, command)
-            case _:
-                raise AssertionError(f"not a call of a run: {command}")
+        arguments = parse_arguments(tool, call.arguments, self._caller)
+        assert not isinstance(arguments, Refusal), f"a lawful call has lawful arguments: {arguments}"
+        answer = run_call(self._ports, arguments.call(self._caller))
         assert isinstance(answer, Answer), f"a lawful call is answered: {answer}"
         return Heard(call=call, structure=answer.structure, text=answer.text)
 

@@ -1,4 +1,4 @@
-"""Forgetful agents on errands: whether they arrive, what they do wrong, and what their slips cost in calls."""
+"""Agents that slip, in scenarios: whether they arrive, what they do wrong, and what their slips cost in calls."""
 
 import os
 import tempfile
@@ -11,15 +11,15 @@ from itertools import product
 from pathlib import Path
 
 import anyio
+from tests.agents.agent import LostAgentError
+from tests.agents.reading import Channel
+from tests.agents.scenarios import DOCUMENTS, SCENARIOS, Kind, Outcome, play, play_over_stdio
 
 from benchmarks.many_sessions import UnsyncedFiles
 from benchmarks.table import Figure, at_least, at_most, told
 from interlock.service.shell import SystemShell
 from interlock.store.local.store import LocalStore
-from interlock.testing.errands import DOCUMENTS, ERRANDS, Kind, Outcome, sent_on, sent_over_stdio
-from interlock.testing.forgetful import LostAgentError
 from interlock.testing.harness import ERAS, Harness
-from interlock.testing.reading import Channel
 
 SEEDS, OVER_STDIO = 1_000, 50
 EXTRA_MAX = 1.2
@@ -28,7 +28,7 @@ CHANNELS: tuple[Channel, ...] = ("structure", "text")
 
 @dataclass(slots=True)
 class _Tally:
-    """What came of many errands."""
+    """What came of many scenarios."""
 
     arrived: int = 0
     wrong: int = 0
@@ -39,11 +39,11 @@ class _Tally:
     def take(self, outcome: Outcome | None) -> None:
         if outcome is None:
             return
-        self.arrived += outcome.worked.is_complete
+        self.arrived += outcome.work.is_complete
         self.wrong += len(outcome.wrong)
         self.extra += outcome.extra
-        self.calls += outcome.worked.calls
-        self.slips += outcome.worked.slips
+        self.calls += outcome.work.calls
+        self.slips += outcome.work.faults
 
     def figures(self, what: str, count: int) -> Iterator[Figure]:
         slips = self.slips.total()
@@ -54,16 +54,16 @@ class _Tally:
 
 
 def figures(*, is_quick: bool) -> list[Figure]:
-    """Send agents on each kind of errand, seeing one channel alone; and some over stdio, in both eras."""
+    """Play each kind of scenario with agents that see one channel alone; and some over stdio, in both eras."""
     seeds = range(SEEDS // 20 if is_quick else SEEDS)
     found, slips = list[Figure](), Counter[str]()
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        for kind, channel in product(ERRANDS, CHANNELS):
-            tally = _tallied(processes.map(partial(_sent, kind, channel), seeds, chunksize=20))
+        for kind, channel in product(SCENARIOS, CHANNELS):
+            tally = _tallied(processes.map(partial(_played, kind, channel), seeds, chunksize=20))
             found += tally.figures(f"forgetful agent, {kind}, {channel} alone", len(seeds))
             slips += tally.slips
     over_stdio = range(OVER_STDIO // 5 if is_quick else OVER_STDIO)
-    found += _tallied(map(_sent_over_stdio, over_stdio)).figures("forgetful agent over stdio", len(over_stdio))
+    found += _tallied(map(_played_over_stdio, over_stdio)).figures("forgetful agent over stdio", len(over_stdio))
     return [*found, *(told(f"slips: {what}", f"{count}") for what, count in slips.most_common())]
 
 
@@ -74,22 +74,22 @@ def _tallied(outcomes: Iterable[Outcome | None]) -> _Tally:
     return tally
 
 
-def _sent(kind: Kind, channel: Channel, seed: int) -> Outcome | None:
-    """Send an agent on an errand in a data directory of its own, of which nothing is synced; None if it got lost."""
+def _played(kind: Kind, channel: Channel, seed: int) -> Outcome | None:
+    """Play a scenario in a data directory of its own, without syncs; None if the agent got lost."""
     with tempfile.TemporaryDirectory() as root:
         path = Path(root) / "data"
         harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemShell())
         try:
-            return sent_on(harness, kind, seed, channel)
+            return play(harness, kind, seed, channel)
         except LostAgentError:
             return None
 
 
-def _sent_over_stdio(seed: int) -> Outcome | None:
-    kinds = tuple(ERRANDS)
+def _played_over_stdio(seed: int) -> Outcome | None:
+    kinds = tuple(SCENARIOS)
     kind, channel, era = kinds[seed % len(kinds)], CHANNELS[seed // 4 % 2], ERAS[seed // 8 % 2]
     with tempfile.TemporaryDirectory() as root:
         try:
-            return anyio.run(sent_over_stdio, Path(root), kind, seed, channel, era)
+            return anyio.run(play_over_stdio, Path(root), kind, seed, channel, era)
         except LostAgentError:
             return None

@@ -9,12 +9,14 @@ from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
+from interlock.record.short_tokens import read_token
 from interlock.service.catalog import Catalog
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.service.tokens import SentTokens
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import InlineWorkflows
@@ -99,7 +101,8 @@ def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> 
         shell.now_ms += STEP_MS
         report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
         evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
-        acked = ContinueCommand(ack_token=str(answer.structure["ackToken"]), request=evidence)
+        token = read_token(str(answer.structure["ackToken"]))
+        acked = ContinueCommand(tokens=SentTokens(argument="ackToken", token=token), request=evidence)
         answer = _answer(continue_workflow(ports, acked))
     return Made(session=session, goal=goal, answer=answer)
 

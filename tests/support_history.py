@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from interlock.cli.commands import SESSION
 from interlock.cli.main import main
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import AttemptId, OutputId, RunId, derived_id, node_of_attempt
@@ -20,6 +21,10 @@ from interlock.testing.harness import FIXED_UNIX_MS, Called, CounterShell, Harne
 from interlock.views.session import Node, Run
 
 MINUTE = 60_000
+READ_ONLY_COMMANDS = {command.name for command in SESSION.commands} - {
+    *("verify", "explain", "export", "import", "repair", "keep", "unkeep"),
+}
+"""The commands that show what was recorded. A new one is among them, unless it is named here."""
 HOSTILE = (
     "\x1b]0;owned\x07\x1b[31mred \u202egpj.exe\u202c <script>alert(1)</script> <img src=x onerror=y> "
     '![p](http://x.test/p.png) [l](javascript:y) @everyone #1 ```` ``` ` ``` "] end --> n1; click n1 \\ | **b** &lt;'

@@ -6,8 +6,7 @@ from typing import Any
 
 from tests.support_flow import Document, document
 
-from interlock.engine.attempt import Asking
-from interlock.engine.gates import Reply
+from interlock.engine.gates import Asking, Reply
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, GapRecordedEvent
 from interlock.record.payloads import GapRecorded

@@ -1,56 +1,89 @@
-"""The verifier fails when what is published drifts from the code, and names the file and the place."""
+"""The verifier fails when what is published drifts from the code, and names the file and the place inside it."""
 
-import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from interlock.cli.schemas import run_schemas
+from publish.drift import file_drift, server_drift
+from publish.files import WHEEL_TOOLS, published_files
 
 ROOT = Path(__file__).parent.parent.parent
+FRESH = published_files()
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    for name in ("tool-schemas", "docs"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    return tmp_path
+    root = tmp_path / "checkout"
+    for name in ("src", "scripts", "tool-schemas", "docs/reference"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, root)
+    return root
+
+
+def run_script(checkout: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of a checkout on that checkout's own code."""
+    return subprocess.run(
+        [sys.executable, str(checkout / "scripts" / name)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.inv("SRV-3")
 def test_the_committed_files_are_what_the_code_generates() -> None:
-    assert run_schemas("verify") == 0
+    assert list(file_drift(ROOT, FRESH)) == []
 
 
 @pytest.mark.inv("SRV-3")
-def test_a_changed_description_is_found_and_its_file_named(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = checkout / "tool-schemas" / "start_workflow.json"
-    tool = json.loads(path.read_text(encoding="utf-8"))
-    tool["description"] += " More."
-    path.write_text(json.dumps(tool, indent=2) + "\n", encoding="utf-8")
-    assert run_schemas("verify", checkout) == 1
-    said = capsys.readouterr().out
-    assert "tool-schemas/start_workflow.json" in said
-    assert "More." in said
+def test_one_changed_byte_is_named_with_its_path_in_the_checkout_and_in_the_built_wheel(checkout: Path) -> None:
+    change(checkout / "tool-schemas" / "start_workflow.json", "Start a workflow", "Start o workflow")
+    change(checkout / WHEEL_TOOLS, "List workflows", "List workflaws")
+    done = run_script(checkout, "verify.py")
+    assert done.returncode == 1, done.stderr
+    title = '$[0].title: "List workflaws", generated: "List workflows"'
+    assert done.stdout.splitlines()[:-1] == [
+        'tool-schemas/start_workflow.json: $.title: "Start o workflow", generated: "Start a workflow"',
+        f"{WHEEL_TOOLS}: {title}",
+        f"wheel: interlock/server/published/tools.json: {title}",
+    ]
 
 
-def test_one_changed_byte_a_missing_and_a_stale_file_are_found(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.inv("SRV-3")
+def test_a_changed_page_a_missing_and_a_stale_file_are_found_and_generating_repairs_them(checkout: Path) -> None:
     (checkout / "tool-schemas" / "records" / "event.json").unlink()
     (checkout / "tool-schemas" / "old_tool.json").write_text("{}", encoding="utf-8")
-    limits = checkout / "docs" / "reference" / "limits.md"
-    limits.write_text(limits.read_text(encoding="utf-8") + " ", encoding="utf-8")
-    assert run_schemas("verify", checkout) == 1
-    said = capsys.readouterr().out
-    assert "records/event.json: is missing" in said
-    assert "old_tool.json: is not generated any more" in said
-    assert "docs/reference/limits.md" in said
+    (checkout / "tool-schemas" / "config.json").write_text("{", encoding="utf-8")
+    change(checkout / "docs" / "reference" / "limits.md", "# Limits", "# Limit")
+    change(checkout / "tool-schemas" / "records" / "bundle.json", "{\n", "{ \n")
+    assert sorted(file_drift(checkout, FRESH)) == [
+        'docs/reference/limits.md: line 3: "# Limit", generated: "# Limits"',
+        "tool-schemas/config.json: line 1: is not JSON: Expecting property name enclosed in double quotes",
+        "tool-schemas/old_tool.json: is not generated any more",
+        'tool-schemas/records/bundle.json: line 1: "{ ", generated: "{"',
+        "tool-schemas/records/event.json: is missing",
+    ]
+    assert run_script(checkout, "generate.py").returncode == 0
+    assert list(file_drift(checkout, FRESH)) == []
 
 
-def test_generating_repairs_all_drift(checkout: Path) -> None:
-    shutil.rmtree(checkout / "tool-schemas")
-    assert run_schemas("generate", checkout) == 0
-    assert run_schemas("verify", checkout) == 0
+@pytest.mark.inv("SRV-3")
+def test_a_server_that_lists_other_tools_is_found_in_both_eras() -> None:
+    echo = [sys.executable, str(ROOT / "tests" / "e2e" / "echo_server.py")]
+    found = list(server_drift(echo, os.environ, FRESH))
+    for era in ("2025-11-25", "2026-07-28"):
+        assert f'tools/list ({era}): $[0].name: "echo", generated: "list_workflows"' in found
+
+
+def change(path: Path, old: str, new: str) -> None:
+    """Replace the first occurrence of a text in a file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parent.parent.parent / "src" / "interlock"
+ROOT = Path(__file__).parent.parent.parent
+SRC = ROOT / "src" / "interlock"
 PURE_ROOMS = ("kernel", "decide", "record", "define", "plan", "engine", "views")
 
 FILE_LINES_MAX = 500
@@ -22,10 +23,10 @@ EXEMPT: dict[str, str] = {}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def modules() -> Iterator[tuple[str, str, ast.Module]]:
-    for path in sorted(SRC.rglob("*.py")):
+def modules(root: Path = SRC) -> Iterator[tuple[str, str, ast.Module]]:
+    for path in sorted(root.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        yield path.relative_to(SRC).as_posix(), text, ast.parse(text)
+        yield path.relative_to(root).as_posix(), text, ast.parse(text)
 
 
 def functions(tree: ast.AST) -> Iterator[Function]:
@@ -48,7 +49,7 @@ def parameters(function: Function) -> int:
 
 
 def breaches() -> Iterator[str]:
-    for where, text, tree in modules():
+    for where, text, tree in [*modules(), *modules(ROOT / "scripts"), *modules(ROOT / "tests" / "agents")]:
         if text.count("\n") > FILE_LINES_MAX:
             yield where
         for function in functions(tree):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import uvicorn
 
+from interlock.config.settings import Settings
 from interlock.server.app import build_server, local_ports
-from interlock.server.settings import Settings
 
 
 def serve(settings: Settings) -> None:

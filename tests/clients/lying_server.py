@@ -8,8 +8,8 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from interlock.server.stdio import serve_stdio
 from interlock.server.tools import TOOLS
+from interlock.server.transport.stdio import serve_stdio
 
 Context = ServerRequestContext[Any, Any]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents.agent import Agent, Task
 
 import interlock
 from interlock.define.document import WorkflowDocument
@@ -27,7 +28,6 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import UnknownVersionError
 from interlock.service.mint import Mint
 from interlock.service.shell import SystemShell, mint_run, mint_session
-from interlock.testing.auto_agent import AutoAgent
 from interlock.testing.harness import ERAS, FIXED_KEYS, Era, Harness, call_through, linear_workflow
 from interlock.views.session import BASELINE
 
@@ -349,12 +349,14 @@ def test_after_one_side_of_a_choice_comes_the_merge_and_the_other_side_is_skippe
 
 
 def test_a_barrier_waits_for_all_branches_which_are_handed_out_in_plan_order_and_marked_parallel() -> None:
-    played = AutoAgent("test.barrier").run(Harness.in_memory(BARRIER).call)
-    assert [(handed.step, handed.parallel_with) for handed in played.handed] == [
-        ("a1", ("b1",)),
-        ("a2", ("b1",)),
-        ("b1", ("a1", "a2")),
-        ("join", ()),
+    played = Agent((Task("test.barrier"),)).work(Harness.in_memory(BARRIER).call)
+    assert [
+        (answer["pending"]["stepId"], answer["pending"].get("parallelWith", [])) for answer in played.presented
+    ] == [
+        ("a1", ["b1"]),
+        ("a2", ["b1"]),
+        ("b1", ["a1", "a2"]),
+        ("join", []),
     ]
 
 
@@ -381,15 +383,15 @@ def test_the_same_source_is_the_same_plan_and_one_changed_character_another() ->
 
 
 def test_a_run_is_the_same_to_the_byte_wherever_and_whenever_it_is_played() -> None:
-    one, other = (AutoAgent("test.barrier", seed=3).run(Harness.in_memory(BARRIER).call) for _ in range(2))
+    one, other = (Agent((Task("test.barrier"),), seed=3).work(Harness.in_memory(BARRIER).call) for _ in range(2))
     assert [answer.text for answer in one.answers] == [answer.text for answer in other.answers]
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_every_run_of_a_plan_with_choices_ends_complete(seed: int) -> None:
     document = CHOICE | {"steps": [*CHOICE["steps"], *BARRIER["steps"]]}
-    agent = AutoAgent("test.choice", seed=seed, mistakes=0.3, known={"side": ("left", "right")})
-    assert agent.run(Harness.in_memory(document).call).is_complete
+    agent = Agent((Task("test.choice"),), seed=seed, fault_rate=0.3, known={"side": ("left", "right")})
+    assert agent.work(Harness.in_memory(document).call).is_complete
 
 
 # 20 to 22: the rule of this directory, the pure rooms, and plans of another time.

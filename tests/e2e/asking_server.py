@@ -12,8 +12,8 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from interlock.engine.gates import Ask, Question, Reply
-from interlock.server.elicitation import Context, Elicitation, can_ask
-from interlock.server.stdio import serve_stdio
+from interlock.server.elicitation.ask import Context, Elicitation, can_ask
+from interlock.server.transport.stdio import serve_stdio
 from interlock.service.shell import Shell, SystemShell
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import KeyRingPort

@@ -14,7 +14,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
-from interlock.server.stdio import serve_stdio
+from interlock.server.transport.stdio import serve_stdio
 
 Context = ServerRequestContext[object, object]
 NAMES = ("echo", "slow", "park")

@@ -13,7 +13,6 @@ from interlock.testing.harness import linear_workflow
 OWN = Path(".interlock/workflows")
 COMMANDS = [
     "version",
-    "schemas verify",
     "session list",
     "demo",
     "workflow list",

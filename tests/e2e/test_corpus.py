@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections import defaultdict
@@ -12,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 from mcp import Client, StdioServerParameters
+from tests.agents.agent import Agent, Task
 from tests.support_corpus import CORPUS, workrail_files
 
+from interlock.config.settings import BUNDLED
 from interlock.kernel.errors import ErrorCode
-from interlock.server.settings import BUNDLED
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.store.memory import MemoryStore
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
-from interlock.testing.auto_agent import AutoAgent
 from interlock.testing.harness import Called, FixedKeyRing, Harness, call_through
 
 NAMES = [path.relative_to(CORPUS).as_posix() for path in sorted(CORPUS.rglob("*.json"))] or ["(no corpus)"]
@@ -62,6 +63,12 @@ def known_of(value: object) -> dict[str, tuple[object, ...]]:
     return {key: tuple(values) for key, values in said.items()}
 
 
+def task_of(content: Mapping[str, Any], seed: int) -> Task:
+    """Return a task whose word no other test has: the tests of this module share a server."""
+    word = f"{re.sub(r'[^a-z0-9]', '', content['id'])}seed{seed}"
+    return Task(content["id"], f"See {word} through", word)
+
+
 def parts_of(value: object) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, dict):
         yield cast("Mapping[str, Any]", value)
@@ -80,7 +87,7 @@ def test_every_file_compiles_and_runs_to_its_end(mounted: Harness, name: str) ->
     content = content_of(name)
     entry = mounted.ports.catalog.view(None).entries[content["id"]]
     assert not isinstance(entry.compiled, RefusedFile), [one.in_one_line() for one in entry.compiled.diagnostics]
-    played = AutoAgent(content["id"], seed=1).run(mounted.call)
+    played = Agent((task_of(content, 1),), seed=1).work(mounted.call)
     assert played.is_complete
     assert played.errors == []
 
@@ -89,8 +96,8 @@ def test_every_file_compiles_and_runs_to_its_end(mounted: Harness, name: str) ->
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_file_runs_to_its_end_with_an_agent_that_errs(mounted: Harness, name: str, seed: int) -> None:
     content = content_of(name)
-    agent = AutoAgent(content["id"], seed=seed, mistakes=0.5, known=known_of(content["steps"]))
-    played = agent.run(mounted.call)
+    agent = Agent((task_of(content, seed),), seed=seed, fault_rate=0.5, known=known_of(content["steps"]))
+    played = agent.work(mounted.call)
     assert played.is_complete
     assert ErrorCode.INTERNAL_ERROR not in played.errors
 
@@ -98,8 +105,8 @@ def test_every_file_runs_to_its_end_with_an_agent_that_errs(mounted: Harness, na
 @pytest.mark.parametrize("name", VALID)
 def test_the_text_of_the_answers_is_enough_to_finish(mounted: Harness, name: str) -> None:
     content = content_of(name)
-    agent = AutoAgent(content["id"], seed=4, known=known_of(content["steps"]), channel="text")
-    assert agent.run(mounted.call).is_complete
+    agent = Agent((task_of(content, 4),), seed=4, known=known_of(content["steps"]), channel="text")
+    assert agent.work(mounted.call).is_complete
 
 
 def test_the_file_that_its_own_schema_refuses_is_refused_with_every_key_it_should_not_have(mounted: Harness) -> None:
@@ -117,9 +124,9 @@ def test_no_other_file_is_refused(mounted: Harness) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("mistakes", [0.0, 0.5])
+@pytest.mark.parametrize("fault_rate", [0.0, 0.5])
 @pytest.mark.skipif(sys.platform == "win32", reason="starts a server over stdio")
-async def test_a_real_server_over_stdio_takes_files_to_their_end(tmp_path: Path, mistakes: float) -> None:
+async def test_a_real_server_over_stdio_takes_files_to_their_end(tmp_path: Path, fault_rate: float) -> None:
     contents = [content_of(name) for name in OVER_STDIO]
     own = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
     parameters = StdioServerParameters(
@@ -134,8 +141,8 @@ async def test_a_real_server_over_stdio_takes_files_to_their_end(tmp_path: Path,
             return await call_through(client, tool, arguments)
 
         for content in contents:
-            agent = AutoAgent(content["id"], seed=5, mistakes=mistakes, known=known_of(content["steps"]))
-            played = await agent.run_async(call)
+            agent = Agent((task_of(content, 5),), seed=5, fault_rate=fault_rate, known=known_of(content["steps"]))
+            played = await agent.work_async(call)
             assert played.is_complete
             assert ErrorCode.INTERNAL_ERROR not in played.errors
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 DEMO = ["-m", "interlock", "demo"]
 BROKEN = [
     "-c",
-    "import sys; from interlock.cli import demo; demo.WORKFLOW = 'wr.none'; sys.exit(demo.run_demo(keep=False))",
+    "import sys; from interlock.cli import demo, main; demo.WORKFLOW = 'wr.none'; sys.exit(main.main(['demo']))",
 ]
 ACTS = (
     "1  An agent starts a workflow",

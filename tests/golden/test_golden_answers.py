@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from interlock.config.settings import BUNDLED, Settings
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.tokens import SigningKey
 from interlock.server.app import local_ports
-from interlock.server.settings import BUNDLED, Settings
 from interlock.service.catalog import Pinnable
 from interlock.store.memory import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow

@@ -40,7 +40,7 @@ from interlock.kernel.ids import (
 from interlock.record.events import Actor, parse_event
 from interlock.record.manifest import group_of
 from interlock.record.snapshot import parse_snapshot, snapshot_of
-from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, mint, verify
+from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, mint, read_long
 
 FILE = Path(__file__).parent / "hashes.json"
 KEY = SigningKey(bytes(range(32)))
@@ -156,8 +156,8 @@ def test_the_goldens_hold_these_sections_and_no_others() -> None:
 def test_a_committed_token_still_verifies(name: str) -> None:
     token = committed()["tokens"][name]
     assert isinstance(token, str)
-    assert verify(token, [KEY]) == REFS[name]
-    assert isinstance(verify(token, [SigningKey(bytes(32))]), TokenFault)
+    assert read_long(token).verified([KEY]) == REFS[name]
+    assert isinstance(read_long(token).verified([SigningKey(bytes(32))]), TokenFault)
 
 
 @pytest.mark.inv("EVT-1")

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from tests.agents.agent import Agent, Task, Work
 from tests.support_plans import KNOWN, Document, workflows
 
 from interlock.define.diagnostics import has_errors
@@ -26,13 +27,12 @@ from interlock.plan.graph import Graphs
 from interlock.plan.validate import validate_plan
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
-from interlock.service.tokens import resolved
-from interlock.testing.auto_agent import AutoAgent, Played
 from interlock.testing.harness import Called, Harness
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 """Documents are large and a loaded machine is no fault of ours."""
 SEEDS = st.integers(0, 999)
+TASKS = (Task("test.random"),)
 
 
 def compiled(document: Document) -> CompiledWorkflow:
@@ -108,21 +108,21 @@ def parts_of(value: Any) -> Iterator[Document]:
 @given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.sampled_from(["structure", "text"]))
 @pytest.mark.inv("WALK-2")
 def test_an_agent_that_reads_only_answers_finishes_any_workflow(
-    document: Document, seed: int, mistakes: float, channel: Any
+    document: Document, seed: int, fault_rate: float, channel: Any
 ) -> None:
     harness = Harness.in_memory(document)
-    played = AutoAgent("test.random", seed=seed, mistakes=mistakes, known=KNOWN, channel=channel).run(harness.call)
+    played = Agent(TASKS, seed=seed, fault_rate=fault_rate, known=KNOWN, channel=channel).work(harness.call)
     assert played.is_complete
     assert ErrorCode.INTERNAL_ERROR not in played.errors
-    event(f"steps: {len(played.handed) // 5 * 5} and more")
+    event(f"steps: {len(played.presented) // 5 * 5} and more")
     assert_a_legal_walk(harness, played)
 
 
-def assert_a_legal_walk(harness: Harness, played: Played) -> None:
+def assert_a_legal_walk(harness: Harness, played: Work) -> None:
     """Hold every snapshot from the run's root to where the agent came to an end against what a plan promises."""
     workflow, walked = walk_of(harness, played)
     graphs = workflow.graphs
-    handed: set[str] = set()
+    pending_keys: set[str] = set()
     passed_over: set[str] = set()
     for state in walked:
         done = {*state.completed.values, *state.skipped.values}
@@ -132,8 +132,8 @@ def assert_a_legal_walk(harness: Harness, played: Played) -> None:
         if isinstance(state, Running):
             pending = state.pending.step
             key = step_instance_key(pending.step_id, pending.loop_path)
-            assert key not in handed | passed_over | done
-            handed.add(key)
+            assert key not in pending_keys | passed_over | done
+            pending_keys.add(key)
             assert all(frame.iteration < graphs.loops[frame.loop_id].max_iterations for frame in pending.loop_path)
     last = walked[-1]
     assert isinstance(last, Complete)
@@ -160,9 +160,9 @@ def steps_before(graphs: Graphs, node_id: str) -> set[str]:
     return found
 
 
-def walk_of(harness: Harness, played: Played) -> tuple[CompiledWorkflow, list[Running | Complete]]:
+def walk_of(harness: Harness, played: Work) -> tuple[CompiledWorkflow, list[Running | Complete]]:
     """Return a run's workflow and its states from the root to the node of the last answer, refusals left out."""
-    ref = resolved(harness.ports.read, played.last.state, "stateToken")
+    ref = harness.reference_of(played.answers[-1])
     assert isinstance(ref, StateRef)
     session = harness.ports.read.reader.load(ref.session)
     assert session is not None
@@ -181,9 +181,9 @@ def walk_of(harness: Harness, played: Played) -> tuple[CompiledWorkflow, list[Ru
 @given(workflows(), SEEDS, st.data())
 def test_a_fork_from_any_earlier_step_finishes_too(document: Document, seed: int, data: st.DataObject) -> None:
     harness = Harness.in_memory(document)
-    played = AutoAgent("test.random", seed=seed, known=KNOWN).run(harness.call)
-    redone = data.draw(st.sampled_from(played.handed)).answer
-    again = AutoAgent("test.random", seed=seed + 1, known=KNOWN).run(harness.call, after=fork_of(harness, redone))
+    played = Agent(TASKS, seed=seed, known=KNOWN).work(harness.call)
+    redone = data.draw(st.sampled_from(played.presented))
+    again = Agent(TASKS, seed=seed + 1, known=KNOWN).work(harness.call, after=fork_of(harness, redone))
     assert again.is_complete
     assert again.blocked or "BRANCH_CREATED" in again.warnings
     assert_a_legal_walk(harness, again)
@@ -201,11 +201,11 @@ def fork_of(harness: Harness, answer: Called) -> Called:
 @settings(unhurried, max_examples=40)
 @given(workflows(), SEEDS, st.sampled_from([0.0, 0.5]), st.data())
 def test_looking_twice_at_any_place_says_the_same_to_the_letter(
-    document: Document, seed: int, mistakes: float, data: st.DataObject
+    document: Document, seed: int, fault_rate: float, data: st.DataObject
 ) -> None:
     harness = Harness.in_memory(document)
-    played = AutoAgent("test.random", seed=seed, mistakes=mistakes, known=KNOWN).run(harness.call)
-    place = data.draw(st.sampled_from([answer for answer in played.answers if not answer.is_error]))
+    played = Agent(TASKS, seed=seed, fault_rate=fault_rate, known=KNOWN).work(harness.call)
+    place = data.draw(st.sampled_from([answer for answer in played.answers if "stateToken" in answer.structure]))
     first, second = harness.look(place), harness.look(place)
     assert json.dumps(dict(first.structure)) == json.dumps(dict(second.structure))
     assert first.text == second.text
@@ -219,7 +219,7 @@ def test_a_run_goes_on_though_every_call_meets_a_fresh_process(document: Documen
         def call(tool: str, arguments: Mapping[str, object]) -> Called:
             return Harness.on_disk(Path(root), document).call(tool, arguments)
 
-        played = AutoAgent("test.random", seed=seed, known=KNOWN).run(call)
+        played = Agent(TASKS, seed=seed, known=KNOWN).work(call)
         assert_a_legal_walk(Harness.on_disk(Path(root), document), played)
-    at_once = AutoAgent("test.random", seed=seed, known=KNOWN).run(Harness.in_memory(document).call)
+    at_once = Agent(TASKS, seed=seed, known=KNOWN).work(Harness.in_memory(document).call)
     assert at_once.steps == played.steps, "who reads the log makes no difference"

@@ -34,12 +34,10 @@ from tests.support_model_language import Document, Owed, rendered
 from tests.support_plans import KNOWN, workflows
 from tests.support_reports import RISKS, Draw, Reports
 
-from interlock.engine.attempt import NOBODY_ASKED, Asking
-from interlock.engine.gates import Reply
+from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.tokens import StateRef
-from interlock.service.tokens import resolved
 from interlock.store.memory import MemoryStore
 from interlock.testing.harness import Called, FixedKeyRing, Harness
 from interlock.views.session import Session
@@ -300,7 +298,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         hold_pending(answer, node)
         assert set(answer.warnings) == node.warnings, answer.text
         assert ("ackToken" in answer.structure) == (node.step is not None)
-        ref = resolved(self.harness.ports.read, answer.state, "stateToken")
+        ref = self.harness.reference_of(answer)
         assert isinstance(ref, StateRef)
         assert ref.node not in self.nodes.values()
         self.nodes[node], self.states[node] = ref.node, answer.state

@@ -4,6 +4,7 @@ What is printed after an arrow was sent or came back; what is printed after a ti
 claim that does not hold ends the demo with exit code 1.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -22,19 +23,18 @@ from mcp import Client, MCPError, StdioServerParameters, types
 from rich.console import Console
 from rich.text import Text
 
-from interlock.cli.graph import LEGEND, draw_run
+from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.engine.request import without_placeholders
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
-from interlock.record.manifest import SegmentClosed, parse_segment_closed
+from interlock.record.manifest import SegmentClosed
 from interlock.record.outcome import Blocked
 from interlock.service.plans import Plans
 from interlock.service.words import scene_of
-from interlock.store.local import layout
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_session_files, open_store
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.run_graph import leaves, run_graph
 from interlock.views.session import Session
@@ -70,7 +70,12 @@ class ClaimError(InterlockError):
     """What the demo says does not hold."""
 
 
-def run_demo(*, keep: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
+
+
+def run(options: argparse.Namespace) -> int:
     """Run the demo in a directory of its own and return the exit code: 0 only if every claim was checked and holds."""
     screen = _Screen(_console())
     root = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
@@ -85,11 +90,11 @@ def run_demo(*, keep: bool) -> int:
     except* SystemExit:
         exit_code = 1  # rich leaves when nobody reads on
     finally:
-        if not keep:
+        if not options.keep:
             shutil.rmtree(root, ignore_errors=True)
     for fault in faults:
         screen.failed(fault)
-    if keep:
+    if options.keep:
         screen.note(f"The data directory is kept: {stage.data_dir}")
     return 1 if faults else exit_code
 
@@ -266,13 +271,10 @@ class _Log:
 
 def _read_log(data_dir: Path, session_id: SessionId) -> _Log:
     """Read a session from disk."""
-    session = LocalStore(data_dir).load(session_id)
+    session = open_store(data_dir).load(session_id)
     if session is None:
         raise ClaimError("the session is on disk")
-    manifest = (data_dir / layout.manifest(session_id)).read_bytes()
-    closed = [parse_segment_closed(line) for line in manifest.splitlines() if b'"kind":"segment_closed"' in line]
-    directory = data_dir / layout.session_dir(session_id)
-    segments = [(record, (directory / record.segment_rel_path).read_bytes()) for record in closed]
+    segments = [(record, path.read_bytes()) for record, path in open_session_files(data_dir, session_id).segments()]
     events = [parse_event(line) for _, data in segments for line in data.splitlines()]
     attempts = sum(isinstance(event, AdvanceRecordedEvent) for event in events)
     return _Log(session=session, segments=segments, events=events, attempts=attempts)
@@ -321,7 +323,7 @@ async def _work_until_killed(stage: _Stage) -> _Killed:
         screen.claim("the log on disk holds both reports, each once", holds=attempts == len(stage.acked))
         screen.act("3  kill -9, in the middle of a call", "The call is sent; as its record reaches the log, SIGKILL.")
         lost = third.next_call()
-        late = await _kill_in_a_call(server, stage.data_dir / layout.manifest(session), lost)
+        late = await _kill_in_a_call(server, session, lost)
     screen.claim(f"process {server.process_id} is gone", holds=_is_gone(server.process_id))
     is_recorded = _read_log(stage.data_dir, session).attempts > attempts
     where = "the whole report of the killed call" if is_recorded else "nothing of the killed call, and all before it"
@@ -333,9 +335,10 @@ def _show_step(screen: _Screen, heard: Heard) -> None:
     screen.came(heard, str(heard.part("pending")["prompt"]).partition("\n")[0])
 
 
-async def _kill_in_a_call(server: _Server, manifest: Path, arguments: dict[str, Json]) -> Heard | None:
-    """Send a call and kill the server when the manifest grows; return the answer only if it was faster."""
-    before, screen = _size(manifest), server.stage.screen
+async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[str, Json]) -> Heard | None:
+    """Send a call and kill the server when the log grows; return the answer only if it was faster."""
+    files, screen = open_session_files(server.stage.data_dir, session), server.stage.screen
+    before = files.log_bytes()
     answers: list[Heard] = []
 
     async def ask() -> None:
@@ -348,17 +351,13 @@ async def _kill_in_a_call(server: _Server, manifest: Path, arguments: dict[str, 
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        while _size(manifest) == before:
+        while files.log_bytes() == before:
             await anyio.lowlevel.checkpoint()
         server.kill()
         screen.note(f"SIGKILL to server process {server.process_id}", mark="✗")
     for answer in answers:
         screen.came(answer, "This answer came just before the server died.")
     return answers[0] if answers else None
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _is_gone(process_id: int) -> bool:
@@ -464,22 +463,22 @@ def _verify(stage: _Stage, killed: _Killed) -> _Log:
     screen.claim(f"{len(numbers)} events: no gap in their numbers, no dedupe key twice", holds=is_gapless and is_single)
     is_counted = log.attempts == len(stage.acked)
     screen.claim(f"{log.attempts} attempts recorded, one for every ackToken that was sent", holds=is_counted)
-    refs: dict[str, Digest] = {layout.snapshot(node.snapshot): node.snapshot for node in log.session.nodes.values()}
-    pinned = log.session.runs[killed.run].workflow_hash
-    refs[layout.pinned_workflow(pinned)] = pinned
-    is_named = all(digest_of_bytes((stage.data_dir / path).read_bytes()) == ref for path, ref in refs.items())
+    files, pinned = open_session_files(stage.data_dir, killed.session), log.session.runs[killed.run].workflow_hash
+    refs: dict[Path, Digest] = {files.snapshot(node.snapshot): node.snapshot for node in log.session.nodes.values()}
+    refs[files.pinned_workflow(pinned)] = pinned
+    is_named = all(digest_of_bytes(path.read_bytes()) == ref for path, ref in refs.items())
     screen.claim(f"{len(refs) - 1} snapshots and the pinned workflow: each is named by its sha256", holds=is_named)
-    screen.claim(f"a copy with one bit flipped is refused: {_flipped(stage, killed, log)}", holds=True)
+    screen.claim(f"a copy with one bit flipped is refused: {_flipped(stage, killed)}", holds=True)
     return log
 
 
-def _flipped(stage: _Stage, killed: _Killed, log: _Log) -> str:
+def _flipped(stage: _Stage, killed: _Killed) -> str:
     """Flip one bit in a copy of the data, and return how reading it is refused."""
     copy = stage.root / "flipped"
     shutil.copytree(stage.data_dir, copy)
-    record, data = log.segments[1]
+    _, path = open_session_files(copy, killed.session).segments()[1]
+    data = path.read_bytes()
     at = len(data) // 2
-    path = copy / layout.session_dir(killed.session) / record.segment_rel_path
     path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
     try:
         _read_log(copy, killed.session)
@@ -494,7 +493,7 @@ def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Heard) -> None:
     screen = stage.screen
     screen.act("10  The run, drawn from the log", LEGEND)
     graph = run_graph(log.session, killed.run)
-    scene = scene_of(log.session, log.session.runs[killed.run], Plans(LocalStore(stage.data_dir)))
+    scene = scene_of(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
     screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", scene.title))
     ends = [(scene.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}

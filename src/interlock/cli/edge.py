@@ -1,5 +1,6 @@
 """The outer edge of the command line: a failed file operation or Ctrl-C ends a command here, without a traceback."""
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -7,20 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from interlock.cli.output import printing
+from interlock.cli.running import printing
 
 FAILED = 1
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended: 128 and the number of the signal."""
 
 
-def run_at_edge(command: Callable[[], int], name: str, *, as_json: bool = False) -> int:
+def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
     """Run a command and return its exit code: `FAILED` after a message if a file operation failed.
 
     Args:
         command: The command. It handles every failure about which it can say more.
-        name: What the message calls it.
-        as_json: Whether the error is printed as JSON on standard output, too.
+        options: What the command line says, as far as it was read when the command failed. The message names its
+            `command`, and with `as_json` the error is printed as JSON on standard output, too.
     """
     _ensure_stderr()
     try:
@@ -28,10 +29,10 @@ def run_at_edge(command: Callable[[], int], name: str, *, as_json: bool = False)
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
-        return printing(partial(_report, error, name, as_json=as_json))
+        return printing(partial(_report, error, options))
 
 
-def _report(error: OSError, name: str, *, as_json: bool) -> int:
+def _report(error: OSError, options: argparse.Namespace) -> int:
     from interlock.cli.screen import StopError, complain, printable_line  # noqa: PLC0415 — a server does not pay for it
 
     path = cast("str | bytes | os.PathLike[str] | int | None", error.filename)
@@ -40,7 +41,8 @@ def _report(error: OSError, name: str, *, as_json: bool) -> int:
         # Only the last name: the rest of the path is not always what the user typed.
         what = printable_line(Path(os.fsdecode(path)).name) or what
     fix = "The command stopped there. Check permissions and the disk; `interlock doctor` checks the data directory."
-    complain(StopError(f"{what}: {error.strerror or 'it failed'}.", fix, exit_code=FAILED), name, as_json=as_json)
+    stop = StopError(f"{what}: {error.strerror or 'it failed'}.", fix, exit_code=FAILED)
+    complain(stop, getattr(options, "command", None) or "command line", as_json=getattr(options, "as_json", False))
     return FAILED
 
 

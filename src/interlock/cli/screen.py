@@ -12,6 +12,8 @@ from interlock.kernel.text import flat, printable
 
 _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 """A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
+_UNIT_STEP = 1000
+_UNITS = ("kB", "MB", "GB", "TB")
 
 
 class StopError(InterlockError):
@@ -73,6 +75,22 @@ def _place(diagnostic: Diagnostic) -> tuple[int, int]:
         return diagnostic.line, diagnostic.column or 1
     said = _SAID_PLACE.match(diagnostic.message)
     return (int(said[1]), int(said[2] or 1)) if said else (1, 1)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    plural = "es" if noun.endswith("h") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def in_units(size: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one, with one decimal."""
+    if size < _UNIT_STEP:
+        return f"{size} B"
+    power = 1
+    while power < len(_UNITS) and round(size / _UNIT_STEP**power, 1) >= _UNIT_STEP:
+        power += 1
+    return f"{size / _UNIT_STEP**power:.1f} {_UNITS[power - 1]}"
 
 
 def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

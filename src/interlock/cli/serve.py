@@ -1,16 +1,17 @@
 """`interlock serve`: the MCP server on stdin and stdout."""
 
+import argparse
 import gc
 import logging
 import os
+import signal
 import sys
 
-import anyio
-
-from interlock.server.app import build_server, local_ports
-from interlock.server.applied_config import applied_config_hash
-from interlock.server.config import FaultyConfig
-from interlock.server.settings import (
+from interlock.cli.commands import add_places
+from interlock.cli.options import place_arguments
+from interlock.config.applied import applied_config_hash
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import (
     PlaceArguments,
     Settings,
     SettingsError,
@@ -18,22 +19,29 @@ from interlock.server.settings import (
     data_dir_of,
     read_settings,
 )
-from interlock.server.stdio import serve_stdio
 
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _log = logging.getLogger(__name__)
 
 
-def run_server(arguments: PlaceArguments) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_places(parser)
+    parser.add_argument("--core-source", help="mount a directory as core, beside what ships (for packagers and tests)")
+
+
+def run(options: argparse.Namespace) -> int:
     """Serve until the client leaves or a signal says so; return the exit code: 2 if it cannot begin as told.
 
     Logs go to stderr. A configuration with a fault starts nothing: to go on with other values than were written would
     be silent.
     """
+    # Until the server listens to signals itself, Ctrl-C ends the process as it ends others: without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         _check_streams()
         logging.basicConfig(stream=sys.stderr, level=_log_level())
-        settings = _checked_settings(arguments)
+        settings = _checked_settings(place_arguments(options))
     except SettingsError as error:
         from interlock.cli.screen import printable  # noqa: PLC0415 — only a refusal pays for it
 
@@ -44,6 +52,12 @@ def run_server(arguments: PlaceArguments) -> int:
     _log.info("appliedConfigHash %s", applied_config_hash(settings))
     if sys.stdin.isatty():
         print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
+    # Importing the SDK takes half a second, in which Ctrl-C must be quiet already.
+    import anyio  # noqa: PLC0415
+
+    from interlock.server.app import build_server, local_ports  # noqa: PLC0415
+    from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415
+
     server = build_server(local_ports(settings), settings.workspace)
     # What stands now stands for good; collections need not look at it again.
     gc.freeze()

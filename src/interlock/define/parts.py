@@ -1,6 +1,6 @@
 """Parts of a workflow that read the same as authored and as compiled: strict, frozen, closed to unknown keys."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -24,6 +24,12 @@ CapabilityName = Literal["delegation", "web_browsing"]
 CapabilityNeed = Literal["required", "preferred", "disabled"]
 
 
+def _drop_descriptions(schema: dict[str, Any]) -> None:
+    """Remove what the fields mean from a schema: descriptions are for the reference page."""
+    for member in schema.get("properties", {}).values():
+        member.pop("description", None)
+
+
 class Part(BaseModel):
     """A part of a document. Only what was written is written again."""
 
@@ -36,6 +42,7 @@ class Part(BaseModel):
         validate_by_alias=True,
         allow_inf_nan=False,
         defer_build=True,
+        json_schema_extra=_drop_descriptions,
     )
 
 
@@ -50,60 +57,79 @@ def plainly(part: _Part) -> _Part:
 class Reference(Part):
     """Material that a workflow points at; it is named to the agent, never fetched."""
 
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=128)]
-    title: Title
-    source: Annotated[str, Field(min_length=1, max_length=1000)]
-    purpose: Annotated[str, Field(min_length=1, max_length=1000)]
-    authoritative: bool = False
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=128, description="its name")]
+    title: Title = Field(description="what it is")
+    source: Annotated[str, Field(min_length=1, max_length=1000, description="where it is: a path, an address")]
+    purpose: Annotated[str, Field(min_length=1, max_length=1000, description="what it settles")]
+    authoritative: bool = Field(default=False, description="whether it wins over what is found elsewhere")
 
 
 class Dimension(Part):
     """One thing that an assessment rates."""
 
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
-    purpose: Annotated[str, Field(min_length=1, max_length=256)]
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64, description="its name")]
+    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what it says")]
     levels: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(min_length=2, max_length=20, strict=False)
+        tuple[Annotated[str, Field(min_length=1, max_length=64)], ...],
+        Field(min_length=2, max_length=20, strict=False, description="the levels there are"),
     ]
-    required: bool = True
+    required: bool = Field(default=True, description="whether it must be rated")
 
 
 class Assessment(Part):
     """A rating that a step asks for."""
 
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64)]
-    purpose: Annotated[str, Field(min_length=1, max_length=512)]
-    dimensions: Annotated[tuple[Dimension, ...], Field(min_length=1, max_length=20, strict=False)]
+    id: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9_-]+$",
+            max_length=64,
+            description="its name, for `assessmentRefs` and `assessments.<id>.<dimension>`",
+        ),
+    ]
+    purpose: Annotated[str, Field(min_length=1, max_length=512, description="what is rated")]
+    dimensions: Annotated[
+        tuple[Dimension, ...], Field(min_length=1, max_length=20, strict=False, description="by what it is rated")
+    ]
 
 
 class Parameter(Part):
     """A parameter of a function."""
 
-    name: Name
-    type: Literal["string", "number", "boolean", "array", "object"]
-    required: bool = False
-    enum: Annotated[tuple[Json, ...], Field(strict=False)] = ()
-    default: Json = None
-    description: str | None = None
+    name: Name = Field(description="its name")
+    type: Literal["string", "number", "boolean", "array", "object"] = Field(description="for readers")
+    required: bool = Field(default=False, description="for readers")
+    enum: Annotated[tuple[Json, ...], Field(strict=False, description="for readers")] = ()
+    default: Json = Field(default=None, description="for readers")
+    description: str | None = Field(default=None, description="for readers")
 
 
 class FunctionDefinition(Part):
     """Instructions with a name: defined once, referred to by steps as `name()`."""
 
-    name: Name
-    definition: LongText
-    parameters: Annotated[tuple[Parameter, ...], Field(strict=False)] = ()
-    scope: Literal["workflow", "loop", "step"] | None = None
+    name: Name = Field(description="its name, without brackets")
+    definition: LongText = Field(description="what to do where it is used")
+    parameters: Annotated[
+        tuple[Parameter, ...], Field(strict=False, description="what it is used on; their names are shown")
+    ] = ()
+    scope: Literal["workflow", "loop", "step"] | None = Field(
+        default=None, description="for readers; where the definition stands decides"
+    )
 
 
 class ContextInput(Part):
     """A context key that a run is started with."""
 
-    key: DeclaredKey
-    description: Annotated[str, Field(min_length=1, max_length=1000)]
-    required: bool = False
-    type: Literal["string", "number", "boolean", "list", "object"]
-    choices: Annotated[tuple[Json, ...], Field(max_length=50, strict=False)] = ()
+    key: DeclaredKey = Field(description="the context key")
+    description: Annotated[
+        str, Field(min_length=1, max_length=1000, description="what it is, for whoever starts the run")
+    ]
+    required: bool = Field(default=False, description="whether a run must be started with it")
+    type: Literal["string", "number", "boolean", "list", "object"] = Field(description="what kind of value it is")
+    choices: Annotated[
+        tuple[Json, ...],
+        Field(max_length=50, strict=False, description="the values it may have; without, any of its type"),
+    ] = ()
 
 
 EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
@@ -117,9 +143,9 @@ class SetAction(Part):
     assessment and dimension).
     """
 
-    key: DeclaredKey
-    value: Json = None
-    source: Annotated[ContextPath | None, Field(alias="from")] = None
+    key: DeclaredKey = Field(description="the context key, one of `inputs`")
+    value: Json = Field(default=None, description="what it is set to; this or `from`; null removes it")
+    source: Annotated[ContextPath | None, Field(alias="from", description="the path whose value it is set to")] = None
 
 
 class UserNeed(Part):
@@ -132,8 +158,8 @@ class UserNeed(Part):
         "needs_user_choice",
         "needs_user_approval",
         "needs_user_environment_action",
-    ]
-    ask: Annotated[str, Field(min_length=1, max_length=1000)]
+    ] = Field(description="what only the user can give")
+    ask: Annotated[str, Field(min_length=1, max_length=1000, description="what the agent asks")]
     choice_kind: (
         Literal[
             "preference_tradeoff",
@@ -143,20 +169,30 @@ class UserNeed(Part):
             "policy_or_compliance",
         ]
         | None
-    ) = None
+    ) = Field(default=None, description="of which kind a choice is")
 
 
 class RecommendedPreferences(Part):
     """What the author recommends; a run that goes further is warned, never stopped (locks 5)."""
 
-    recommended_autonomy: Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"] | None = None
-    recommended_risk_policy: Literal["conservative", "balanced", "aggressive"] | None = None
+    recommended_autonomy: Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"] | None = Field(
+        default=None, description="how far the agent may go on by itself"
+    )
+    recommended_risk_policy: Literal["conservative", "balanced", "aggressive"] | None = Field(
+        default=None, description="how much risk it may take"
+    )
 
 
 class ExtensionPoint(Part):
     """A slot that a project may bind to something of its own."""
 
-    slot_id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]+$", max_length=64)]
-    purpose: Annotated[str, Field(min_length=1, max_length=256)]
-    default: Annotated[str, Field(min_length=1, max_length=128)]
-    accepted_kinds: Annotated[tuple[Literal["routine", "workflow"], ...], Field(strict=False)] = ()
+    slot_id: Annotated[
+        str, Field(pattern=r"^[a-z][a-z0-9_]+$", max_length=64, description="its name in `.interlock/bindings.json`")
+    ]
+    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what is to be bound here")]
+    default: Annotated[
+        str, Field(min_length=1, max_length=128, description="what it is bound to where the project binds nothing")
+    ]
+    accepted_kinds: Annotated[
+        tuple[Literal["routine", "workflow"], ...], Field(strict=False, description="for readers: what may be bound")
+    ] = ()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from interlock.engine.gates import GateClaims, Question, Reply
+from interlock.engine.gates import Question
 from interlock.engine.request import Request
 from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
@@ -13,23 +13,6 @@ from interlock.record.context import Context
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot, Running
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
-
-    client_can: bool = False
-    claims: GateClaims = "when_client_cannot_ask"
-    reply: Reply | None = None
-
-    @property
-    def takes_claims(self) -> bool:
-        """Say whether an agent's word is enough."""
-        return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
-
-
-NOBODY_ASKED = Asking()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +35,6 @@ class Attempt:
     request: Request
     context: Context
     earlier: Request | None = None
-    asking: Asking = NOBODY_ASKED
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
 
     @property

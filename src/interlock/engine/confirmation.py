@@ -61,12 +61,12 @@ def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | U
     asks = (*asks_of(node, seen), *_raising(attempt))
     if not asks:
         return None
-    reply = attempt.asking.reply
+    reply = attempt.request.asking.reply
     if reply is not None and reply.action == "accept":
         return Opened(by="person", record=reply.record(asks))
     if reply is not None and reply.action == "decline" and not attempt.never_stops:
         return Shut(findings=(reasons.declined(node.node_id, asks[0], reply.client, reply.comment),))
-    claim = claim_in(attempt.evidence.artifacts) if attempt.asking.takes_claims else None
+    claim = claim_in(attempt.evidence.artifacts) if attempt.request.asking.takes_claims else None
     if claim is not None:
         return Opened(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
     unheard = reply.unheard() if reply is not None else None
@@ -80,7 +80,7 @@ def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | U
     return Unconfirmed(
         question=Question(title=title, asks=asks),
         blockers=blockers_of(lacks),
-        takes_claims=attempt.asking.takes_claims,
+        takes_claims=attempt.request.asking.takes_claims,
     )
 
 
@@ -104,7 +104,7 @@ def granted_unasked(attempt: Attempt) -> PreferenceDelta:
 def _raising(attempt: Attempt) -> tuple[Ask, ...]:
     """Return the ask for more autonomy, where the client can be asked (D25)."""
     wanted = attempt.request.preferences.over(attempt.preferences)
-    if not attempt.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
+    if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
         return ()
     ask = f"May this run go on with the autonomy {wanted.autonomy!r} instead of {attempt.preferences.autonomy!r}?"
     return (Ask(reason="needs_user_approval", ask=ask),)

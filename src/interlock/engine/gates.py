@@ -74,6 +74,23 @@ class Reply:
         return body | ({"comment": self.comment} if self.comment else {})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
+
+    client_can: bool = False
+    claims: GateClaims = "when_client_cannot_ask"
+    reply: Reply | None = None
+
+    @property
+    def takes_claims(self) -> bool:
+        """Say whether an agent's word is enough."""
+        return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
+
+
+NOBODY_ASKED = Asking()
+
+
 def reply_of(record: Mapping[str, Json]) -> Reply:
     """Return the reply that a record was kept of."""
     asks, comment = record.get("asks"), record.get("comment")

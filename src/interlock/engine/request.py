@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import Digest
@@ -48,12 +49,13 @@ class StoredArtifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One attempt's evidence, context delta and preference change."""
+    """One attempt's evidence, context delta and preference change, and how people can be asked about it."""
 
     notes: str | None = None
     artifacts: tuple[Mapping[str, Json], ...] = ()
     context: Mapping[str, Json] = field(default_factory=dict[str, Json])
     preferences: PreferenceDelta = field(default_factory=PreferenceDelta)
+    asking: Asking = NOBODY_ASKED
 
     def digest(self) -> Digest:
         """Return the digest of what was sent, by which a replay with another is told (D8).

@@ -116,19 +116,33 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """What a caller is told instead of an answer: what is wrong, where, and what to send instead.
+class Correction:
+    """How a refused call becomes one that can be sent: the same call with changes, or a call of another `tool`.
 
-    `instead` holds the arguments that the same call should have had, None for one to leave out; the surface, which
-    knows the call, makes `details.correctedCall` of it. `retry` replaces the rule of the code where this call is not to
-    be repeated as it is.
+    `instead` are arguments with the value to send, None for one to leave out. `wrong` are the places of arguments whose
+    value only the caller knows: a placeholder replaces each, or it is left out. `understood` are the arguments that
+    the changes apply to, if not those that were sent.
+    """
+
+    instead: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    wrong: tuple[tuple[int | str, ...], ...] = ()
+    understood: Mapping[str, Json] | None = None
+    tool: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a caller gets instead of an answer: what is wrong, where, and what to send instead.
+
+    The server, which knows the call, makes `details.correctedCall` of the `correction`. `retry` replaces the rule of
+    the code if this call is not to be repeated as it is.
     """
 
     code: ErrorCode
     message: str
     suggestion: str
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    instead: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    correction: Correction | None = None
     retry: RetryKind | None = None
 
     def envelope(self) -> dict[str, Json]:

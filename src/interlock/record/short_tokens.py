@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from typing import TypeAlias
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.constant_time import bytes_eq
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
-from interlock.record.tokens import SigningKey, TokenFault, TokenKind, TokenRef, session_hint, verify
+from interlock.record.tokens import FOREIGN, LongToken, SigningKey, TokenFault, TokenKind, read_long
 
 _VERSION = 2
 _PURPOSE = b"interlock/token/v2"
@@ -75,43 +76,55 @@ def mint_short(ref: ShortRef, key: SigningKey) -> str:
     return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(said + mac).decode('ascii')}"
 
 
-def verified(text: str, keys: Sequence[SigningKey]) -> TokenRef | ShortRef | TokenFault:
-    """Return what a token of either format refers to, or why it is none. `keys` run newest first."""
-    return verify_short(text, keys) if _BEGINNING.match(text) is not None else verify(text, keys)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortToken:
+    """A token of format 2 as it was sent: decoded, and not verified. `session` is a claim, as in `LongToken`."""
+
+    text: str
+    session: SessionId | None
+    fault: TokenFault | None
+    prefix: str = ""
+    label: str = ""
+    said: bytes = b""
+    mac: bytes = b""
+
+    def verified(self, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
+        """Return what the token refers to, or why it is none. `keys` run newest first."""
+        if self.fault is not None:
+            return self.fault
+        if self.session is None or not any(_is_signed(self.label, self.said, self.mac, key) for key in keys):
+            return FOREIGN
+        kind = ShortKind(self.said[0] & 15)
+        if _PREFIXES[kind] != self.prefix:
+            return TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {kind.kind} token under another prefix")
+        tag = tag_of_bytes(self.said[1 + _SESSION_BYTES : -1])
+        return ShortRef(kind=kind, session=self.session, label=self.label, tag=tag, number=self.said[-1])
 
 
-def claimed_session(text: str) -> SessionId | None:
-    """Return the session that a token of either format claims, unverified: good for choosing a queue only."""
-    found = _SHAPE.fullmatch(text)
-    return _session(base64.urlsafe_b64decode(found[3])) if found is not None else session_hint(text)
+SentToken: TypeAlias = LongToken | ShortToken
+"""A token as it was sent, of either format."""
 
 
-def verify_short(text: str, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
-    """Return what a token of format 2 refers to, or why it is none. `keys` run newest first."""
+def read_token(text: str) -> SentToken:
+    """Decode a token of either format, without a key. It never fails: what is wrong is the token's `fault`."""
+    return read_short(text) if _BEGINNING.match(text) is not None else read_long(text)
+
+
+def read_short(text: str) -> ShortToken:
+    """Decode a text as a token of format 2. It never fails: what is wrong with the text is the token's `fault`."""
     found = _SHAPE.fullmatch(text)
     if found is None:
-        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_misshapen(text))
+        fault = TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_misshapen(text))
+        # A token of format 1 whose prefix was damaged may begin so, and still names its session.
+        return ShortToken(text=text, session=read_long(text).session, fault=fault)
     prefix, label, body = found.groups()
     # 52 characters are 39 bytes to the last bit, so each text stands for other bytes.
     data = base64.urlsafe_b64decode(body)
-    said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
-    version, number = said[0] >> 4, said[0] & 15
+    version, fault = data[0] >> 4, None
     if version != _VERSION:
-        return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
-    if not any(_is_signed(label, said, mac, key) for key in keys):
-        return TokenFault(
-            code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
-        )
-    kind = ShortKind(number)
-    if _PREFIXES[kind] != prefix:
-        return TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {kind.kind} token under another prefix")
-    return ShortRef(
-        kind=kind,
-        session=_session(said),
-        label=label,
-        tag=tag_of_bytes(said[1 + _SESSION_BYTES : -1]),
-        number=said[-1],
-    )
+        fault = TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
+    said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
+    return ShortToken(text=text, session=_session(said), fault=fault, prefix=prefix, label=label, said=said, mac=mac)
 
 
 def _session(data: bytes) -> SessionId:

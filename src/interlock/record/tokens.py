@@ -6,7 +6,7 @@ HMAC-SHA256 over those payload bytes. Only the one spelling that `mint` gives ve
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType, cast
@@ -69,6 +69,10 @@ class TokenFault:
     found: str
 
 
+FOREIGN = TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text")
+"""No key of this data directory signed the text."""
+
+
 def kind_of(ref: TokenRef) -> TokenKind:
     """Return the kind of token that carries a reference."""
     return TokenKind.STATE if isinstance(ref, StateRef) else ref.kind
@@ -92,39 +96,68 @@ def mint(ref: TokenRef, key: SigningKey) -> str:
     return f"{_PREFIX[kind]}.v1.{_encoded(data)}.{_encoded(_signature(data, key))}"
 
 
-def verify(text: str, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
-    """Return what a token refers to, or why it is none. `keys` run newest first."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongToken:
+    """A token of format 1 as it was sent: decoded, and not verified.
+
+    `session` is the session that it claims: good for choosing a queue, and for nothing else.
+    """
+
+    text: str
+    session: SessionId | None
+    fault: TokenFault | None
+    prefix: str
+    fields: Mapping[str, object]
+    payload: bytes | None
+    signature: bytes | None
+
+    def verified(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
+        """Return what the token refers to, or why it is none. `keys` run newest first."""
+        if self.fault is not None:
+            return self.fault
+        payload, signature = self.payload, self.signature
+        if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
+            return FOREIGN
+        return _reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
+
+
+def read_long(text: str) -> LongToken:
+    """Decode a text as a token of format 1. It never fails: what is wrong with the text is the token's `fault`."""
+    parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
+    payload, signature = map(_decoded, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
+    fields = _fields(payload)
+    claimed = fields.get("sessionId")
+    return LongToken(
+        text=text,
+        session=SessionId(claimed) if isinstance(claimed, str) else None,
+        fault=_shape_fault(text, parts),
+        prefix=parts[0] if parts else "",
+        fields=fields,
+        payload=payload,
+        signature=signature,
+    )
+
+
+def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
     if len(text) > _TOKEN_CHARS_MAX:
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
-    parts = text.split(".")
     if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found="not the shape of a token")
-    prefix, version, payload_text, signature_text = parts
-    if version != "v1":
-        return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version[:8]}")
-    payload, signature = _decoded(payload_text), _decoded(signature_text)
-    if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
-        return TokenFault(
-            code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
-        )
-    return _parsed(_KIND[prefix], payload)
+    if parts[1] != "v1":
+        return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {parts[1][:8]}")
+    return None
 
 
-def session_hint(text: str) -> SessionId | None:
-    """Return the session that a token claims, unverified: good for choosing a queue, for nothing else."""
-    parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
-    payload = _decoded(parts[2]) if len(parts) == 4 else None  # noqa: PLR2004 — see verify
+def _fields(payload: bytes | None) -> Mapping[str, object]:
     try:
         value: object = json.loads(payload or b"")
     except (ValueError, RecursionError):
-        return None
-    claimed = cast("dict[str, object]", value).get("sessionId") if isinstance(value, dict) else None
-    return SessionId(claimed) if isinstance(claimed, str) else None
+        return {}
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _parsed(kind: TokenKind, payload: bytes) -> TokenRef | TokenFault:
-    """Read a payload whose signature holds: it is ours, but its prefix may have been exchanged."""
-    fields = cast("dict[str, str]", json.loads(payload))
+def _reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
+    """Read fields whose signature holds: they are ours, but their prefix may have been exchanged."""
     if fields["tokenKind"] != kind.value:
         return TokenFault(
             code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {fields['tokenKind']} token under another prefix"

@@ -9,12 +9,11 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from interlock.server.arguments import Caller
+from interlock.config.settings import Settings, workflow_sources
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
 from interlock.server.resources import Resources
-from interlock.server.settings import Settings, workflow_sources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog
@@ -22,7 +21,7 @@ from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import NoTrace, StderrTrace
 from interlock.store.git import git_anchors
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_store
 from interlock.version import VERSION
 
 _CACHED = CacheHint(3_600_000, "public")
@@ -38,7 +37,7 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 def local_ports(settings: Settings) -> Ports:
     """Return the ports over a local data directory. Touches nothing yet."""
-    store = LocalStore(settings.data_dir)
+    store = open_store(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
         read=ReadPorts(
@@ -67,8 +66,7 @@ def _published_tools() -> list[types.Tool]:
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
     subscriptions = Subscriptions()
-    caller = Caller(workspace=workspace, artifact_bytes_max=ports.artifact_bytes_max)
-    calls = Calls(ports, caller, on_changed=subscriptions.tell)
+    calls = Calls(ports, workspace, on_changed=subscriptions.tell)
     resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
 
     async def list_tools(

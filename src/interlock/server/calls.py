@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, assert_never
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -18,28 +19,21 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer import Answer
-from interlock.engine.attempt import Asking
+from interlock.engine.gates import Asking
 from interlock.kernel.budgets import WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import json_in_code
 from interlock.record.events import Actor
-from interlock.record.short_tokens import claimed_session
-from interlock.server.arguments import Caller, Command, parse_arguments
+from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
-from interlock.server.dispatch import run_command
-from interlock.server.elicitation import Elicitation, can_ask
+from interlock.server.elicitation.ask import Elicitation, can_ask
 from interlock.server.progress import STILL_WORKING, Doing, progress_told
-from interlock.server.tools import Tool, tool_named
-from interlock.service.checkpoint_workflow import CheckpointCommand
-from interlock.service.continue_workflow import ContinueCommand
+from interlock.server.tools import tool_named
+from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.inspect_workflow import InspectCommand
-from interlock.service.list_workflows import ListCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
-from interlock.service.resume_session import ResumeCommand
-from interlock.service.start_workflow import StartCommand
 from interlock.store.deadline import call_arrived
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
@@ -50,9 +44,9 @@ _log = logging.getLogger(__name__)
 class Calls:
     """Runs tool calls for one server."""
 
-    def __init__(self, ports: Ports, caller: Caller, *, on_changed: OnChanged | None = None) -> None:
+    def __init__(self, ports: Ports, workspace: Path | None, *, on_changed: OnChanged | None = None) -> None:
         self._ports = ports
-        self._caller = caller
+        self._workspace = workspace
         self._on_changed = on_changed
         self._elicitation = Elicitation(ports.read.key_ring, ports.shell)
         self._threads: anyio.CapacityLimiter | None = None
@@ -82,14 +76,18 @@ class Calls:
     async def _outcome(
         self, tool: Tool, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, doing: Doing
     ) -> Answer | Refusal | types.InputRequiredResult:
-        caller = replace(self._caller, actor=_actor(context))
+        caller = Caller(
+            workspace=self._workspace,
+            actor=_actor(context),
+            asking=Asking(client_can=can_ask(context), claims=self._ports.gates_claims),
+            artifact_bytes_max=self._ports.artifact_bytes_max,
+        )
         with self._ports.read.trace.span("parse"):
-            command = parse_arguments(tool, params.arguments or {}, caller)
-        if isinstance(command, Refusal):
-            return command
-        asking = Asking(client_can=can_ask(context), claims=self._ports.gates_claims)
-        outcome = await self._ran(context, _asked_so(command, asking))
-        if not isinstance(outcome, NeedsPerson) or not asking.client_can:
+            arguments = parse_arguments(tool, params.arguments or {}, caller)
+        if isinstance(arguments, Refusal):
+            return arguments
+        outcome = await self._ran(context, arguments.call(caller))
+        if not isinstance(outcome, NeedsPerson) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
         # Nothing is held while a person thinks: no place in a queue, no thread, no lock (D12).
         doing.words = "waiting for the user's answer"
@@ -102,31 +100,35 @@ class Calls:
         # Everything is judged again, for the world may have moved on; who has to be asked once more is not. A question
         # that brought no answer is told with what became of it.
         doing.words = STILL_WORKING
-        again = await self._ran(context, _asked_so(command, replace(asking, reply=reply)))
+        asked = replace(caller, asking=replace(caller.asking, reply=reply))
+        again = await self._ran(context, arguments.call(asked))
         return again.answer if isinstance(again, NeedsPerson) else again
 
-    async def _ran(self, context: ServerRequestContext[Any, Any], command: Command) -> Answer | Refusal | NeedsPerson:
-        """Run a command in a thread, in its turn; what can be expected to fail is a refusal.
+    async def _ran(self, context: ServerRequestContext[Any, Any], call: Call) -> Outcome:
+        """Run a call in a thread, in its turn.
 
-        The command's wait for a lock counts from here, so that calls that queue for a session that another process
-        holds are all answered when the first of them is (LOCK-6).
+        Its wait for a lock counts from here, so that calls that queue for a session that another process holds are all
+        answered when the first of them is (LOCK-6).
         """
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
-        run = partial(run_command, self._ports, command)
-        session = _appends_to(command)
+        run = partial(run_call, self._ports, call)
         with call_arrived():
-            async with _Turn(self._queues, session) if session is not None else nullcontext():
+            async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
                 outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
-        is_change = session is not None or isinstance(command, StartCommand)
+        is_change = call.session is not None or call.begins_run
         if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
-            await self._on_changed(context, session)
+            await self._on_changed(context, call.session)
         return outcome
 
 
-def _asked_so(command: Command, asking: Asking) -> Command:
-    """Return a command with how people can be asked about it, where it may need one."""
-    return replace(command, asking=asking) if isinstance(command, StartCommand | ContinueCommand) else command
+def run_call(ports: Ports, call: Call) -> Outcome:
+    """Run a call; an expected failure is a refusal."""
+    try:
+        return call.run(ports)
+    except EXPECTED_ERRORS as error:
+        _log.warning("%s", error)
+        return refusal_of(error)
 
 
 class _Turn:
@@ -155,21 +157,6 @@ class _Turn:
             self._queues[self._session] = (lock, waiting - 1)
         else:
             del self._queues[self._session]
-
-
-def _appends_to(command: Command) -> SessionId | None:
-    """Return the session that a call may append to, as it claims; reads and new sessions wait for nobody."""
-    match command:
-        case ContinueCommand():
-            return claimed_session(command.ack_token) if command.ack_token is not None else None
-        case CheckpointCommand():
-            return claimed_session(command.checkpoint_token)
-        case StartCommand():
-            return command.session
-        case ListCommand() | InspectCommand() | ResumeCommand():
-            return None
-        case _:
-            assert_never(command)
 
 
 def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:

@@ -10,7 +10,7 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 
 from interlock.kernel.budgets import COMPLETIONS_MAX
-from interlock.server.looking import looked
+from interlock.server.read_only import run_read
 from interlock.server.resources import PLAN_TEMPLATE, SESSION_TEMPLATE
 from interlock.service.ports import Ports
 from interlock.views.summary import SessionSummary
@@ -36,9 +36,9 @@ class Completions:
         ref = params.ref
         about = (ref.name if isinstance(ref, types.PromptReference) else ref.uri, params.argument.name)
         if about in _OF_WORKFLOWS:
-            choices = await looked(self._workflows)
+            choices = await run_read(self._workflows)
         elif about == _OF_SESSIONS:
-            choices = await looked(self._sessions)
+            choices = await run_read(self._sessions)
         else:
             choices = []
         values = completed(params.argument.value, choices)

@@ -5,19 +5,16 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from interlock.define.diagnostics import did_you_mean
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, nests_deeper_than
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.text import utf8_bytes
-from interlock.server.tools import Arguments, OutputArgument, PreferencesArgument, Tool, argument_names
+from interlock.server.tools.contract import ObjectArgument, Tool
+from interlock.server.tools.evidence import NESTED
 
-NESTED: dict[str, type[Arguments]] = {"output": OutputArgument, "preferences": PreferencesArgument}
-"""The arguments that are objects with members of their own."""
-
-_STANDS_FOR: dict[str, Json] = {
+_PLACEHOLDERS: dict[str, Json] = {
     "workflowId": "<id from list_workflows>",
     "goal": "<what the user wants>",
     "workspacePath": "<absolute path of the project>",
@@ -28,71 +25,65 @@ _STANDS_FOR: dict[str, Json] = {
     "notesMarkdown": "<your notes>",
     "artifacts": [{"kind": "<kind>"}],
 }
-"""What is shown where a caller has to fill something in; an argument that is not here is left out."""
-
-_NOTHING: Mapping[str, Json] = MappingProxyType({})
+"""What a caller has to fill in; an argument that is not here is left out."""
 
 
-def corrected_call(
-    tool: Tool, sent: Mapping[str, Json], *wrong: tuple[int | str, ...], told: Mapping[str, Json] = _NOTHING
-) -> Json:
-    """Return a call with each argument at fault, or missing, replaced by what stands for it, or left out.
+def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
+    """Return a refusal with the call that should have been sent, if the caller can correct it.
 
-    `told` are arguments of our own, which are shown whole.
+    A `VALIDATION_ERROR` that says no more than its path is corrected at that path.
     """
-    known = argument_names(tool)
-    arguments: dict[str, Json] = {name: value for name, value in sent.items() if name in known}
-    for name, *inner in wrong:
+    correction, path = refusal.correction, refusal.details.get("path")
+    if correction is None:
+        if refusal.code is not ErrorCode.VALIDATION_ERROR or not isinstance(path, str) or not path:
+            return refusal
+        correction = Correction(wrong=(tuple(re.split(r"[.\[]", path)[:2]),))
+    call = corrected_call(tool, sent, correction)
+    return replace(refusal, details={**refusal.details, "correctedCall": call})
+
+
+def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> Json:
+    """Return the call that a correction makes of a call that was sent."""
+    instead: dict[str, Json] = {name: value for name, value in correction.instead.items() if value is not None}
+    if correction.tool is not None:
+        return {"tool": correction.tool, "arguments": instead}
+    known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
+    arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
+    for name, *inner in correction.wrong:
         holder = arguments.get(str(name))
         if inner and name in NESTED and isinstance(holder, dict):
             arguments[str(name)] = _replaced(holder, str(inner[0]), _members(NESTED[str(name)]))
         else:
             arguments = _replaced(arguments, str(name), known)
-    return {"tool": tool.name, "arguments": dict(told) | _shortened(arguments)}
+    return {"tool": tool.name, "arguments": instead | _shortened(arguments)}
 
 
-def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
-    """Return a refusal with the call that should have been sent, where what was wrong is an argument of the call."""
-    if "correctedCall" in refusal.details:
-        return refusal
-    path = refusal.details.get("path")
-    if refusal.instead:
-        own = {name: value for name, value in sent.items() if name not in refusal.instead}
-        told = {name: value for name, value in refusal.instead.items() if value is not None}
-        call = corrected_call(tool, own, told=told)
-    elif refusal.code is ErrorCode.VALIDATION_ERROR and isinstance(path, str) and path:
-        call = corrected_call(tool, sent, tuple(re.split(r"[.\[]", path)[:2]))
-    else:
-        return refusal
-    return replace(refusal, details={**refusal.details, "correctedCall": call})
-
-
-def renamed_call(tool: Tool, sent: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> Json:
-    """Return a call with what stands at a place moved to the argument that was meant, `output.notesMarkdown` say."""
+def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:
+    """Return arguments with the value of one place moved to another argument, `output.notesMarkdown` for example."""
     *holders, wrong = map(str, loc)
-    arguments = dict(sent)
-    inner = arguments.get(holders[0]) if holders else None
-    source = dict(inner) if isinstance(inner, dict) else arguments
+    moved = dict(arguments)
+    inner = moved.get(holders[0]) if holders else None
+    source = dict(inner) if isinstance(inner, dict) else moved
     value = source.pop(wrong)
     if holders:
-        arguments[holders[0]] = source
+        moved[holders[0]] = source
     name, _, member = target.partition(".")
-    taken = arguments.get(name)
+    taken = moved.get(name)
     if member:
-        arguments[name] = {member: value} | (taken if isinstance(taken, dict) else {})
+        moved[name] = {member: value} | (taken if isinstance(taken, dict) else {})
     elif taken is None:
-        arguments[name] = value
-    return corrected_call(tool, arguments)
+        moved[name] = value
+    return moved
 
 
-def meant_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
-    """Return the argument that an unknown one was meant to be: one beside it, or a member of one that is an object."""
+def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
+    """Return the likely argument for an unknown one: one beside it, or a member of one that is an object."""
     wrong = str(loc[-1])
     if len(loc) > 1:
         holder = str(loc[0])
         guess = did_you_mean(wrong, _members(NESTED[holder])) if holder in NESTED else None
         return f"{holder}.{guess}" if guess else None
-    known = argument_names(tool)
+    known = tool.argument_names
     places = {member: f"{name}.{member}" for name in NESTED if name in known for member in _members(NESTED[name])}
     if wrong in places:
         return places[wrong]
@@ -103,7 +94,7 @@ def meant_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
     return places[member] if member is not None else None
 
 
-def _members(model: type[Arguments]) -> list[str]:
+def _members(model: type[ObjectArgument]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
@@ -112,7 +103,7 @@ def _replaced(arguments: Mapping[str, Json], name: str, known: Collection[str]) 
     others = {key: value for key, value in arguments.items() if key != name}
     if name == "artifacts" and isinstance(one := arguments.get(name), dict):
         return {**others, name: list[Json]([one])}
-    return others | ({name: _STANDS_FOR[name]} if name in known and name in _STANDS_FOR else {})
+    return others | ({name: _PLACEHOLDERS[name]} if name in known and name in _PLACEHOLDERS else {})
 
 
 def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:

@@ -18,7 +18,7 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import in_code, json_in_code, one_line
 from interlock.plan.outline import input_lines
-from interlock.server.looking import looked
+from interlock.server.read_only import run_read
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.list_workflows import ListCommand, list_workflows
 from interlock.service.ports import Ports
@@ -83,9 +83,9 @@ class Prompts:
         sent = {name: text.strip() for name, text in (params.arguments or {}).items()}
         match params.name:
             case "start":
-                text = await looked(partial(self._start, sent.get("workflowId", ""), sent.get("goal", "")))
+                text = await run_read(partial(self._start, sent.get("workflowId", ""), sent.get("goal", "")))
             case "resume":
-                text = await looked(partial(self._resume, sent.get("words", "")))
+                text = await run_read(partial(self._resume, sent.get("words", "")))
             case _:
                 found = one_line(params.name, ECHO_BYTES_MAX)
                 names = " and ".join(f"`{prompt.name}`" for prompt in PROMPTS)

@@ -20,7 +20,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
-from interlock.server.looking import looked
+from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
 from interlock.service.inspect_workflow import plan_text
 from interlock.service.links import CATALOG_LINK, plan_link, session_link
@@ -49,7 +49,7 @@ class Resources:
 
     async def list_resources(self, _context: Context, _params: ListParams) -> types.ListResourcesResult:
         """Answer `resources/list`: the catalogue, the latest sessions, the plan of each workflow."""
-        return types.ListResourcesResult(resources=await looked(self._listed))
+        return types.ListResourcesResult(resources=await run_read(self._listed))
 
     async def list_templates(self, _context: Context, _params: ListParams) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
@@ -74,7 +74,7 @@ class Resources:
             MCPError: There is no such resource, or the disk failed.
         """
         uri = str(params.uri)
-        text = await looked(partial(self._text, uri))
+        text = await run_read(partial(self._text, uri))
         if isinstance(text, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{text.message} {text.suggestion}", data={"uri": uri})
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)])

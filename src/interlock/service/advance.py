@@ -9,7 +9,7 @@ from typing import assert_never
 
 from interlock.engine.advance import decide_advance
 from interlock.engine.answer import Answer, Awaited, Facts, ForkOffer, Warned, render_answer
-from interlock.engine.attempt import Advanced, Asking, LimitReached, Refused, Unconfirmed
+from interlock.engine.attempt import Advanced, LimitReached, Refused, Unconfirmed
 from interlock.engine.request import CONFIRMATION_KIND, Request
 from interlock.engine.secret_scanning import secret_warnings
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
@@ -21,7 +21,7 @@ from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.snapshot import Complete
 from interlock.service import warnings
 from interlock.service.appending import appended
-from interlock.service.attempts import Sent, answered_at, attempt_on, whole_notes
+from interlock.service.attempts import answered_at, attempt_on, whole_notes
 from interlock.service.context import context_refusal
 from interlock.service.handed_out import step_of
 from interlock.service.mint import Mint, minting
@@ -40,21 +40,15 @@ from interlock.views.standing import attempts_on, chain_head, standing_of, tip_b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt, its target, and the keys that sign its answer."""
+    """An attempt on its target with what was sent, and the keys that sign its answer."""
 
     target: Target
-    sent: Sent
+    attempt: AttemptId
+    request: Request
     ring: KeyRing
 
-    @property
-    def attempt(self) -> AttemptId:
-        """Which attempt."""
-        return self.sent.attempt
 
-
-def advance(
-    ports: Ports, target: Target, request: Request, actor: Actor | None, asking: Asking
-) -> Answer | Refusal | NeedsPerson:
+def advance(ports: Ports, target: Target, request: Request, actor: Actor | None) -> Answer | Refusal | NeedsPerson:
     """Attempt to advance the target, or tell what came of that attempt when it was made.
 
     Where nothing but a person's word is missing, nothing is recorded and nothing held: the same call is made again with
@@ -64,15 +58,15 @@ def advance(
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
-    assert target.attempt is not None, "an advance has an attempt"
-    sent = Sent(attempt=target.attempt, request=request, asking=asking)
+    attempt = target.attempt
+    assert attempt is not None, "an advance has an attempt"
     # The keys are read before anything is appended: once it is, nothing may keep the answer back.
-    call = _Call(target=target, sent=sent, ring=ports.read.key_ring.ensured())
+    call = _Call(target=target, attempt=attempt, request=request, ring=ports.read.key_ring.ensured())
     # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (locks 1.2).
-    recorded = target.scene.session.advance(target.node.node, call.attempt)
+    recorded = target.scene.session.advance(target.node.node, attempt)
     if recorded is not None:
         return _told(ports, call, target.scene.session, recorded)
-    refusal = _attempt_refusal(call, target.scene.session) or context_refusal(
+    refusal = _attempt_refusal(target, target.scene.session) or context_refusal(
         target.scene.session.context(target.node.node), request.context
     )
     if refusal is not None:
@@ -81,7 +75,7 @@ def advance(
         session = witness.session
         if session is None or target.node.node not in session.nodes:
             return lost_history("ackToken", words=target.scene.words())
-        recorded = session.advance(target.node.node, call.attempt)
+        recorded = session.advance(target.node.node, attempt)
         if recorded is None:
             outcome = _decided(ports, call, session)
             if isinstance(outcome, Refusal | NeedsPerson):
@@ -90,20 +84,20 @@ def advance(
                 [(reference, _)] = outcome.plan.snapshots
                 ports.read.plans.keep(reference, outcome.snapshot)
             session = appended(ports, witness, outcome.plan, actor)
-            recorded = session.advance(target.node.node, call.attempt)
+            recorded = session.advance(target.node.node, attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _told(ports, call, session, recorded)
 
 
-def _attempt_refusal(call: _Call, session: Session) -> Refusal | None:
+def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     """Refuse an attempt that no recorded history leads to, and forks beyond the limit (D2, D3)."""
-    node = session.nodes[call.target.node.node]
-    if call.attempt == ack_attempt(node.node):
+    node = session.nodes[target.node.node]
+    if target.attempt == ack_attempt(node.node):
         return None
-    if call.attempt != fork_attempt(node.node, node.forks):
-        return lost_history("ackToken", words=call.target.scene.words(node))
+    if target.attempt != fork_attempt(node.node, node.forks):
+        return lost_history("ackToken", words=target.scene.words(node))
     if node.forks >= FORKS_PER_NODE_MAX:
-        words = call.target.scene.words(node)
+        words = target.scene.words(node)
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"The step of run `{words.label}` was forked {node.forks} times; at most {FORKS_PER_NODE_MAX}.",
@@ -116,15 +110,14 @@ def _attempt_refusal(call: _Call, session: Session) -> Refusal | None:
 def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | NeedsPerson:
     """Judge the attempt by the facts as they are under the lock."""
     scene, node = call.target.scene, session.nodes[call.target.node.node]
-    refusal = _attempt_refusal(call, session)
+    refusal = _attempt_refusal(call.target, session)
     if refusal is not None:
         return refusal
     with ports.read.trace.span("decide"):
         if isinstance(scene.snapshot(node).state, Complete):
             return lost_history("ackToken", words=scene.words(node))
         scene = replace(scene, session=session)
-        attempt = attempt_on(ports.read.reader, scene, node, call.sent)
-        decision = decide_advance(attempt)
+        decision = decide_advance(attempt_on(ports.read.reader, scene, node, call.attempt, call.request))
     match decision:
         case Advanced() | Refused():
             return decision
@@ -176,18 +169,14 @@ def _limit_reached(mint: Mint, scene: Scene, node: Node, blockers: tuple[Blocker
 @after_append()
 def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advance) -> Answer:
     """Tell a recorded outcome: the node it made, with that node's own tokens."""
-    scene = Scene(
-        session=session,
-        run=session.runs[call.target.scene.run.run],
-        workflow=call.target.scene.workflow,
-        plans=ports.read.plans,
-    )
+    target, request = call.target, call.request
+    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, scene.run)
     step = step_of(scene, child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
-    gone_on = _gone_on_to(call, scene, recorded, child)
+    gone_on = _gone_on_to(request, scene, recorded, child)
     with ports.read.trace.span("render"):
         return render_answer(
             Facts(
@@ -199,7 +188,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                 step=step,
                 blockers=blockers,
                 warnings=(
-                    *_warnings(call, scene, recorded, child),
+                    *_warnings(request, scene, recorded, child),
                     *secret_warnings(
                         session.deltas.get(child.node), whole_notes(ports.read.reader, child, recorded.attempt)
                     ),
@@ -212,23 +201,23 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
         )
 
 
-def _gone_on_to(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Node | None:
+def _gone_on_to(request: Request, scene: Scene, recorded: facts_of.Advance, child: Node) -> Node | None:
     """Return where the run has gone on to since, for a caller who repeats an old attempt with other content.
 
     A caller who repeats the same content asks for the same answer.
     """
-    if _is_same_request(recorded, call.sent.request):
+    if _is_same_request(recorded, request):
         return None
     is_passed = standing_of(scene.session, child.node).passed_to is not None
     return scene.session.nodes[tip_below(scene.session, child)] if is_passed else None
 
 
-def _warnings(call: _Call, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
+def _warnings(request: Request, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
     yield from warnings.notes_cut(notes_of_attempt(child))
     if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."
         yield Warned(code="BRANCH_CREATED", message=message)
-    if not _is_same_request(recorded, call.sent.request):
+    if not _is_same_request(recorded, request):
         message = (
             "This attempt was recorded before with other content; that record stands and what came now was ignored."
             " Go on as the next call says."

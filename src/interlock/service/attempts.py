@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import cast
 
-from interlock.engine.attempt import Asking, Attempt
+from interlock.engine.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
@@ -18,16 +17,7 @@ from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """An attempt as it was sent: which one, what came with it, and how people can be asked about it."""
-
-    attempt: AttemptId
-    request: Request
-    asking: Asking
-
-
-def attempt_on(reader: SessionReader, scene: Scene, node: Node, sent: Sent) -> Attempt:
+def attempt_on(reader: SessionReader, scene: Scene, node: Node, attempt: AttemptId, request: Request) -> Attempt:
     """Return an attempt on a node with the facts that the log gives.
 
     Raises:
@@ -38,16 +28,15 @@ def attempt_on(reader: SessionReader, scene: Scene, node: Node, sent: Sent) -> A
         session=session.session,
         run=node.run,
         node=node.node,
-        attempt=sent.attempt,
-        is_fork=sent.attempt != ack_attempt(node.node),
+        attempt=attempt,
+        is_fork=attempt != ack_attempt(node.node),
         refusals=node.refusals,
         snapshot=scene.snapshot(node),
         preferences=node.preferences,
         workflow=scene.workflow,
-        request=sent.request,
+        request=request,
         context=session.context(node.node),
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
-        asking=sent.asking,
         open_gaps=tuple(_open_gaps(session, node)),
     )
 

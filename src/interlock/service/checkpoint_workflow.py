@@ -1,6 +1,6 @@
 """`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (locks 1.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interlock.engine.answer import Answer, Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
@@ -14,17 +14,15 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
 from interlock.record.snapshot import Running
-from interlock.record.tokens import AttemptRef
 from interlock.service import warnings
 from interlock.service.appending import appended
 from interlock.service.attempts import whole_notes
 from interlock.service.handed_out import step_of
 from interlock.service.mint import minting
 from interlock.service.ports import Ports
-from interlock.service.target import Target, target_of, witness_of
-from interlock.service.tokens import lost_history, resolved
+from interlock.service.target import Target, load_target
+from interlock.service.tokens import SentTokens, lost_history
 from interlock.service.unanswered import after_append
-from interlock.service.words import Scene
 from interlock.store.ports import KeyRing
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
@@ -34,8 +32,7 @@ from interlock.views.session import Node, Session
 class CheckpointCommand:
     """A parsed call; `request` holds notes and artifacts alone."""
 
-    checkpoint_token: str
-    state_token: str | None = None
+    tokens: SentTokens
     request: Request = field(default_factory=Request)
     actor: Actor | None = None
 
@@ -59,7 +56,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
-    target = _target(ports, command)
+    target = load_target(ports.read, command.tokens)
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
@@ -81,17 +78,6 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
                 return refusal
             session = appended(ports, witness, _plan(target, session, command.request), command.actor)
     return _render_recorded(ports, call, session)
-
-
-def _target(ports: Ports, command: CheckpointCommand) -> Target | Refusal:
-    ref = resolved(ports.read, command.checkpoint_token, "checkpointToken")
-    if isinstance(ref, Refusal):
-        return ref
-    beside = witness_of(ports.read, command.state_token, "checkpointToken")
-    if isinstance(beside, Refusal):
-        return beside
-    assert isinstance(ref, AttemptRef), "a checkpointToken resolves to an attempt"
-    return target_of(ports.read, ref, beside=beside)
 
 
 def _refusal(target: Target, session: Session) -> Refusal | None:
@@ -135,12 +121,7 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
     """Render a recorded checkpoint, the same each time: later events have no part in it."""
     target = call.target
     assert target.attempt is not None, "a checkpoint is an attempt"
-    scene = Scene(
-        session=session,
-        run=session.runs[target.scene.run.run],
-        workflow=target.scene.workflow,
-        plans=ports.read.plans,
-    )
+    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
     step = step_of(scene, node)
     assert step is not None, "a checkpoint is of a step"

@@ -9,7 +9,7 @@ from interlock.engine.answer import RESUME_TOOL
 from interlock.engine.findings import blockers_of
 from interlock.engine.reasons import corrupted
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
+from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.record.base import UnknownVersionError
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports import (
@@ -132,13 +132,13 @@ def _unanswered(error: UnansweredError) -> Refusal:
             details=details,
             retry=RetryKind.NOT_RETRYABLE,
         )
-    found: Json = {"tool": RESUME_TOOL, "arguments": {"sessionId": error.session, "runId": error.run}}
     return Refusal(
         code=cause.code,
         message=f"{cause.what}; the run may be recorded, but its answer is lost.",
         suggestion="Call `resume_session` as below. If it finds the run, continue that one; if not, send the same call"
         f" again. As long as this server runs, the same call makes no second run. {cause.fix}",
-        details={**details, "runId": error.run, "correctedCall": found},
+        details={**details, "runId": error.run},
+        correction=Correction(tool=RESUME_TOOL, instead={"sessionId": error.session, "runId": error.run}),
     )
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from interlock.engine.answer import look_call
 from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.base import UnknownVersionError
-from interlock.record.short_tokens import claimed_session
+from interlock.record.short_tokens import read_token
 from interlock.service.mint import Argument, Mint
 from interlock.service.ports import ReadPorts
 from interlock.service.words import Scene, scene_of
@@ -39,8 +38,8 @@ class Place:
         return self.scene.session.label(self.scene.run.run)
 
     def look(self) -> dict[str, Json]:
-        """Return the call that shows where the run stands."""
-        return look_call(self.mint.state(self._tip.node), self.label)
+        """Return the arguments of `continue_workflow` that show where the run stands."""
+        return {"stateToken": self.mint.state(self._tip.node), "run": self.label}
 
     def current(self, argument: Argument, node: Node | None = None) -> str | None:
         """Return the token for an argument at a node, else where the run stands; None where there is no such token."""
@@ -117,7 +116,7 @@ def label_in(text: str) -> str | None:
 
 
 def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[Place]:
-    claimed = claimed_session(text)
+    claimed = read_token(text).session
     session = _loaded(ports, claimed) if claimed is not None else None
     if session is not None:
         yield from filter(None, (place_of(ports, session, run) for run in session.runs.values()))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.attempt import Advanced, Asking, Refused
-from interlock.engine.gates import GateClaims, Reply, reply_of
+from interlock.engine.attempt import Advanced, Refused
+from interlock.engine.gates import Asking, GateClaims, Reply, reply_of
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.canonical import Json
@@ -18,7 +18,7 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
 from interlock.record.snapshot import Complete
-from interlock.service.attempts import Sent, answered_at, attempt_on, brought_by
+from interlock.service.attempts import answered_at, attempt_on, brought_by
 from interlock.service.plans import Plans
 from interlock.service.words import scene_of
 from interlock.store.ports import SessionReader
@@ -148,19 +148,18 @@ def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.Ad
         artifacts=evidence.artifacts,
         context=_context_sent(recorded),
         preferences=_chosen(recorded),
-    )
-    asking = Asking(
-        client_can=answered is not None,
-        claims=_claims_policy(recorded),
-        reply=reply_of(answered) if answered is not None else None,
+        asking=Asking(
+            client_can=answered is not None,
+            claims=_claims_policy(recorded),
+            reply=reply_of(answered) if answered is not None else None,
+        ),
     )
     if _was_declined(key):
         # What a person said no to is kept in words alone: the gate of the step, else more autonomy.
-        asking = Asking(client_can=True, reply=Reply(action="decline", client="", answers={}))
+        declined = Asking(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
-        request = replace(request, preferences=replace(request.preferences, autonomy=autonomy))
-    sent = Sent(attempt=key.data.attempt_id, request=request, asking=asking)
-    decision = decide_advance(attempt_on(reader, scene, node, sent))
+        request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
+    decision = decide_advance(attempt_on(reader, scene, node, key.data.attempt_id, request))
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 

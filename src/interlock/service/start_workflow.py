@@ -6,7 +6,6 @@ from pathlib import Path
 from interlock.define.declared import Misfit, misfit, named_type
 from interlock.define.parts import ContextInput
 from interlock.engine.answer import LIST_TOOL, Answer, Facts, render_answer
-from interlock.engine.attempt import NOBODY_ASKED, Asking
 from interlock.engine.confirmation import raises_autonomy
 from interlock.engine.findings import Finding
 from interlock.engine.gates import Ask, Question
@@ -16,7 +15,7 @@ from interlock.engine.secret_scanning import secret_warnings
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -41,19 +40,17 @@ from interlock.views.session import Run, Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"
 """Stands for a session that only the caller can name."""
-_LIST_CALL: Json = {"tool": LIST_TOOL, "arguments": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCommand:
-    """A parsed call. `request` holds the initial context, the goal in it, and the preferences."""
+    """A parsed call. `request` holds the initial context with the goal, and the preferences."""
 
     workflow_id: str
     workspace: Path | None
     request: Request = field(default_factory=Request)
     session: SessionId | None = None
     actor: Actor | None = None
-    asking: Asking = NOBODY_ASKED
 
 
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
@@ -210,8 +207,8 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
         code=ErrorCode.WORKFLOW_NOT_FOUND,
         message=f"There is no workflow {workflow_id!r}.",
         suggestion=f"{meant} `list_workflows` for the ids that exist.",
-        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {"correctedCall": _LIST_CALL})},
-        instead={"workflowId": guess} if guess else {},
+        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
+        correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
     )
 
 
@@ -252,7 +249,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
-        instead={"context": {one.key: _stand_in(one) for one in wanted}},
+        correction=Correction(instead={"context": {one.key: _stand_in(one) for one in wanted}}),
     )
 
 
@@ -287,9 +284,9 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
 def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
     """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
     wanted = command.request.preferences.over(baseline)
-    if not command.asking.client_can or not raises_autonomy(baseline, wanted):
+    if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
         return None
-    reply = command.asking.reply
+    reply = command.request.asking.reply
     if reply is not None and reply.action == "accept":
         return None
     said = f"They said: {reply.comment}" if reply is not None and reply.comment else None
@@ -326,5 +323,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        instead={"sessionId": SESSION_STAND_IN},
+        correction=Correction(instead={"sessionId": SESSION_STAND_IN}),
     )

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from interlock.engine.answer import CONTINUE_TOOL
 from interlock.kernel.budgets import ECHO_BYTES_MAX
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, tag_of
 from interlock.kernel.text import one_line
-from interlock.record.tokens import AttemptRef, StateRef, TokenKind, TokenRef
+from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.meant import place_labelled, place_of_run
 from interlock.service.mint import Argument
 from interlock.service.ports import ReadPorts
-from interlock.service.tokens import lost_history, resolved, scope_mismatch
+from interlock.service.tokens import SentTokens, load_session, lost_history, resolve_token, scope_mismatch
 from interlock.service.words import Scene, scene_of
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Node, Session
@@ -28,28 +28,27 @@ class Target:
     attempt: AttemptId | None
 
 
-def target_of(
-    ports: ReadPorts, ref: TokenRef, *, beside: StateRef | None = None, run: str | None = None
-) -> Target | Refusal:
-    """Return the target of a verified token; `beside` and `run` are witnesses that must agree with it.
+def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
+    """Return the target that a call names, or why its tokens and its run name none, or not the same one.
 
     Raises:
-        StoreFailureError, SessionUnhealthyError, ContentDamagedError: See `service.failures`.
+        StoreFailureError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
     """
-    argument: Argument = _argument(ref)
-    try:
-        with ports.trace.span("load"):
-            session = ports.reader.load(ref.session, tag_of(ref.node))
-    except SessionUnhealthyError as error:
-        error.label = ref.run[-LABEL_CHARS:]
-        raise
+    resolved = resolve_token(ports, sent)
+    if isinstance(resolved, Refusal):
+        return resolved
+    beside = _resolve_beside(ports, sent, resolved.session)
+    if isinstance(beside, Refusal):
+        return beside
+    ref, label = resolved.ref, resolved.ref.run[-LABEL_CHARS:]
+    session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
     if session is None or ref.run not in session.runs:
-        return lost_history(argument, label=ref.run[-LABEL_CHARS:])
+        return lost_history(sent.argument, label=label)
     scene = scene_of(session, session.runs[ref.run], ports.plans)
-    if ref.node not in session.nodes or session.nodes[ref.node].run != ref.run:
-        return lost_history(argument, words=scene.words())
-    node = session.nodes[ref.node]
-    refusal = _witness_refusal(ports, scene, _Sent(argument=argument, node=node, beside=beside, run=run))
+    node = session.nodes.get(ref.node)
+    if node is None or node.run != ref.run:
+        return lost_history(sent.argument, words=scene.words())
+    refusal = _disagreement(ports, scene, node, sent, beside)
     if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
         refusal = _hash_mismatch(scene)
     if refusal is not None:
@@ -57,59 +56,42 @@ def target_of(
     return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
 
 
-def witness_of(ports: ReadPorts, text: str | None, of: Argument, run: str | None = None) -> StateRef | Refusal | None:
-    """Return what the `stateToken` beside another token refers to, which verified: it is of the same run, or refused.
-
-    Raises:
-        StoreFailureError, KeyRingDamagedError: See `service.failures`.
-    """
-    if text is None:
+def _resolve_beside(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
+    """Return what the `stateToken` beside another token refers to; None if there is none."""
+    if sent.beside is None:
         return None
     try:
-        beside = resolved(ports, text, "stateToken", run)
+        beside = resolve_token(ports, replace(sent, argument="stateToken", token=sent.beside), known)
     except SessionUnhealthyError as error:
         return scope_mismatch(
-            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{of}` to another.",
-            f"Send the `{of}` of the run you mean, alone: it names its run by itself.",
-            instead={"stateToken": None, of: _token_of(of, "the run you mean")},
+            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{sent.argument}` to"
+            " another.",
+            f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
+            instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
         )
-    assert isinstance(beside, StateRef | Refusal), "a stateToken resolves to a state reference"
-    return beside
+    return beside if isinstance(beside, Refusal) else beside.ref
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
-    """The token that says most, the node it names, and the witnesses beside it."""
-
-    argument: Argument
-    node: Node
-    beside: StateRef | None
-    run: str | None
-
-
-def _argument(ref: TokenRef) -> Argument:
-    if isinstance(ref, StateRef):
-        return "stateToken"
-    return "checkpointToken" if ref.kind is TokenKind.CHECKPOINT else "ackToken"
-
-
-def _witness_refusal(ports: ReadPorts, scene: Scene, sent: _Sent) -> Refusal | None:
-    words, run, beside = scene.words(sent.node), sent.run, sent.beside
-    if run is not None and not (len(run) >= len(words.label) and scene.run.run.endswith(run)):
-        return _another_run(ports, scene, sent, run)
+def _disagreement(
+    ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, beside: TokenRef | None
+) -> Refusal | None:
+    """Refuse a call whose label or whose second token names another run or step than its token."""
+    run = sent.run
+    if run is not None and not (len(run) >= len(scene.words(node).label) and scene.run.run.endswith(run)):
+        return _another_run(ports, scene, node, sent, run)
     if beside is None:
         return None
     if beside.run != scene.run.run or beside.session != scene.session.session:
-        return _two_runs(ports, scene, sent, beside)
-    return None if _is_same_place(scene.session, sent.node, beside) else _two_steps(scene, sent)
+        return _two_runs(ports, scene, node, sent.argument, beside)
+    return None if _is_same_place(scene.session, node, beside) else _two_steps(scene, node, sent.argument)
 
 
-def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refusal:
+def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, run: str) -> Refusal:
     """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4).
 
     Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
     """
-    words, found = scene.words(sent.node), one_line(run, ECHO_BYTES_MAX)
+    words, found = scene.words(node), one_line(run, ECHO_BYTES_MAX)
     same = f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.'
     refusal = scope_mismatch(
         f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
@@ -123,12 +105,14 @@ def _another_run(ports: ReadPorts, scene: Scene, sent: _Sent, run: str) -> Refus
         return refusal
     other = place.scene.words()
     beside = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
-    look = json.dumps(place.look()["arguments"], separators=(",", ":"))
+    look = json.dumps(place.look(), separators=(",", ":"))
     return replace(
         refusal,
         suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows where it stands. {same}",
-        instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")},
+        correction=Correction(
+            instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
+        ),
     )
 
 
@@ -137,14 +121,14 @@ def _token_of(argument: Argument, run: str) -> str:
     return f"<{argument} of the last answer of {run}>"
 
 
-def _is_same_place(session: Session, node: Node, beside: StateRef) -> bool:
+def _is_same_place(session: Session, node: Node, beside: TokenRef) -> bool:
     """Say whether two tokens name one node; any node of one chain of refused attempts or its checkpoints counts."""
     other = session.nodes.get(beside.node)
     return other is not None and chain_head(session, other).node == chain_head(session, node).node
 
 
-def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> Refusal:
-    words = scene.words(sent.node)
+def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, beside: TokenRef) -> Refusal:
+    words = scene.words(node)
     place = place_of_run(ports, beside.session, beside.run)
     named = f"run `{beside.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
     if place is not None:
@@ -153,21 +137,21 @@ def _two_runs(ports: ReadPorts, scene: Scene, sent: _Sent, beside: StateRef) -> 
     if beside.run == scene.run.run:
         named += f" of another session, {beside.session}: one is a copy of the other"
     return scope_mismatch(
-        f"The `{sent.argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
+        f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
         f" `stateToken` to {named}.",
-        f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
+        f"Send the `{argument}` of the run you mean, alone: it names its run by itself.",
         run=words.to_json(),
-        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
+        instead={"stateToken": None, argument: _token_of(argument, "the run you mean")},
     )
 
 
-def _two_steps(scene: Scene, sent: _Sent) -> Refusal:
-    words = scene.words(sent.node)
+def _two_steps(scene: Scene, node: Node, argument: Argument) -> Refusal:
+    words = scene.words(node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
-        f"Send the `{sent.argument}` of the step you mean, alone: it names its step by itself.",
+        f"Send the `{argument}` of the step you mean, alone: it names its step by itself.",
         run=words.to_json(),
-        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the step you mean")},
+        instead={"stateToken": None, argument: _token_of(argument, "the step you mean")},
     )
 
 

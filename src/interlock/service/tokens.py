@@ -1,54 +1,95 @@
 """Resolving tokens with the key ring, or saying what was meant (locks 1.2, D3, D15)."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from interlock.engine.answer import RESUME_TOOL
+from interlock.engine.answer import CONTINUE_TOOL, RESUME_TOOL
 from interlock.engine.words import RunWords
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
-from interlock.record.short_tokens import ShortKind, ShortRef, verified
-from interlock.record.tokens import AttemptRef, StateRef, TokenFault, TokenKind, TokenRef, kind_of
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
+from interlock.record.short_tokens import SentToken, ShortKind, ShortRef
+from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, kind_of
 from interlock.service.meant import Place, label_in, place_labelled, place_of, token_meant
 from interlock.service.mint import PREFIXES, Argument
 from interlock.service.ports import ReadPorts
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
 
-NOTHING_INSTEAD: Mapping[str, Json] = MappingProxyType({})
-
 _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 
 
-def resolved(ports: ReadPorts, text: str, argument: Argument, run: str | None = None) -> TokenRef | Refusal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentTokens:
+    """How a call names a node: by a token, and perhaps by a `stateToken` beside it and a run's label, as checks."""
+
+    argument: Argument
+    token: SentToken
+    beside: SentToken | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """The node or attempt that a verified token refers to, and its session if that had to be loaded to find it."""
+
+    ref: TokenRef
+    session: Session | None
+
+
+def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = None) -> Resolved | Refusal:
     """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more.
 
-    `run` is the label that the call names: it helps to say what was meant, and plays no part in what is accepted.
+    `known` is a session that is loaded already.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError, KeyRingDamagedError: See `service.failures`.
     """
-    for fresh in (False, True):
-        ring = ports.key_ring.keys(fresh=fresh)
-        found = verified(text, ring.keys() if ring is not None else ())
-        if not isinstance(found, TokenFault):
-            ref = _whole(ports, found, argument) if isinstance(found, ShortRef) else found
-            if isinstance(ref, Refusal):
-                return ref
-            return ref if kind_of(ref) is _WANTED[argument] else _wrong_kind(ports, ref, argument)
-        if found.code is not ErrorCode.TOKEN_BAD_SIGNATURE:
-            break
-    return _refused(ports, found, text, argument, run)
+    found = _verified(ports, sent.token)
+    if isinstance(found, TokenFault):
+        return _unverified(ports, found, sent)
+    if isinstance(found, ShortRef):
+        resolved = _whole(ports, found, sent.argument, known)
+    else:
+        resolved = Resolved(ref=found, session=None)
+    if isinstance(resolved, Refusal) or kind_of(resolved.ref) is _WANTED[sent.argument]:
+        return resolved
+    return _wrong_kind(ports, resolved, sent.argument)
 
 
-def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument) -> TokenRef | Refusal:
-    """Return the reference that a short one stands for in its session, or say that history is gone (D3)."""
+def _verified(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
+    found = token.verified(_keys(ports, fresh=False))
+    is_foreign = isinstance(found, TokenFault) and found.code is ErrorCode.TOKEN_BAD_SIGNATURE
+    return token.verified(_keys(ports, fresh=True)) if is_foreign else found
+
+
+def _keys(ports: ReadPorts, *, fresh: bool) -> Sequence[SigningKey]:
+    ring = ports.key_ring.keys(fresh=fresh)
+    return ring.keys() if ring is not None else ()
+
+
+def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> Session | None:
+    """Return the session of a verified token, which names a node with this tag; None if it does not exist.
+
+    What is wrong with it names the run with this label.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError: See `service.failures`.
+    """
     try:
-        session = ports.reader.load(ref.session, ref.tag)
+        with ports.trace.span("load"):
+            return ports.reader.load(session, tag)
     except SessionUnhealthyError as error:
-        error.label = ref.label
+        error.label = label
         raise
+
+
+def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> Resolved | Refusal:
+    """Return what a short reference refers to in its session, or that history is gone (D3)."""
+    is_known = known is not None and known.session == ref.session
+    session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
     whole = whole_reference(session, ref) if session is not None else None
-    return whole or lost_history(argument, label=ref.label)
+    return Resolved(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
 
 
 def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
@@ -66,11 +107,15 @@ def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
 
 
 def scope_mismatch(
-    message: str, suggestion: str, *, instead: Mapping[str, Json] = NOTHING_INSTEAD, **details: Json
+    message: str, suggestion: str, *, instead: Mapping[str, Json] | None = None, **details: Json
 ) -> Refusal:
     """Return the refusal of a token that is ours but does not belong here."""
     return Refusal(
-        code=ErrorCode.TOKEN_SCOPE_MISMATCH, message=message, suggestion=suggestion, details=details, instead=instead
+        code=ErrorCode.TOKEN_SCOPE_MISMATCH,
+        message=message,
+        suggestion=suggestion,
+        details=details,
+        correction=Correction(instead=instead) if instead is not None else None,
     )
 
 
@@ -88,10 +133,10 @@ def lost_history(argument: Argument, *, words: RunWords | None = None, label: st
     )
 
 
-def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
-    kind = kind_of(ref)
+def _wrong_kind(ports: ReadPorts, resolved: Resolved, argument: Argument) -> Refusal:
+    ref, kind = resolved.ref, kind_of(resolved.ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
-    session = ports.reader.load(ref.session, tag_of(ref.node))
+    session = resolved.session or ports.reader.load(ref.session, tag_of(ref.node))
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
     node = session.nodes.get(ref.node) if session is not None else None
     if place is not None:
@@ -107,11 +152,12 @@ def _wrong_kind(ports: ReadPorts, ref: TokenRef, argument: Argument) -> Refusal:
         run=named,
     )
     if meant is not None:
-        return replace(refusal, instead={argument: meant})
+        return replace(refusal, correction=Correction(instead={argument: meant}))
     return _with_look(refusal, place)
 
 
-def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument, run: str | None) -> Refusal:
+def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusal:
+    argument, text = sent.argument, sent.token.text
     match fault.code:
         case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
             message = f"`{argument}` is a token of {fault.found}, which this release does not know."
@@ -129,17 +175,18 @@ def _refused(ports: ReadPorts, fault: TokenFault, text: str, argument: Argument,
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
-    meant = token_meant(ports, text, argument, run)
+    meant = token_meant(ports, text, argument, sent.run)
     if meant is not None:
         near = (
             "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
         )
-        return replace(refusal, suggestion=f"{near} right. Otherwise: {fix}", instead={argument: meant})
-    places = (place_labelled(ports, label) for label in (run, label_in(text)) if label)
+        fix = f"{near} right. Otherwise: {fix}"
+        return replace(refusal, suggestion=fix, correction=Correction(instead={argument: meant}))
+    places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
     return _with_look(refusal, next((place for place in places if place is not None), None))
 
 
 def _with_look(refusal: Refusal, place: Place | None) -> Refusal:
     """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
-    call: Json = place.look() if place is not None else {"tool": RESUME_TOOL, "arguments": {}}
-    return replace(refusal, details={**refusal.details, "correctedCall": call})
+    look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
+    return replace(refusal, correction=look)

@@ -178,6 +178,21 @@ class KeyRing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRingFacts:
+    """What may be said of a key ring: never a key.
+
+    `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
+    `has_unfinished_rotation` says that the older key still signs.
+    """
+
+    keys: int
+    changed_s: float
+    mode: int
+    directory_mode: int
+    has_unfinished_rotation: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GitAnchors:
     """The root of a work tree, its branch and its commit, each where there is one."""
 
@@ -382,3 +397,24 @@ class KeyRingPort(Protocol):
             StoreFailureError: It could not be written; nothing was changed, unless `may_be_recorded`.
         """
         ...
+
+
+class KeyRingMaintenance(Protocol):
+    """What people do with the key ring: see how it is, and rotate it."""
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def rotate(self) -> KeyRing:
+        """See `KeyRingPort.rotate`."""
+        ...
+
+
+class Store(SessionReader, SessionWriter, KeyRingPort, Protocol):
+    """Every port of durable truth. The contract suite runs against each implementation."""

@@ -188,6 +188,27 @@ class Swept:
     skipped: tuple[Skipped, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """How things stand: the sessions whose bytes are those that their manifests attest, the others, and debris.
+
+    What the records say was not read, so what content nothing refers to is not known.
+    """
+
+    attested: tuple[SessionId, ...]
+    unsound: tuple[UnsoundSession, ...]
+    debris: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedContent:
+    """A content file that is missing or not what its name says, and the sessions that refer to it."""
+
+    name: str
+    found: str
+    sessions: tuple[SessionId, ...]
+
+
 class KeepMarksPort(Protocol):
     """The sessions that never expire."""
 
@@ -258,4 +279,41 @@ class Collector(Protocol):
         Raises:
             StoreFailureError: The disk failed. What was not taken yet is taken by a later sweep.
         """
+        ...
+
+
+class StoreInspector(Protocol):
+    """Checks everything that a store holds, and reports what it found. Writes nothing."""
+
+    def glance(self, told: Progress = untold) -> Glance:
+        """Check the bytes of each session against its manifest, without reading what the records say.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
+        """Return the content that sessions refer to and that is missing or changed, by name.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def held_sessions(self) -> tuple[SessionId, ...]:
+        """Return the sessions that a process is writing to right now. Does not wait.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+
+class Upkeep(Collector, StoreInspector, Protocol):
+    """Upkeep of a whole store: check it, collect what expired, and mark the sessions that must stay."""
+
+    @property
+    def keep_marks(self) -> KeepMarksPort:
+        """The sessions that never expire."""
         ...

@@ -26,9 +26,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from mcp import Client
 
+from interlock.config.settings import BUNDLED
 from interlock.define.text_form import Form
-from interlock.engine.answer import Answer
-from interlock.engine.attempt import NOBODY_ASKED, Asking
+from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.engine.request import without_placeholders
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -36,21 +36,20 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
-from interlock.record.tokens import SigningKey
+from interlock.record.short_tokens import read_token
+from interlock.record.tokens import SigningKey, TokenRef
 from interlock.server.app import build_server
-from interlock.server.arguments import Caller, Command, parse_arguments
-from interlock.server.calls import refusal_text
+from interlock.server.arguments import parse_arguments
+from interlock.server.calls import refusal_text, run_call
 from interlock.server.corrected import with_corrected_call
-from interlock.server.dispatch import run_command
-from interlock.server.settings import BUNDLED
 from interlock.server.tools import tool_named
+from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
-from interlock.service.continue_workflow import ContinueCommand
 from interlock.service.person import NeedsPerson
 from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.shell import Shell
-from interlock.service.start_workflow import StartCommand
+from interlock.service.tokens import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing, KeyRingPort
@@ -287,9 +286,10 @@ class Harness:
         tool = tool_named(tool_name)
         assert tool is not None, f"there is no tool {tool_name!r}"
         sent = cast("Mapping[str, Json]", dict(arguments or {}))
-        caller = Caller(workspace=self.workspace, artifact_bytes_max=self.ports.artifact_bytes_max)
-        command = parse_arguments(tool, sent, caller)
-        outcome = command if isinstance(command, Refusal) else self._outcome(command)
+        caller = Caller(workspace=self.workspace, asking=self.asking, artifact_bytes_max=self.ports.artifact_bytes_max)
+        parsed = parse_arguments(tool, sent, caller)
+        outcome = parsed if isinstance(parsed, Refusal) else run_call(self.ports, parsed.call(caller))
+        outcome = outcome.answer if isinstance(outcome, NeedsPerson) else outcome
         if isinstance(outcome, Refusal):
             refusal = with_corrected_call(outcome, tool, sent)
             return Called(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
@@ -334,6 +334,13 @@ class Harness:
         """Return the session that a start or a rehydrate names."""
         return SessionId(answer["run"]["sessionId"])
 
+    def reference_of(self, answer: Called) -> TokenRef:
+        """Return what an answer's `stateToken` refers to."""
+        tokens = SentTokens(argument="stateToken", token=read_token(answer.state))
+        found = resolve_token(self.ports.read, tokens)
+        assert isinstance(found, Resolved), "an answer's token verifies"
+        return found.ref
+
     def events(self, session: SessionId) -> list[Event]:
         """Return a session's events as they are stored, oldest first."""
         return [parse_event(line) for segment in self._segments(session) for line in segment.splitlines()]
@@ -343,12 +350,6 @@ class Harness:
         """Connect the SDK's client to the real MCP server over these ports, in memory."""
         async with Client(build_server(self.ports, self.workspace), mode=era) as client:
             yield client
-
-    def _outcome(self, command: Command) -> Answer | Refusal:
-        if isinstance(command, StartCommand | ContinueCommand):
-            command = replace(command, asking=self.asking)
-        outcome = run_command(self.ports, command)
-        return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
 
     def _segments(self, session: SessionId) -> tuple[bytes, ...]:
         if isinstance(self.store, MemoryStore):

@@ -13,12 +13,8 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, d
 from interlock.record.append_plan import AppendPlan, Draft, Stamps
 from interlock.record.content import Contents
 from interlock.record.payloads import SessionCreated
-from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import NOTHING_LEFT_OUT, ContentDamagedError, Health, WitnessReleasedError
+from interlock.store.ports import NOTHING_LEFT_OUT, ContentDamagedError, Health, Store, WitnessReleasedError
 from interlock.views.session import BrokenHistoryError
-
-Store = LocalStore | MemoryStore
 
 
 def expects(error: type[InterlockError]) -> "_Expected":

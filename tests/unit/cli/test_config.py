@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.cli.main import main
-from interlock.server.config_form import config_schema
+from interlock.config.form import config_schema
 
 PRESET = '[preferences]\npreset = "full_auto_stop_on_user_deps"\n'
 LOW = "Found 1: input should be greater than or equal to 10000. Write 10000 or more."

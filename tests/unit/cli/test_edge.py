@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from interlock.cli.edge import run_at_edge
 from interlock.cli.main import main
-from interlock.cli.output import printing
+from interlock.cli.running import printing
 
 Printed = pytest.CaptureFixture[str]
 TOO_LONG = "n" * 300
@@ -64,7 +65,7 @@ def test_a_failed_file_operation_is_an_error_object_with_json(tmp_path: Path, ca
 
 def test_a_name_that_steers_a_terminal_is_written_out_in_the_message(tmp_path: Path, capsys: Printed) -> None:
     missing = tmp_path / "a\x1b[2J\nb"
-    assert run_at_edge(lambda: len(missing.read_bytes()), "x") == 1
+    assert run_at_edge(lambda: len(missing.read_bytes()), Namespace(command="x")) == 1
     assert capsys.readouterr().err.startswith("interlock x: a\\x1b[2J\\nb: No such file or directory.\n")
 
 
@@ -72,7 +73,7 @@ def test_an_operation_without_a_path_is_reported_too(capsys: Printed) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     os.close(writing)
-    assert run_at_edge(lambda: os.fsync(writing) or 0, "keys") == 1
+    assert run_at_edge(lambda: os.fsync(writing) or 0, Namespace(command="keys")) == 1
     assert capsys.readouterr().err.startswith("interlock keys: A file operation: Bad file descriptor.\n")
 
 

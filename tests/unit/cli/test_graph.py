@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from interlock.cli.graph import draw_run
+from interlock.cli.render.run_tree import draw_run
 from interlock.kernel.ids import RunId
 from interlock.testing.harness import Called, Harness, linear_workflow
 from interlock.views.run_graph import run_graph

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from interlock.cli.progress import with_progress
+from interlock.cli.render.progress import with_progress
 
 
 def ticking(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -13,12 +13,9 @@ from tests.support_modes import files_below
 
 from interlock.cli.main import main
 from interlock.cli.session import import_ as importing
-from interlock.cli.session.repair import run_repair
-from interlock.cli.session.store import RefusedError
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import SessionId
 from interlock.store.local.locks import OsLocks
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_store
 from interlock.testing.harness import Harness
 
 Printed = pytest.CaptureFixture[str]
@@ -77,7 +74,7 @@ def test_a_second_import_makes_a_second_session_and_says_so(place: Place, capsys
     assert told["bundledSessionId"] == place.session != told["sessionId"]
     assert (told["groups"], len(told["runs"])) == (8, 3)
     assert told["runs"][0]["nextCall"]["tool"] == "continue_workflow"
-    assert len(LocalStore(place.here).sessions()) == 3
+    assert len(open_store(place.here).sessions()) == 3
 
 
 def test_a_file_that_stands_there_is_not_overwritten_unless_forced(place: Place, capsys: Printed) -> None:
@@ -111,7 +108,7 @@ def test_standard_output_carries_the_bundle_and_nothing_else(
     capfdbinary.readouterr()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     assert place.run("import", "-", there=True) == 0
-    assert LocalStore(place.there).sessions() == (place.session,)
+    assert open_store(place.there).sessions() == (place.session,)
 
 
 @pytest.mark.inv("BND-9")
@@ -206,12 +203,13 @@ def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) 
 
 @pytest.mark.produces("error:SESSION_LOCKED")
 @pytest.mark.damages
-def test_a_damaged_session_that_another_process_holds_is_locked_and_not_called_damaged(place: Place) -> None:
+def test_a_damaged_session_that_another_process_holds_is_locked_and_not_called_damaged(
+    place: Place, capsys: Printed
+) -> None:
     place.damage()
-    store = LocalStore(place.here, locks=OsLocks(place.here, wait_ms_max=30))
-    with OsLocks(place.here).hold(place.session), pytest.raises(RefusedError) as error:
-        run_repair(store, place.session, as_json=False)
-    refusal = error.value.refusal
-    assert refusal.code is ErrorCode.SESSION_LOCKED
-    assert refusal.envelope()["retry"] == {"kind": "retryable_after_ms", "afterMs": 1_000}
-    assert run_repair(store, SessionId(place.session), as_json=True) == 0
+    with OsLocks(place.here).hold(place.session):
+        assert place.run("repair", place.session, "--json") == 1
+    refusal = json.loads(capsys.readouterr().out)["error"]
+    assert refusal["code"] == ErrorCode.SESSION_LOCKED
+    assert refusal["retry"] == {"kind": "retryable_after_ms", "afterMs": 1_000}
+    assert place.run("repair", place.session) == 0

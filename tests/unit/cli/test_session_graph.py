@@ -6,8 +6,6 @@ import sys
 import pytest
 from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
 
-from interlock.cli.session.graph import GraphForm, run_session_graph
-from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
@@ -104,7 +102,7 @@ def test_all_runs_of_a_session_are_drawn_or_the_one_that_is_named(place: Place, 
 @pytest.mark.parametrize("form", ["terminal", "mermaid", "dot"])
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_others_words_neither_steer_a_terminal_nor_leave_their_label(
-    place: Place, monkeypatch: pytest.MonkeyPatch, form: GraphForm, *, is_watched: bool
+    place: Place, monkeypatch: pytest.MonkeyPatch, form: str, *, is_watched: bool
 ) -> None:
     title = {"id": "a", "title": "{{goal}}", "prompt": "Do."}
     place.serving(linear_workflow("team.ship", title)).start("team.ship", goal=HOSTILE)
@@ -113,8 +111,9 @@ def test_others_words_neither_steer_a_terminal_nor_leave_their_label(
     monkeypatch.setenv("TERM", "dumb")
     if is_watched:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run_session_graph(LocalStore(place.root), None, form, as_json=False) == 0
-    told = place.capsys.readouterr().out
+    drawn = place.run("graph", "--format", form)
+    assert drawn.code == 0
+    told = drawn.out
     assert "\x1b" not in told
     assert "\u202e" not in told
     if form == "mermaid":

@@ -7,13 +7,13 @@ import sys
 import pytest
 from tests.support_history import HOSTILE, MINUTE, Place, begun_at, checkpointed, damage, label_of
 
+from interlock.cli.render.phrases import ago
 from interlock.cli.screen import StopError
 from interlock.cli.session.chosen import short_of
-from interlock.cli.session.list import ListOrder, run_list
-from interlock.cli.session.moments import ago, since
+from interlock.cli.session.list import since
 from interlock.kernel.ids import SessionId
+from interlock.service.shell import SystemShell
 from interlock.store.git import GitAnchors
-from interlock.store.local.store import LocalStore
 from interlock.testing.harness import FIXED_UNIX_MS, Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
@@ -205,15 +205,16 @@ def test_the_branch_a_run_began_on_narrows_by_its_beginning(place: Place, harnes
 def test_on_a_terminal_times_are_relative_and_rows_fit_its_width(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place.shell.now_ms = SystemShell().unix_ms() - 123 * MINUTE
     three(place, harness)
     harness.start("team.ship", goal=HOSTILE)
-    place.capsys.readouterr()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "110")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    assert run_list(LocalStore(place.root), ListOrder(), place.shell.now_ms + 3 * MINUTE) == 0
-    told = place.capsys.readouterr().out
+    listed = place.run("list")
+    assert listed.code == 0
+    told = listed.out
     assert "3 min ago" in told
     assert "1 h ago" in told
     # Without colour, headings are still bold.

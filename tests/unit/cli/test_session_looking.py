@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support_history import Place, checkpointed, damage, redone
+from tests.support_history import READ_ONLY_COMMANDS, Place, checkpointed, damage, redone
 from tests.support_modes import NEVER_STOPS
 from tests.support_server import tree
 
-from interlock.cli.session.looking import LOOKING
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
@@ -38,7 +37,7 @@ def run(place: Place, command: str, *more: str) -> int:
 
 
 def test_every_command_that_looks_is_looked_at_here() -> None:
-    assert {command.split()[0] for command in COMMANDS} == LOOKING
+    assert {command.split()[0] for command in COMMANDS} == READ_ONLY_COMMANDS
 
 
 @pytest.mark.inv("HIS-2", "READ-1")

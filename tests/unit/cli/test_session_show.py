@@ -7,14 +7,12 @@ from tests.support_flow import deciding, loop, step
 from tests.support_history import HOSTILE, Place, appended, begun_at, checkpointed, label_of, redone, tip_of
 from tests.support_modes import NEVER_STOPS, claim, with_artifacts
 
-from interlock.cli.session.show import run_show
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import OutputId, derived_id
 from interlock.record import payloads as data
 from interlock.record.append_plan import Draft
 from interlock.store.git import GitAnchors
-from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", "c", name="Ship it")
@@ -237,8 +235,9 @@ def test_what_is_shown_fits_the_terminal_and_cannot_steer_it(
     place.capsys.readouterr()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    assert run_show(LocalStore(place.root), None, as_json=False, shows_all=True) == 0
-    told = place.capsys.readouterr().out
+    shown = place.run("show", "--all")
+    assert shown.code == 0
+    told = shown.out
     assert "\x1b" not in told
     assert "\u202e" not in told
     assert max(map(len, told.splitlines())) <= 60

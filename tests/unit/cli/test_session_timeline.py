@@ -4,12 +4,11 @@ import sys
 
 import pytest
 from tests.support_flow import step
-from tests.support_history import HOSTILE, Place, begun_at, checkpointed, label_of, redone
+from tests.support_history import HOSTILE, MINUTE, Place, begun_at, checkpointed, label_of, redone
 from tests.support_modes import NEVER_STOPS, with_artifacts
 
-from interlock.cli.session.timeline import TimelineOrder, run_timeline
+from interlock.service.shell import SystemShell
 from interlock.store.git import GitAnchors
-from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
@@ -150,13 +149,14 @@ def test_of_one_run_only_its_own_entries_are_told(place: Place, harness: Harness
 def test_on_a_terminal_times_are_relative_and_nothing_steers_it(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place.shell.now_ms = SystemShell().unix_ms() - 2 * MINUTE
     first = harness.start("team.ship", goal=HOSTILE)
     harness.advance(first, f"{HOSTILE}\nand more", context={"\x1b[31m": 1})
     checkpointed(harness, first, HOSTILE, client=HOSTILE)
-    place.capsys.readouterr()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert run_timeline(LocalStore(place.root), TimelineOrder(session=None), place.shell.now_ms + 120_000) == 0
-    told = place.capsys.readouterr().out
+    shown = place.run("timeline")
+    assert shown.code == 0
+    told = shown.out
     assert "2 min ago run " in told
     assert "\x1b" not in told
     assert "\u202e" not in told

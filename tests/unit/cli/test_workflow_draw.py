@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from interlock.cli.workflow.chart import Dot, Mermaid, charted
-from interlock.cli.workflow.draw import drawn
+from interlock.cli.render.chart import Dot, Mermaid
+from interlock.cli.workflow.graph import charted, drawn
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
 from interlock.cli.workflow.shape import Part, shape_of
 from interlock.plan.compiled import CompiledWorkflow

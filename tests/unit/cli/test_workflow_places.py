@@ -7,7 +7,7 @@ import pytest
 
 from interlock.cli.screen import StopError
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow, places_of, shown, workflow_of
-from interlock.server import settings as served
+from interlock.config import settings as served
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.testing.harness import linear_workflow
 

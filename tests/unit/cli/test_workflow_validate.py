@@ -8,17 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.cli.conftest import Project
 
-from interlock.cli.screen import StopError
-from interlock.cli.workflow.places import BUNDLED, Places
-from interlock.cli.workflow.validate import run_validate
+from interlock.config.settings import BUNDLED
 from interlock.testing.harness import linear_workflow
-
-
-@pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    monkeypatch.chdir(tmp_path)
-    return Places(workspace=tmp_path, user_dir=tmp_path / "user", core_source=None)
 
 
 def write(path: str, workflow_id: str, *steps: Any, **more: object) -> str:
@@ -31,24 +24,24 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_fine_file_is_counted_and_nothing_else_is_said(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_validate(places, [write("a.json", "team.abc")], as_json=False) == 0
+def test_a_fine_file_is_counted_and_nothing_else_is_said(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.run("validate", write("a.json", "team.abc")) == 0
     assert lines(capsys) == ["1 file: 1 fine, 0 with warnings, 0 refused (0 errors, 0 warnings)"]
 
 
 def test_every_fault_of_a_file_stands_together_with_its_place(
-    places: Places, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     faulty = write("sub/a.json", "team.abc", {"id": "a", "titel": "A", "prompt": "Do."}, "b", tags="none")
-    assert run_validate(places, [faulty, write("b.json", "team.b")], as_json=False) == 1
+    assert project.run("validate", faulty, write("b.json", "team.b")) == 1
     *faults, summary = lines(capsys)
     assert all(re.match(r"sub/a\.json:\d+:\d+: error [a-z_]+ \S+: .+", fault) for fault in faults)
     assert "error unknown_key steps[0].titel: " in "\n".join(faults)
     assert summary.startswith("2 files: 1 fine, 0 with warnings, 1 refused (")
 
 
-def test_a_warning_does_not_refuse(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_validate(places, [write("a.json", "abc")], as_json=False) == 0
+def test_a_warning_does_not_refuse(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.run("validate", write("a.json", "abc")) == 0
     warning, summary = lines(capsys)
     assert warning.startswith("a.json:2:3: warning legacy_id id: ")
     assert "`project.abc`" in warning
@@ -56,35 +49,34 @@ def test_a_warning_does_not_refuse(places: Places, capsys: pytest.CaptureFixture
 
 
 def test_the_reserved_namespace_is_refused_outside_of_core_and_fine_inside(
-    places: Places, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_validate(places, [write("a.json", "wr.abc")], as_json=False) == 1
+    assert project.run("validate", write("a.json", "wr.abc")) == 1
     assert "error reserved_namespace id: " in lines(capsys)[0]
-    core = Places(workspace=places.workspace, user_dir=places.user_dir, core_source=Path.cwd())
-    assert run_validate(core, ["a.json"], as_json=False) == 0
+    assert project.run("validate", "a.json", core=Path.cwd()) == 0
 
 
-def test_a_user_file_is_suggested_an_id_of_the_user(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_validate(places, [write("user/a.json", "wr.abc")], as_json=False) == 1
+def test_a_user_file_is_suggested_an_id_of_the_user(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.run("validate", write("user/a.json", "wr.abc")) == 1
     assert "`user.abc`" in lines(capsys)[0]
 
 
-def test_the_later_of_two_files_with_one_id_is_refused(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_later_of_two_files_with_one_id_is_refused(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     files = [write("a.json", "team.abc"), write("b.json", "team.abc"), write("c.json", "team.c")]
-    assert run_validate(places, files, as_json=False) == 1
+    assert project.run("validate", *files) == 1
     taken, summary = lines(capsys)
     assert taken.startswith("b.json:2:3: error id_taken id: 'team.abc' is the id of a.json already.")
     assert summary == "3 files: 2 fine, 0 with warnings, 1 refused (1 error, 0 warnings)"
 
 
-def test_a_file_that_is_named_twice_is_looked_at_once(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_named_twice_is_looked_at_once(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     Path("link.json").symlink_to("a.json")
-    assert run_validate(places, [write("a.json", "team.abc"), ".", "link.json"], as_json=False) == 0
+    assert project.run("validate", write("a.json", "team.abc"), ".", "link.json") == 0
     assert lines(capsys)[-1].startswith("1 file: 1 fine")
 
 
 def test_a_directory_is_searched_for_every_form_and_bindings_are_no_workflow(
-    places: Places, capsys: pytest.CaptureFixture[str]
+    project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(".interlock/workflows/deep/a.json", "team.a")
     for name in ("b.yaml", "c.yml"):
@@ -92,14 +84,14 @@ def test_a_directory_is_searched_for_every_form_and_bindings_are_no_workflow(
         path.write_text(f"id: team.{path.stem}\nname: N\nsteps: [{{id: a, title: A, prompt: Do.}}]\n")
     Path(".interlock/bindings.json").write_text("{}")
     Path(".interlock/notes.txt").write_text("no workflow")
-    assert run_validate(places, ["."], as_json=False) == 0
+    assert project.run("validate", ".") == 0
     assert lines(capsys) == ["3 files: 3 fine, 0 with warnings, 0 refused (0 errors, 0 warnings)"]
-    assert run_validate(places, [], as_json=False) == 0
+    assert project.run("validate") == 0
     assert lines(capsys)[0].startswith("3 files: 3 fine")
 
 
-def test_what_ships_is_fine(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_validate(places, [str(BUNDLED)], as_json=False) == 0
+def test_what_ships_is_fine(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert project.run("validate", str(BUNDLED)) == 0
     assert "0 with warnings, 0 refused" in lines(capsys)[-1]
 
 
@@ -112,19 +104,19 @@ def test_what_ships_is_fine(places: Places, capsys: pytest.CaptureFixture[str]) 
         (["a.txt"], "a.txt is not named as a workflow file."),
     ],
 )
-def test_nothing_to_check_is_a_wrong_command_line(places: Places, paths: list[str], words: str) -> None:
+def test_nothing_to_check_is_a_wrong_command_line(
+    project: Project, capsys: pytest.CaptureFixture[str], paths: list[str], words: str
+) -> None:
     Path("empty").mkdir()
     Path("a.txt").write_text("{}")
-    with pytest.raises(StopError) as stopped:
-        run_validate(places, paths, as_json=False)
-    assert stopped.value.message == words
-    assert stopped.value.exit_code == 2
+    assert project.run("validate", *paths) == 2
+    assert capsys.readouterr().err.startswith(f"interlock workflow: {words}\n")
 
 
-def test_json_holds_each_file_with_its_id_hash_and_faults(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_holds_each_file_with_its_id_hash_and_faults(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     Path("broken.json").write_text("{")
     files = [write("a.json", "team.abc"), "broken.json", write("b.json", "wr.b")]
-    assert run_validate(places, files, as_json=True) == 1
+    assert project.run("validate", *files, "--json") == 1
     told = json.loads(capsys.readouterr().out)
     fine, broken, reserved = told["files"]
     assert fine["file"] == "a.json"
@@ -146,14 +138,13 @@ def test_json_holds_each_file_with_its_id_hash_and_faults(places: Places, capsys
     assert told["summary"] == {"files": 3, "fine": 1, "withWarnings": 0, "refused": 2, "errors": 2, "warnings": 0}
 
 
-def test_a_slot_is_bound_as_the_project_binds_it(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slot_is_bound_as_the_project_binds_it(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     call = {"type": "template", "id": "t", "title": "T", "templateCall": {"slotId": "work"}}
     slot = {"slotId": "work", "purpose": "Do it", "default": "wr.templates.routine.none"}
     path = write(".interlock/workflows/a.json", "team.abc", call, extensionPoints=[slot])
-    assert run_validate(places, [path], as_json=False) == 1
+    assert project.run("validate", path) == 1
     Path(".interlock/bindings.json").write_text('{"work": "wr.templates.routine.other"}')
-    again = Places(workspace=places.workspace, user_dir=places.user_dir, core_source=None)
-    assert run_validate(again, [path], as_json=False) == 1
+    assert project.run("validate", path) == 1
     assert "wr.templates.routine.other" in capsys.readouterr().out
 
 
@@ -165,14 +156,14 @@ class Screen(io.StringIO):
 
 
 def test_progress_is_drawn_for_directories_where_somebody_looks(
-    places: Places, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("all/a.json", "team.a")
     write("all/b.json", "team.b")
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    run_validate(places, ["all/a.json", "all/b.json"], as_json=False)
+    project.run("validate", "all/a.json", "all/b.json")
     assert screen.getvalue() == ""
-    run_validate(places, ["all"], as_json=False)
+    project.run("validate", "all")
     assert "1/2" in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[K")

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from interlock.server.config import Config
-from interlock.server.config_form import ConfigForm, key_schemas, parse_config
-from interlock.server.publish_config import config_page
+from interlock.config.form import ConfigForm, key_schemas, parse_config
+from interlock.config.model import Config
+from publish.configuration import config_page
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 

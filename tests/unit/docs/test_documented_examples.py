@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import TypeAdapter
+from tests.agents.agent import Agent, Task
 
 from interlock.decide.criteria import unmet
 from interlock.decide.evaluate import Given, Undecided, evaluate
@@ -24,7 +25,6 @@ from interlock.engine.evidence import schema_fault
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.service.catalog import Catalog, Pinnable, RefusedFile
-from interlock.testing.auto_agent import AutoAgent
 from interlock.testing.harness import Arguments, Called, Harness, InlineWorkflows
 
 ROOT = Path(__file__).parents[3]
@@ -127,8 +127,8 @@ def test_an_example_compiles_without_a_word(example: Example) -> None:
 def test_an_example_runs_to_its_end(example: Example, seed: int) -> None:
     value = document(example)
     harness = Harness.in_memory(value)
-    agent = AutoAgent(str(value["id"]), seed=seed, known=KNOWN)
-    assert agent.run(showing_tests(harness.call)).is_complete
+    agent = Agent((Task(str(value["id"])),), seed=seed, known=KNOWN)
+    assert agent.work(showing_tests(harness.call)).is_complete
 
 
 def showing_tests(call: Callable[[str, Arguments], Called]) -> Callable[[str, Arguments], Called]:

@@ -5,10 +5,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.support_history import MovingShell, Place, checkpointed, redone
+from tests.support_history import READ_ONLY_COMMANDS, MovingShell, Place, checkpointed, redone
 from tests.support_modes import NEVER_STOPS
 
-from interlock.cli.session.looking import LOOKING
 from interlock.testing.harness import linear_workflow
 
 PAGE = Path(__file__).parents[3] / "docs" / "history.md"
@@ -64,6 +63,6 @@ def test_each_command_of_the_page_prints_what_the_page_shows(
     place = Place(root=tmp_path / "data", shell=MovingShell(), capsys=capsys)
     record(place)
     told = {command: place.run(*shlex.split(command)[2:]).out for command, _ in blocks()}
-    assert {shlex.split(command)[2] for command in told} == LOOKING
+    assert {shlex.split(command)[2] for command in told} == READ_ONLY_COMMANDS
     for command, shown in blocks():
         assert re.fullmatch(as_pattern(shown), told[command].rstrip("\n")), f"{command}\n{told[command]}"

@@ -16,9 +16,9 @@ import pytest
 from mcp import StdioServerParameters
 from tests.support_server import Served
 
-from interlock.cli.upkeep.command import CLIENTS
+from interlock.cli.upkeep.clients import PLACES
+from interlock.config.settings import PlaceArguments, data_dir_of
 from interlock.kernel.budgets import RETENTION_DAYS
-from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.server.tools import TOOLS
 from interlock.testing.harness import Era
 
@@ -30,7 +30,7 @@ PROGRAM = "PROGRAM"
 ODD = "a b 'c' Ü $HOME"
 """The name of a checkout's directory."""
 
-every_client = pytest.mark.parametrize("client", CLIENTS)
+every_client = pytest.mark.parametrize("client", list(PLACES))
 
 
 def fenced(page: str) -> list[tuple[list[str], str]]:
@@ -116,7 +116,7 @@ def test_the_lines_that_take_it_out_are_what_doctor_prints(
     told: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
     (shown,) = (text.splitlines() for info, text in fenced(PAGE) if info == ["sh", "remove"])
-    assert shown == [words for words in (told(client).get("remove") for client in CLIENTS) if words]
+    assert shown == [words for words in (told(client).get("remove") for client in PLACES) if words]
     assert [read_by_a_shell(line, tmp_path)[-1] for line in shown] == ["interlock"] * len(shown)
 
 
@@ -150,7 +150,7 @@ def test_the_names_of_the_clients_are_those_that_doctor_takes() -> None:
     for page in (PAGE, README):
         named = re.search(r"NAME is (.*?)[;.]\s", page, re.DOTALL)
         assert named is not None
-        assert re.findall(r"`([a-z-]+)`", named[1]) == list(CLIENTS)
+        assert re.findall(r"`([a-z-]+)`", named[1]) == list(PLACES)
 
 
 def test_the_container_is_started_alike_by_line_and_block(tmp_path: Path) -> None:
@@ -201,6 +201,6 @@ def test_the_page_says_where_state_lies_and_for_how_long(monkeypatch: pytest.Mon
 def test_every_fence_of_the_page_is_one_that_is_tested() -> None:
     kinds = {tuple(info) for info, _ in fenced(PAGE)}
     tested = {("sh", kind) for kind in ("docker-base", "docker-build", "docker-run", "inspector", "remove", "first")}
-    tested |= {("sh", client) for client in CLIENTS} | {("sh", "first", client) for client in CLIENTS}
-    tested |= {(form, client) for form in ("json", "toml") for client in (*CLIENTS, "docker")}
+    tested |= {("sh", client) for client in PLACES} | {("sh", "first", client) for client in PLACES}
+    tested |= {(form, client) for form in ("json", "toml") for client in (*PLACES, "docker")}
     assert kinds <= tested

@@ -9,8 +9,8 @@ from typing import get_args
 import interlock
 from interlock.define.diagnostics import DiagnosticCode
 from interlock.define.native.forms import WorkflowForm
-from interlock.server.publish_diagnostics import diagnostics_page, told_codes
-from interlock.server.publish_language import described_keys, language_page
+from publish.diagnostics import described_codes, diagnostics_page
+from publish.language import described_keys, language_page
 
 SRC = Path(interlock.__file__).parent
 CODES = set(get_args(DiagnosticCode))
@@ -42,15 +42,15 @@ def test_no_page_names_where_in_the_project_a_rule_comes_from() -> None:
 
 
 def test_the_diagnostics_page_tells_of_every_code_and_of_no_other() -> None:
-    assert set(told_codes()) == CODES
+    assert set(described_codes()) == CODES
     assert set(re.findall(r"^\| `([a-z0-9_]+)` \|", diagnostics_page(), re.MULTILINE)) == CODES
 
 
 def test_the_diagnostics_page_says_warning_exactly_where_the_code_warns() -> None:
-    told = {code for code, one in told_codes().items() if one.severity != "error"}
-    assert told == set(codes_of_calls({"warning", "tell"}))
-    either = {code for code, one in told_codes().items() if one.severity == "either"}
-    assert either == told & set(codes_of_calls({"fault", "tell"}))
+    warned = {code for code, one in described_codes().items() if one.severity != "error"}
+    assert warned == set(codes_of_calls({"warning", "tell"}))
+    either = {code for code, one in described_codes().items() if one.severity == "either"}
+    assert either == warned & set(codes_of_calls({"fault", "tell"}))
 
 
 def codes_of_calls(names: set[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from interlock.engine.gates import Ask, Question, Reply, UserReason
 from interlock.kernel.budgets import QUESTION_BYTES_MAX, REPLY_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
-from interlock.server.form import form_of, reply_of
+from interlock.server.elicitation.form import form_of, reply_of
 
 NEW, OLD = "2025-11-25", "2025-06-18"
 CONFIRMED = {"decision": "confirm"}

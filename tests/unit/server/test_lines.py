@@ -15,8 +15,8 @@ from mcp_types import (
 )
 
 from interlock.kernel.budgets import LINE_BYTES_MAX, LINE_DEPTH_MAX, LINE_VALUES_MAX
-from interlock.server.line_edges import edge_members
-from interlock.server.lines import (
+from interlock.server.transport.line_edges import edge_members
+from interlock.server.transport.lines import (
     LineSplitter,
     Message,
     Reject,

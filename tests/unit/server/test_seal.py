@@ -4,7 +4,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 
 from interlock.engine.gates import Ask, Question
 from interlock.record.tokens import SigningKey
-from interlock.server.seal import Asked, Seal
+from interlock.server.elicitation.seal import Asked, Seal
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing

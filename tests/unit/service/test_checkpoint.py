@@ -10,7 +10,6 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
 from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
-from interlock.service.tokens import resolved
 from interlock.testing.harness import FIXED_KEYS, Called, Harness, linear_workflow
 from interlock.views.session import Session
 
@@ -24,7 +23,7 @@ def fold_of(harness: Harness, answer: Called) -> Session:
 
 
 def node_of(harness: Harness, answer: Called) -> NodeId:
-    ref = resolved(harness.ports.read, answer.state, "stateToken")
+    ref = harness.reference_of(answer)
     assert isinstance(ref, StateRef)
     return ref.node
 

@@ -25,9 +25,11 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import AdvanceRecordedEvent, PreferencesChangedEvent
 from interlock.record.payloads import ArtifactPayload
+from interlock.record.short_tokens import read_token
 from interlock.service.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.person import NeedsPerson
 from interlock.service.start_workflow import StartCommand, start_workflow
+from interlock.service.tokens import SentTokens
 from interlock.testing.harness import Called, Harness
 
 GATED = step("a", requireConfirmation=True)
@@ -36,7 +38,8 @@ BLOCKING = [{}, STOPS]
 
 def question_of(harness: Harness, answer: Called) -> NeedsPerson:
     """Return what a person would be asked by an ack of an answer."""
-    command = ContinueCommand(ack_token=answer.ack, request=Request(notes="Done."), asking=harness.asking)
+    tokens = SentTokens(argument="ackToken", token=read_token(answer.ack))
+    command = ContinueCommand(tokens=tokens, request=Request(notes="Done.", asking=harness.asking))
     found = continue_workflow(harness.ports, command)
     assert isinstance(found, NeedsPerson)
     return found
@@ -242,10 +245,10 @@ def test_a_start_with_more_autonomy_is_asked_for_and_records_nothing_before(tmp_
 def test_a_word_for_one_start_is_none_for_another() -> None:
     other = document(step("a")) | {"id": "test.other"}
     harness = asking(Harness.in_memory(document(step("a")), other))
-    request = Request(preferences=PreferenceDelta(autonomy="full_auto_never_stop"))
+    request = Request(preferences=PreferenceDelta(autonomy="full_auto_never_stop"), asking=harness.asking)
     subjects: set[str] = set()
     for name in ("test.flow", "test.other"):
-        command = StartCommand(workflow_id=name, workspace=None, request=request, asking=harness.asking)
+        command = StartCommand(workflow_id=name, workspace=None, request=request)
         found = start_workflow(harness.ports, command)
         assert isinstance(found, NeedsPerson)
         subjects.add(found.subject)

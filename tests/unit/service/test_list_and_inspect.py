@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.agents.agent import Agent, Task
 
+from interlock.config.settings import Settings
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import local_ports
-from interlock.server.settings import Settings
 from interlock.service.catalog import Pinnable
-from interlock.testing.auto_agent import AutoAgent
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 
@@ -265,7 +265,7 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
         assert entry.compiled.warnings == ()
         harness = Harness.in_memory()
         harness.workflows.put(entry.value, kind="bundled")
-        played = AutoAgent(entry.workflow_id, goal="Try it", known=KNOWN).run(harness.call)
+        played = Agent((Task(entry.workflow_id),), known=KNOWN).work(harness.call)
         assert played.is_complete
         assert played.steps
         for answer in played.answers:

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id, tag_of
-from interlock.record.short_tokens import ShortKind, ShortRef, claimed_session, mint_short, verified, verify_short
+from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, read_short, read_token
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
 from interlock.service.mint import Mint
-from interlock.service.tokens import resolved
+from interlock.store.memory import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, Called, FixedKeyRing, Harness, linear_workflow
+from interlock.views.session import Session
 
 KEY, FOREIGN = SigningKey(b"k" * 32), SigningKey(b"f" * 32)
 LETTERS = "ABCXYZabcxyz0189_-"
@@ -40,10 +41,10 @@ def tokens_of(answer: Called) -> dict[str, str]:
 def test_a_token_gives_its_reference_and_no_other_token_does(ref: ShortRef) -> None:
     token = mint_short(ref, KEY)
     assert len(token) < 64
-    assert verify_short(token, [FOREIGN, KEY]) == verified(token, [KEY]) == ref
-    assert claimed_session(token) == ref.session
+    assert read_short(token).verified([FOREIGN, KEY]) == read_token(token).verified([KEY]) == ref
+    assert read_token(token).session == ref.session
     assert ref.label in token.partition("_")[2][: len(ref.label)]
-    fault = verify_short(token, [FOREIGN])
+    fault = read_short(token).verified([FOREIGN])
     assert isinstance(fault, TokenFault)
     assert fault.code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -56,7 +57,7 @@ def test_of_all_texts_within_one_edit_the_token_alone_verifies(ref: ShortRef, da
     at, letter = data.draw(st.integers(0, len(token) - 1)), data.draw(st.sampled_from(LETTERS))
     near = {token[:at] + token[at + 1 :], token[:at] + letter + token[at:], token[:at] + letter + token[at + 1 :]}
     for text in near - {token}:
-        assert isinstance(verified(text, [KEY]), TokenFault), text
+        assert isinstance(read_token(text).verified([KEY]), TokenFault), text
 
 
 @pytest.mark.inv("TOK-8")
@@ -97,6 +98,33 @@ def test_both_formats_name_the_same_attempts(harness: Harness) -> None:
     assert harness.advance(third, stateToken=harness.look(third).state)["isComplete"]
 
 
+class CountingStore(MemoryStore):
+    """Counts how often a session is loaded."""
+
+    loads = 0
+
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        self.loads += 1
+        return super().load(session, tag)
+
+
+@pytest.mark.parametrize("tool", ["look", "checkpoint", "advance"])
+def test_a_call_loads_its_session_once_although_two_tokens_name_it(tool: str) -> None:
+    store = CountingStore()
+    harness = Harness.over(store, linear_workflow("test.abc", "a", "b", "c"), keys=FixedKeyRing())
+    first = harness.start("test.abc")
+    store.loads = 0
+    match tool:
+        case "look":
+            answer = harness.look(first, run=first["run"]["label"])
+        case "checkpoint":
+            answer = harness.checkpoint(first, stateToken=first.state)
+        case _:
+            answer = harness.advance(first, stateToken=first.state)
+    assert not answer.is_error
+    assert store.loads == 1
+
+
 @pytest.mark.inv("TOK-5", "TOK-8")
 @pytest.mark.parametrize("kind", ShortKind)
 def test_what_the_log_does_not_hold_is_lost_history_in_words(kind: ShortKind) -> None:
@@ -111,7 +139,7 @@ def test_what_the_log_does_not_hold_is_lost_history_in_words(kind: ShortKind) ->
         refused = harness.call(tool, {argument: mint_short(ref, FIXED_KEYS.current)})
         assert refused.code is ErrorCode.TOKEN_UNKNOWN_NODE
         assert f"run `{label}`" in refused["message"]
-    root = resolved(harness.ports.read, first.state, "stateToken")
+    root = harness.reference_of(first)
     assert isinstance(root, StateRef)
     if kind in (ShortKind.FORK, ShortKind.CHECKPOINT):
         ahead = replace(gone, tag=tag_of(root.node), number=3)

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from tests.agents.scenarios import DOCUMENTS
 
-from interlock.testing.errands import DOCUMENTS
 from interlock.testing.harness import Called, Harness
 
 GOAL = "Mend the lamp of the lighthouse by noon."

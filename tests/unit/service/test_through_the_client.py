@@ -18,7 +18,6 @@ from mcp.server.context import ServerRequestContext
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
-from interlock.server.arguments import Caller
 from interlock.server.calls import Calls
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
@@ -196,7 +195,7 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
     harness = Harness.over(store, linear_workflow("test.abc", "a", "b"), keys=FixedKeyRing())
     first = harness.start("test.abc")
     session = harness.session_of(first)
-    calls = Calls(harness.ports, Caller(workspace=None))
+    calls = Calls(harness.ports, None)
     context = cast(
         "ServerRequestContext[Any, Any]",
         SimpleNamespace(meta=None, session=SimpleNamespace(client_params=None, client_capabilities=None)),

@@ -7,8 +7,7 @@ from typing import Literal
 
 import pytest
 
-from interlock.engine.attempt import Asking
-from interlock.engine.gates import Reply
+from interlock.engine.gates import Asking, Reply
 from interlock.kernel.budgets import UNANSWERED_STARTS_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, RunId, SessionId, derived_id

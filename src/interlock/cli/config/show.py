@@ -1,31 +1,41 @@
 """`interlock config show`: what a server with the same arguments and environment would have in effect, and why."""
 
+import argparse
 import json
-from collections.abc import Mapping
+import os
 from pathlib import Path
 
+from interlock.cli.options import add_store_options, checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line, say, say_json, say_table
+from interlock.config.applied import AppliedKey, applied_config_hash, applied_keys
+from interlock.config.file import CONFIG_FILE
+from interlock.config.form import RESTART_MARK, key_schemas
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import read_settings
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest
-from interlock.server.applied_config import AppliedKey, applied_config_hash, applied_keys
-from interlock.server.config import FaultyConfig
-from interlock.server.config_file import CONFIG_FILE
-from interlock.server.config_form import RESTART_MARK, key_schemas
-from interlock.server.settings import PlaceArguments, read_settings
 
 
-def run_show(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    # A default here would undo a value that was given before the command.
+    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print each key's value in effect, its origin and its mark, and the hash over all; return the exit code.
 
     Raises:
         StopError: The configuration file has faults, all of which are named.
     """
-    settings = read_settings(environment, arguments)
+    with checked_settings():
+        settings = read_settings(os.environ, place_arguments(options))
     if isinstance(settings, FaultyConfig):
         lines = "\n".join(settings.lines())
         raise StopError("The configuration cannot be used.", f"{lines}\nNo server starts with it.", exit_code=1)
     file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
-    if as_json:
+    if options.as_json:
         say_json(_told(file, keys, digest))
         return 0
     found = "" if file.is_file() else " (there is none)"

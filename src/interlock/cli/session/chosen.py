@@ -1,18 +1,20 @@
 """Which session a person means: an id or a part of it, a run's label or id, a node, a token, or the only one there."""
 
+import argparse
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from interlock.cli.progress import with_progress
+from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, flat
-from interlock.cli.session.store import answered_by_store
+from interlock.cli.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
+from interlock.record.tokens import TokenFault
 from interlock.service.history import History, history_of, session_of_node
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import Listing, Summaries, Unreadable
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
@@ -22,8 +24,14 @@ _NAMED_MAX = 10
 """Candidates that a refusal names."""
 _ECHO_BYTES_MAX = 80
 _WORDS_BYTES_MAX = 60
+_SESSION = "a session's id, its beginning or its end, a run's label or id, a node's id, or a token"
 _LIST = "`interlock session list` names all that are there; `--data-dir` looks elsewhere."
 _ONE_OF = "Name one of them by its session id, or by enough of its end."
+
+
+def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only one there is") -> None:
+    """Add the session that is meant, which may be left out."""
+    parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION}; without, {without}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,39 @@ class Chosen:
         return [run.run for run in runs if self.run in (None, run.run)]
 
 
-def chosen_session(store: LocalStore, plans: Plans, wanted: str | None) -> Chosen:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referred:
+    """The session of a token; its run and node where the session is there and holds them."""
+
+    session: SessionId
+    run: RunId | None = None
+    node: NodeId | None = None
+
+
+def referred(store: Store, text: str) -> Referred | TokenFault:
+    """Return what a token of either format refers to, or why it is none of this data directory.
+
+    Raises:
+        SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
+    """
+    # Most names are no tokens, and need no keys.
+    from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415
+    from interlock.service.tokens import whole_reference  # noqa: PLC0415
+
+    ring = store.keys()
+    found = read_token(text).verified(ring.keys() if ring is not None else ())
+    if isinstance(found, TokenFault):
+        return found
+    if not isinstance(found, ShortRef):
+        return Referred(session=found.session, run=found.run, node=found.node)
+    session = store.load(found.session)
+    whole = whole_reference(session, found) if session is not None else None
+    if whole is None:
+        return Referred(session=found.session)
+    return Referred(session=found.session, run=whole.run, node=whole.node)
+
+
+def chosen_session(store: Store, plans: Plans, wanted: str | None) -> Chosen:
     """Return the session that is meant, and the run where one was named.
 
     Raises:
@@ -58,7 +98,7 @@ def chosen_session(store: LocalStore, plans: Plans, wanted: str | None) -> Chose
     return _of_name(store, plans, name.lower())
 
 
-def read_history(store: LocalStore, chosen: Chosen) -> History:
+def read_history(store: Store, chosen: Chosen) -> History:
     """Return the history of the session that is meant.
 
     Raises:
@@ -71,7 +111,7 @@ def read_history(store: LocalStore, chosen: Chosen) -> History:
     return history
 
 
-def listing(store: LocalStore, plans: Plans) -> Listing:
+def listing(store: Store, plans: Plans) -> Listing:
     """Return all sessions as they are listed, with progress on a terminal."""
     found = tuple(with_progress(Summaries(store, plans).each(), len(store.marks()), "Reading sessions"))
     return Listing(
@@ -92,7 +132,7 @@ def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
 _SHORT_CHARS_MIN = 6
 
 
-def _only_one(store: LocalStore, plans: Plans) -> Chosen:
+def _only_one(store: Store, plans: Plans) -> Chosen:
     sessions = store.sessions()
     if len(sessions) == 1:
         return Chosen(session=sessions[0])
@@ -102,7 +142,7 @@ def _only_one(store: LocalStore, plans: Plans) -> Chosen:
     raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
-def named_session(store: LocalStore, name: str) -> SessionId:
+def named_session(store: Store, name: str) -> SessionId:
     """Return the session of an id, whether it is there and whole or not, or the one that else is meant.
 
     Raises:
@@ -114,7 +154,7 @@ def named_session(store: LocalStore, name: str) -> SessionId:
         return chosen_session(store, Plans(store), name).session
 
 
-def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
+def named_sessions(store: Store, names: Iterable[str]) -> list[SessionId]:
     """Return the session of each name, as `named_session` does.
 
     Raises:
@@ -123,9 +163,7 @@ def named_sessions(store: LocalStore, names: Iterable[str]) -> list[SessionId]:
     return [named_session(store, name) for name in names]
 
 
-def _of_token(store: LocalStore, name: str) -> Chosen:
-    from interlock.cli.session.token import TokenFault, referred  # noqa: PLC0415 — names that are no tokens need no keys
-
+def _of_token(store: Store, name: str) -> Chosen:
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
@@ -136,14 +174,14 @@ def _of_token(store: LocalStore, name: str) -> Chosen:
     return Chosen(session=found.session, run=found.run)
 
 
-def _of_node(store: LocalStore, node: NodeId) -> Chosen:
+def _of_node(store: Store, node: NodeId) -> Chosen:
     session = session_of_node(store, node)
     if session is None:
         raise StopError(f"No session that can be read holds the node {_echoed(node)}.", _LIST, exit_code=1)
     return Chosen(session=session.session, run=session.nodes[node].run)
 
 
-def _of_name(store: LocalStore, plans: Plans, name: str) -> Chosen:
+def _of_name(store: Store, plans: Plans, name: str) -> Chosen:
     sessions = store.sessions()
     if name in sessions:
         return Chosen(session=SessionId(name))

@@ -1,22 +1,32 @@
 """`interlock session explain`: why a run stands where it stands."""
 
+import argparse
+
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.session.store import answered_by_store
-from interlock.cli.session.token import referred
+from interlock.cli.session.chosen import referred
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.ids import NodeId
 from interlock.record.tokens import TokenFault
 from interlock.service.explain import Explained, explain
 from interlock.service.history import session_of_node
 from interlock.service.plans import Plans
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.session import Node, Session
 
 
-def run_explain(store: LocalStore, wanted: str, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
+
+
+def run(options: argparse.Namespace) -> int:
     """Tell each condition with its inputs and the way taken, what was set, what is missing."""
+    store = open_chosen_store(options)
     with answered_by_store():
-        told = explain(store, Plans(store), *_found(store, wanted))
-    if as_json:
+        told = explain(store, Plans(store), *_found(store, options.node))
+    if options.as_json:
         say_json(_as_data(told))
     else:
         _say(told)
@@ -53,7 +63,7 @@ def _say(told: Explained) -> None:
         say("Nothing was decided on the way here: the plan leads here from the step before.")
 
 
-def _found(store: LocalStore, wanted: str) -> tuple[Session, Node]:
+def _found(store: Store, wanted: str) -> tuple[Session, Node]:
     """Return the node that an id or a token names, with its session.
 
     Raises:

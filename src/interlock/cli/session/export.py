@@ -1,56 +1,57 @@
 """`interlock session export`: one session with all it refers to, as one file."""
 
+import argparse
 import os
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
-from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
 from interlock.service.export_session import Exported, export_session
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
-from interlock.store.local.store import LocalStore
 
 STDOUT = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOrder:
-    """What to export, and where to: a file, standard output for `-`, a file of the session's name for None."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("session", metavar="SESSION", help="the session's id, or a run's label")
+    parser.add_argument("--out", metavar="FILE", help="the file; `-` for standard output (SESSION.interlock.json)")
+    parser.add_argument(
+        "--salvage", dest="is_salvage", action="store_true", help="of a damaged session, export what is sound"
+    )
+    parser.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
 
-    session: str
-    out: str | None
-    is_salvage: bool
-    is_forced: bool
-    as_json: bool
 
-
-def run_export(store: LocalStore, order: ExportOrder) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write a bundle and return the exit code.
 
     Raises:
         StopError: The session cannot be exported, or the file cannot be written.
     """
-    if order.out == STDOUT and order.as_json:
+    store, is_printed = open_chosen_store(options), options.out == STDOUT
+    if is_printed and options.as_json:
         raise StopError("The bundle is what goes to standard output.", "Leave --json out.", exit_code=2)
-    session = named_session(store, order.session)
-    path = Path(order.out or f"{session}.interlock.json")
-    if order.out != STDOUT:
-        _check_free(path, is_forced=order.is_forced)
+    session = named_session(store, options.session)
+    path = Path(options.out or f"{session}.interlock.json")
+    if not is_printed:
+        _check_free(path, is_forced=options.is_forced)
     with answered_by_store():
-        exported = export_session(store, SystemShell(), session, is_salvage=order.is_salvage)
+        exported = export_session(store, SystemShell(), session, is_salvage=options.is_salvage)
     if isinstance(exported, Refusal):
         raise RefusedError(exported)
-    if order.out == STDOUT:
+    if is_printed:
         sys.stdout.buffer.write(exported.data)
         return 0
-    _write(path, exported.data, is_forced=order.is_forced)
-    _tell(exported, path, as_json=order.as_json)
+    _write(path, exported.data, is_forced=options.is_forced)
+    _tell(exported, path, as_json=options.as_json)
     return 0
 
 

@@ -1,6 +1,8 @@
 """`interlock session graph`: runs as they went, drawn for a terminal, or as text that Mermaid and Graphviz draw."""
 
+import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Literal, assert_never
@@ -8,24 +10,28 @@ from typing import Literal, assert_never
 from rich.console import Console
 from rich.tree import Tree
 
-from interlock.cli.graph import LEGEND, draw_run
+from interlock.cli.options import add_store_options
+from interlock.cli.render.chart import Dot, Mermaid, Pen
+from interlock.cli.render.phrases import place_words
+from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.cli.screen import say, say_json
-from interlock.cli.session.cells import place_words
-from interlock.cli.session.chart import charted_runs
-from interlock.cli.session.chosen import chosen_session, read_history
-from interlock.cli.session.store import answered_by_store
-from interlock.cli.workflow.chart import Dot, Mermaid
+from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import NodeId, SessionId
+from interlock.kernel.text import one_line
+from interlock.plan.records import NodeKind as Shape
+from interlock.record.payloads import NodeKind
 from interlock.service.plans import Plans
 from interlock.service.words import Scene, scene_of
-from interlock.store.local.store import LocalStore
 from interlock.views.run_graph import GraphNode, parted, run_graph, walk
 from interlock.views.session import Node
 
 GraphForm = Literal["terminal", "mermaid", "dot"]
 _WIDTH_MAX = 100_000
 """Where nobody looks, no line is folded."""
+_SHAPES: dict[NodeKind, Shape] = {"step": "task", "blocked_attempt": "decision", "checkpoint": "terminal"}
+_LABEL_BYTES_MAX = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +46,27 @@ class _Drawn:
         return self.titles[node.node]
 
 
-def run_session_graph(store: LocalStore, wanted: str | None, form: GraphForm, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser)
+    parser.add_argument("--format", choices=["terminal", "mermaid", "dot"], default="terminal", help="what to draw for")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the graph of each run that is meant; return the exit code.
 
     Raises:
         StopError: No one session is meant, or the store cannot answer.
     """
+    store = open_chosen_store(options)
+    form: GraphForm = options.format
     with answered_by_store():
         plans = Plans(store)
-        chosen = chosen_session(store, plans, wanted)
+        chosen = chosen_session(store, plans, options.session)
         facts = read_history(store, chosen).facts
         drawn = [_drawn(scene_of(facts, facts.runs[run], plans)) for run in chosen.runs(facts)]
-    if as_json:
+    if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
         say_json({"session": facts.session, "runs": runs})
         return 0
@@ -99,7 +114,44 @@ def _chart(session: SessionId, drawn: list[_Drawn], form: Literal["mermaid", "do
     titles = {node: title for one in drawn for node, title in one.titles.items()}
     pen = Mermaid() if form == "mermaid" else Dot()
     runs = [(one.name, one.graph) for one in drawn]
-    return charted_runs(session, runs, lambda node: titles[node.node], pen)
+    return _charted_runs(session, runs, lambda node: titles[node.node], pen)
+
+
+def _charted_runs(title: str, runs: Sequence[tuple[str, GraphNode]], title_of: Callable[[Node], str], pen: Pen) -> str:
+    """Return runs as the text of a chart, each in a frame that bears its name. The same runs give the same text."""
+    nodes = [here for _, graph in runs for here in walk(graph)]
+    names = {here.node.node: f"n{number}" for number, here in enumerate(nodes, start=1)}
+    lines = [pen.begin(one_line(title, _LABEL_BYTES_MAX))]
+    for number, (name, graph) in enumerate(runs, start=1):
+        lines.append(f"  {pen.frame(f'run{number}', one_line(name, _LABEL_BYTES_MAX))}")
+        for here in walk(graph):
+            drawn = pen.node(names[here.node.node], _SHAPES[here.node.kind], _chart_label(here, title_of))
+            lines.append(f"    {drawn}")
+            lines += [f"    {_chart_checkpoint(names[here.node.node], at, pen)}" for at in range(len(here.checkpoints))]
+        lines.append(f"  {pen.frame_end()}")
+    lines += [f"  {edge}" for here in nodes for edge in _chart_edges(here, names, pen)]
+    end = pen.end()
+    return "\n".join([*lines, end] if end else lines)
+
+
+def _chart_label(here: GraphNode, title_of: Callable[[Node], str]) -> list[str]:
+    label = [one_line(title_of(here.node), _LABEL_BYTES_MAX)]
+    if here.node.kind == "blocked_attempt":
+        label.append("refused")
+    return [*label, "preferred tip"] if here.is_tip else label
+
+
+def _chart_checkpoint(name: str, number: int, pen: Pen) -> str:
+    return pen.node(f"{name}c{number}", _SHAPES["checkpoint"], ["checkpoint"])
+
+
+def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[str]:
+    own = names[here.node.node]
+    ordinary, forks = parted(here)
+    edges = [pen.edge(own, f"{own}c{number}", "", is_dotted=True) for number in range(len(here.checkpoints))]
+    if ordinary is not None:
+        edges.append(pen.edge(own, names[ordinary.node.node], ""))
+    return edges + [pen.edge(own, names[fork.node.node], "fork") for fork in forks]
 
 
 def _json(one: _Drawn) -> dict[str, Json]:

@@ -1,10 +1,12 @@
 """`interlock session import`: a bundle becomes a session of this data directory."""
 
+import argparse
 import json
 import sys
 
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
@@ -14,31 +16,38 @@ from interlock.service.ports import ReadPorts
 from interlock.service.restore import Restored, Restoring
 from interlock.service.salvage import left_out_words
 from interlock.service.shell import SystemShell
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.store.regular_file import read_regular
 
 STDIN = "-"
 
 
-def run_import(store: LocalStore, file: str, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
+
+
+def run(options: argparse.Namespace) -> int:
     """Import a bundle, say how its runs go on, and return the exit code.
 
     Raises:
         StopError: The file cannot be read, or is not imported.
     """
-    data = _data_of(file)
+    store = open_chosen_store(options)
+    data = _data_of(options.file)
     with answered_by_store():
         imported = import_session(restoring(store), data)
     if isinstance(imported, Refusal):
         raise RefusedError(imported)
-    if as_json:
+    if options.as_json:
         say_json(_json(imported))
     else:
         _tell(imported)
     return 0
 
 
-def restoring(store: LocalStore) -> Restoring:
+def restoring(store: Store) -> Restoring:
     """Return what making a session takes, over a data directory."""
     read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
     return Restoring(read=read, writer=store, shell=SystemShell())

@@ -1,12 +1,16 @@
 """`interlock session keep` and `unkeep`: sessions that stay whatever their age."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
+from interlock.cli.session.chosen import named_sessions
+from interlock.cli.store import open_chosen_store
+from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId
-from interlock.store.local.collector import LocalCollector
+from interlock.store.opening import open_upkeep
 
 UNCONFIRMED = (
     "The keep marks were written, but the disk did not confirm it, so a power loss may undo the change",
@@ -14,13 +18,30 @@ UNCONFIRMED = (
 )
 
 
-def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of both commands."""
+    add_store_options(parser)
+    parser.add_argument("sessions", metavar="SESSION", nargs="+", help="session ids")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Mark sessions as kept, or remove their marks, and return the exit code.
+
+    Raises:
+        StopError: See `_keep` and `_unkeep`.
+    """
+    names = named_sessions(open_chosen_store(options), options.sessions)
+    change = _unkeep if options.action == "unkeep" else _keep
+    return change(chosen_data_dir(options), names, as_json=options.as_json)
+
+
+def _keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     """Mark sessions as kept, and return the exit code.
 
     Raises:
         StopError: One of them is not there, the marks cannot be read, or another command is at work.
     """
-    marks = LocalCollector(data_dir).keep_marks
+    marks = open_upkeep(data_dir).keep_marks
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
         after = marks.keep([SessionId(name) for name in names])
@@ -28,13 +49,13 @@ def run_keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     return 0
 
 
-def run_unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
+def _unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     """Remove the marks of sessions, and return the exit code: 1 if none of them had one.
 
     Raises:
         StopError: The marks cannot be read, or another command is at work.
     """
-    marks = LocalCollector(data_dir).keep_marks
+    marks = open_upkeep(data_dir).keep_marks
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
         after = marks.unkeep([SessionId(name) for name in names])

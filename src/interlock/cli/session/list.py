@@ -1,47 +1,39 @@
 """`interlock session list`: what was worked on, the newest first, and every session that cannot be read."""
 
+import argparse
+import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from interlock.cli.progress import with_progress
+from interlock.cli.options import add_store_options
+from interlock.cli.render.phrases import ago, step_words
+from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, say, say_json, say_table
-from interlock.cli.session.cells import step_words
 from interlock.cli.session.chosen import listing, short_of
-from interlock.cli.session.moments import ago, since
-from interlock.cli.session.store import answered_by_store
-from interlock.kernel.budgets import LIST_ENTRIES_MAX
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.service.listing import Row, Wanted, holds_all, newest_first, rows_of, texts_of
+from interlock.service.moments import moment_of
 from interlock.service.plans import Plans
+from interlock.service.shell import SystemShell
 from interlock.service.summaries import Listing, Unreadable
 from interlock.service.words import scene_of
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus, status_words
+from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
+_LIMIT = 30
 _GOAL_BYTES_MAX = 60
 _FOUND_BYTES_MAX = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOrder:
-    """What a person asked of the list. `page` is counted from 1; `is_deep` has words looked for in every step."""
-
-    words: Sequence[str] = ()
-    statuses: Sequence[RunStatus] = ()
-    workflow: str | None = None
-    branch: str | None = None
-    since: str | None = None
-    limit: int = LIST_ENTRIES_MAX
-    page: int = 1
-    is_deep: bool = False
-    as_json: bool = False
+_MINUTE = 60_000
+_UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
+_SPAN = re.compile(r"(\d{1,6})([mhdw])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,44 +46,79 @@ class _Found:
     short: Callable[[SessionId], str] = field(compare=False)
 
 
-def run_list(store: LocalStore, order: ListOrder, now_ms: int) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("words", metavar="WORD", nargs="*", help="words of the goal, the workflow or the last notes")
+    parser.add_argument("--status", dest="statuses", action="append", choices=_STATUSES, help="may be repeated")
+    parser.add_argument("--workflow", metavar="ID", help="runs of this workflow")
+    parser.add_argument("--branch", metavar="NAME", help="runs that began on a git branch of this name or beginning")
+    parser.add_argument("--since", metavar="WHEN", help="worked on since a date, a time (UTC), or for a span: 3d, 12h")
+    parser.add_argument("--deep", dest="is_deep", action="store_true", help="look for words in the notes of every step")
+    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"at most so many runs ({_LIMIT})")
+    parser.add_argument("--page", type=int, default=1, metavar="N", help="the page to show (1)")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the runs that fit; return the exit code.
 
     Raises:
-        StopError: The order cannot be followed, or the store cannot answer.
+        StopError: What was asked cannot be followed, or the store cannot answer.
     """
-    if order.limit < 1 or order.page < 1:
+    store, now_ms = open_chosen_store(options), SystemShell().unix_ms()
+    if options.limit < 1 or options.page < 1:
         raise StopError("--limit and --page are counted from 1.", "Leave them out for the first page.", exit_code=2)
-    since_ms = since(order.since, now_ms) if order.since is not None else None
+    since_ms = since(options.since, now_ms) if options.since is not None else None
     with answered_by_store():
-        found = _found(store, order, since_ms)
-    first = (order.page - 1) * order.limit
-    shown = found.rows[first : first + order.limit]
-    if order.as_json:
-        say_json(_json(found, shown, order))
+        found = _found(store, options, since_ms)
+    first = (options.page - 1) * options.limit
+    shown = found.rows[first : first + options.limit]
+    if options.as_json:
+        say_json(_json(found, shown, options))
         return 0
     _say_rows(found, shown, now_ms)
-    _say_rest(found, shown, order)
+    _say_rest(found, shown, options)
     _say_unreadable(found)
     return 0
 
 
-def _found(store: LocalStore, order: ListOrder, since_ms: int | None) -> _Found:
+def since(said: str, now_ms: int) -> int:
+    """Return the moment that `--since` means: a date or time (UTC), or a span back from now, as in `3d`.
+
+    Raises:
+        StopError: It is neither.
+    """
+    span = _SPAN.fullmatch(said)
+    if span is not None:
+        return now_ms - int(span[1]) * _UNITS[span[2]]
+    moment = moment_of(said)
+    if moment is None:
+        fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a span back from now (90m, 12h, 3d, 2w)."
+        raise StopError(f"--since: {said[:40]!r} is no date, no time and no span.", fix, exit_code=2)
+    return moment
+
+
+def _found(store: Store, options: argparse.Namespace, since_ms: int | None) -> _Found:
     plans = Plans(store)
     told = listing(store, plans)
     rows = [row for session in told.sessions for row in rows_of(session)]
-    wanted = Wanted(statuses=frozenset(order.statuses), workflow=order.workflow, branch=order.branch, since_ms=since_ms)
+    wanted = Wanted(
+        statuses=frozenset(options.statuses or ()),
+        workflow=options.workflow,
+        branch=options.branch,
+        since_ms=since_ms,
+    )
     fitting = newest_first(row for row in rows if wanted.fits(row.run))
-    if order.words and order.is_deep:
+    if options.words and options.is_deep:
         searched = with_progress(fitting, len(fitting), "Searching runs")
-        fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), order.words)]
-    elif order.words:
-        fitting = [row for row in fitting if holds_all(texts_of(row), order.words)]
+        fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), options.words)]
+    elif options.words:
+        fitting = [row for row in fitting if holds_all(texts_of(row), options.words)]
     names = [*(one.session for one in told.sessions), *(one.session for one in told.unreadable)]
     return _Found(rows=fitting, total=len(rows), told=told, short=short_of(names))
 
 
-def _all_texts(store: LocalStore, plans: Plans, row: Row) -> Iterable[str]:
+def _all_texts(store: Store, plans: Plans, row: Row) -> Iterable[str]:
     """Return what deep search looks in: what every search does, and the titles and notes of all steps."""
     texts = list(texts_of(row))
     try:
@@ -107,7 +134,7 @@ def _all_texts(store: LocalStore, plans: Plans, row: Row) -> Iterable[str]:
     return texts
 
 
-def _json(found: _Found, shown: list[Row], order: ListOrder) -> dict[str, Json]:
+def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[str, Json]:
     runs: list[Json] = [
         {"session": row.session, "short": found.short(row.session), **run_json(row.run)} for row in shown
     ]
@@ -119,8 +146,8 @@ def _json(found: _Found, shown: list[Row], order: ListOrder) -> dict[str, Json]:
         "runs": runs,
         "fitting": len(found.rows),
         "total": found.total,
-        "page": order.page,
-        "limit": order.limit,
+        "page": options.page,
+        "limit": options.limit,
         "unreadable": unreadable,
     }
 
@@ -155,11 +182,11 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
     )
 
 
-def _say_rest(found: _Found, shown: list[Row], order: ListOrder) -> None:
-    last = order.page * order.limit
+def _say_rest(found: _Found, shown: list[Row], options: argparse.Namespace) -> None:
+    last = options.page * options.limit
     if shown and last < len(found.rows):
         more = len(found.rows) - last
-        say(f"\n{more} more: --page {order.page + 1}, or narrow by words, --status, --workflow, --branch or --since.")
+        say(f"\n{more} more: --page {options.page + 1}, or narrow by words, --status, --workflow, --branch or --since.")
 
 
 def _say_unreadable(found: _Found) -> None:

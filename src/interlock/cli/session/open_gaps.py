@@ -1,20 +1,21 @@
 """`interlock session open-gaps`: what is still open, why, where, and what would resolve it."""
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.cli.progress import with_progress
+from interlock.cli.options import add_store_options
+from interlock.cli.render.phrases import place_words
+from interlock.cli.render.progress import with_progress
+from interlock.cli.render.report_json import gap_json
 from interlock.cli.screen import flat, say, say_json
-from interlock.cli.session.account_json import gap_json
-from interlock.cli.session.cells import place_words
-from interlock.cli.session.chosen import Chosen, chosen_session, read_history
-from interlock.cli.session.store import answered_by_store
+from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.account import Accounts, GapAccount
 from interlock.service.plans import Plans
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,16 +29,22 @@ class _Open:
     gaps: tuple[GapAccount, ...]
 
 
-def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser, "all")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the open gaps of a session, or of all; return 1 if a critical one is open, or what is open is not known."""
-    unreadable = list[SessionId]()
+    store, unreadable = open_chosen_store(options), list[SessionId]()
     with answered_by_store():
         plans = Plans(store)
-        if wanted is not None:
-            found = list(_of_session(store, plans, chosen_session(store, plans, wanted)))
+        if options.session is not None:
+            found = list(_of_session(store, plans, chosen_session(store, plans, options.session)))
         else:
             found = list(_of_all(store, plans, unreadable))
-    if as_json:
+    if options.as_json:
         say_json({"runs": [_json(one) for one in found], "unreadable": unreadable})
     else:
         _say(found, is_whole=not unreadable)
@@ -47,7 +54,7 @@ def run_open_gaps(store: LocalStore, wanted: str | None, *, as_json: bool) -> in
     return 1 if is_critical or unreadable else 0
 
 
-def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
+def _of_all(store: Store, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
     sessions = store.sessions()
     for session in with_progress(sessions, len(sessions), "Reading sessions"):
         try:
@@ -58,7 +65,7 @@ def _of_all(store: LocalStore, plans: Plans, unreadable: list[SessionId]) -> Ite
             unreadable.append(session)
 
 
-def _of_session(store: LocalStore, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
+def _of_session(store: Store, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
     history = read_history(store, chosen)
     facts, accounts = history.facts, Accounts(store, plans, history)
     for run in chosen.runs(facts):

@@ -1,28 +1,38 @@
 """`interlock session repair`: what is sound of a damaged session, as a session of its own."""
 
+import argparse
+
+from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json
+from interlock.cli.session.chosen import named_session
 from interlock.cli.session.import_ import restored_json, restoring, say_ways_on
-from interlock.cli.session.store import RefusedError, answered_by_store
+from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
-from interlock.kernel.ids import SessionId
 from interlock.service.repair_session import repair_session
 from interlock.service.salvage import left_out_words
-from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health
 
 
-def run_repair(store: LocalStore, session: SessionId, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("session", metavar="SESSION", help="the damaged session's id")
+
+
+def run(options: argparse.Namespace) -> int:
     """Copy the sound beginning of a damaged session into a new one, say what was left out, return the exit code.
 
     Raises:
         StopError: There is nothing to repair, or nothing sound.
     """
+    store = open_chosen_store(options)
+    session = named_session(store, options.session)
     with answered_by_store():
         repaired = repair_session(restoring(store), session)
     if isinstance(repaired, Refusal):
         raise RefusedError(repaired)
     restored, banner = repaired.restored, repaired.banner
-    if as_json:
+    if options.as_json:
         told = {**restored_json(restored), "repairedSessionId": session, "salvage": banner.to_json()}
         say_json(told)
         return 0

@@ -1,56 +1,55 @@
 """`interlock session report`: a session as one Markdown or HTML file, for a pull request. Deterministic."""
 
+import argparse
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
+from interlock.cli.options import add_store_options
+from interlock.cli.render.html import as_html
 from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.cli.session.html import as_html
+from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.show import account_of, drawn
+from interlock.cli.store import open_chosen_store
 from interlock.service.account_page import Look, page_of
 from interlock.service.markdown import as_markdown
-from interlock.store.local.store import LocalStore
 
-ReportForm: TypeAlias = Literal["md", "html"]
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOrder:
-    """What a person asked for. Without a form the file's name says which; without a file it is printed."""
-
-    session: str | None
-    form: ReportForm | None = None
-    out: Path | None = None
-    is_forced: bool = False
-    as_json: bool = False
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser)
+    parser.add_argument("--format", choices=["md", "html"], help="the file's form (by its name; else md)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write; without, or as `-`, it is printed")
+    parser.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
 
 
-def run_report(store: LocalStore, order: ReportOrder) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write or print the report of a session, or of one run of it; return the exit code.
 
     Raises:
         StopError: No one session is meant, the store cannot answer, or the file cannot be written.
     """
-    form = order.form or ("html" if order.out is not None and order.out.suffix in _HTML_SUFFIXES else "md")
+    out: Path | None = options.out
+    form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
     look = Look(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
-    page = page_of(account_of(store, order.session), look)
+    page = page_of(account_of(open_chosen_store(options), options.session), look)
     text = as_html(page) if form == "html" else as_markdown(page)
-    if order.out in (None, _STANDARD_OUTPUT):
-        if order.as_json:
+    if out in (None, _STANDARD_OUTPUT):
+        if options.as_json:
             say_json({"format": form, "text": text})
         else:
             sys.stdout.write(text)
         return 0
-    assert order.out is not None, "what is not printed goes to a file"
+    assert out is not None, "what is not printed goes to a file"
     data = text.encode("utf-8", "backslashreplace")
-    _write(order.out, data, is_forced=order.is_forced)
-    if order.as_json:
-        say_json({"format": form, "out": str(order.out), "bytes": len(data)})
+    _write(out, data, is_forced=options.is_forced)
+    if options.as_json:
+        say_json({"format": form, "out": str(out), "bytes": len(data)})
     else:
-        say(f"Wrote {printable_line(str(order.out))}, {len(data)} bytes.")
+        say(f"Wrote {printable_line(str(out))}, {len(data)} bytes.")
     return 0
 
 

@@ -1,30 +1,40 @@
 """`interlock session show`: one session whole: its runs, where they stand, what was done, what is open."""
 
+import argparse
 import shutil
 import sys
 
+from interlock.cli.options import add_store_options
+from interlock.cli.render.report_json import session_json
+from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import say, say_json
-from interlock.cli.session.account_json import session_json
-from interlock.cli.session.chosen import chosen_session, read_history
-from interlock.cli.session.store import answered_by_store
-from interlock.cli.session.terminal import as_text
+from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.service.account import Accounts, SessionAccount
 from interlock.service.account_page import Look, page_of
 from interlock.service.plans import Plans
 from interlock.service.words import Scene
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 
 _STEPS_MAX = 5
 
 
-def run_show(store: LocalStore, wanted: str | None, *, as_json: bool, shows_all: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser)
+    parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its whole notes")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print one session, or one run of it; return the exit code.
 
     Raises:
         StopError: No one session is meant, or the store cannot answer.
     """
-    account = account_of(store, wanted, steps_max=None if shows_all else _STEPS_MAX)
-    if as_json:
+    shows_all: bool = options.shows_all
+    account = account_of(open_chosen_store(options), options.session, steps_max=None if shows_all else _STEPS_MAX)
+    if options.as_json:
         say_json(session_json(account))
         return 0
     look = Look(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
@@ -39,7 +49,7 @@ def drawn(scene: Scene) -> str:
     return drawn_text(scene)
 
 
-def account_of(store: LocalStore, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
+def account_of(store: Store, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
     """Return the account of what is meant.
 
     Raises:

@@ -1,15 +1,18 @@
 """`interlock session status`: where each run stands, a line each."""
 
+import argparse
+
+from interlock.cli.options import add_store_options
+from interlock.cli.render.phrases import step_words
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.cells import step_words
-from interlock.cli.session.chosen import chosen_session, listing, read_history
-from interlock.cli.session.store import answered_by_store
+from interlock.cli.session.chosen import add_session_argument, chosen_session, listing, read_history
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.listing import Row, newest_first, rows_of
 from interlock.service.plans import Plans
 from interlock.service.summaries import summary_of
-from interlock.store.local.store import LocalStore
+from interlock.store.ports import Store
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
@@ -17,12 +20,19 @@ _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")
 _WORDS_BYTES_MAX = 60
 
 
-def run_status(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser, "all")
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the status of a session's runs, or of all runs; return the exit code, which does not depend on it."""
+    store = open_chosen_store(options)
     with answered_by_store():
         plans = Plans(store)
-        rows, unreadable = _rows(store, plans, wanted)
-    if as_json:
+        rows, unreadable = _rows(store, plans, options.session)
+    if options.as_json:
         runs: list[Json] = [{"session": row.session, **run_json(row.run)} for row in rows]
         say_json({"runs": runs, "unreadable": unreadable})
         return 0
@@ -35,7 +45,7 @@ def run_status(store: LocalStore, wanted: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _rows(store: LocalStore, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
+def _rows(store: Store, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
     """Return the rows to show, and how many sessions nothing can be told of."""
     if wanted is None:
         told = listing(store, plans)

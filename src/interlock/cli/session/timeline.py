@@ -1,36 +1,55 @@
 """`interlock session timeline`: what happened, in order, in words: when, through whom, what, and what came with it."""
 
+import argparse
 import sys
 from dataclasses import dataclass
 
+from interlock.cli.options import add_store_options
+from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.cells import place_words
-from interlock.cli.session.chosen import Chosen, chosen_session, read_history
-from interlock.cli.session.moments import ago
-from interlock.cli.session.store import answered_by_store
+from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
 from interlock.service.history import History
 from interlock.service.plans import Plans
+from interlock.service.shell import SystemShell
 from interlock.service.words import Scene, scene_of
-from interlock.store.local.store import LocalStore
 from interlock.views.session import Node, Session
 from interlock.views.timeline import Entry, entry_of
 
-ENTRIES_MAX = 50
-"""What one page shows unless another number is asked for."""
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    add_session_argument(parser)
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many entries (50)")
+    parser.add_argument("--after", type=int, default=-1, metavar="INDEX", help="what came after this event")
+    parser.add_argument("--last", type=int, metavar="N", help="the last so many entries instead")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineOrder:
-    """What a person asked for: entries after the event with this index, at most so many; or the last so many."""
+def run(options: argparse.Namespace) -> int:
+    """Print what happened in a session, or in one run of it, oldest first; return the exit code.
 
-    session: str | None
-    limit: int = ENTRIES_MAX
-    after: int = -1
-    last: int | None = None
-    as_json: bool = False
+    Raises:
+        StopError: No one session is meant, or the store cannot answer.
+    """
+    store = open_chosen_store(options)
+    if options.limit < 1 or (options.last is not None and options.last < 1):
+        raise StopError(
+            "--limit and --last take a number from 1 on.", "Leave them out for the first page.", exit_code=2
+        )
+    with answered_by_store():
+        plans = Plans(store)
+        chosen = chosen_session(store, plans, options.session)
+        history = read_history(store, chosen)
+        page = _page(history, chosen, plans, options)
+    if options.as_json:
+        say_json(_json(history, page))
+    else:
+        _say(history.facts, page, SystemShell().unix_ms() if sys.stdout.isatty() else None)
+    return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,28 +57,6 @@ class _Page:
     entries: tuple[Entry, ...]
     earlier: int
     later: int
-
-
-def run_timeline(store: LocalStore, order: TimelineOrder, now_ms: int) -> int:
-    """Print what happened in a session, or in one run of it, oldest first; return the exit code.
-
-    Raises:
-        StopError: No one session is meant, or the store cannot answer.
-    """
-    if order.limit < 1 or (order.last is not None and order.last < 1):
-        raise StopError(
-            "--limit and --last take a number from 1 on.", "Leave them out for the first page.", exit_code=2
-        )
-    with answered_by_store():
-        plans = Plans(store)
-        chosen = chosen_session(store, plans, order.session)
-        history = read_history(store, chosen)
-        page = _page(history, chosen, plans, order)
-    if order.as_json:
-        say_json(_json(history, page))
-    else:
-        _say(history.facts, page, now_ms if sys.stdout.isatty() else None)
-    return 0
 
 
 class _Titles:
@@ -78,14 +75,14 @@ class _Titles:
         return place_words(place) if place is not None else None
 
 
-def _page(history: History, chosen: Chosen, plans: Plans, order: TimelineOrder) -> _Page:
+def _page(history: History, chosen: Chosen, plans: Plans, options: argparse.Namespace) -> _Page:
     """Return what is shown. Only of that the steps are looked up."""
     about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(_run_of, plan)]
-    if order.last is not None:
-        first, shown = max(0, len(about) - order.last), about[-order.last :]
+    if options.last is not None:
+        first, shown = max(0, len(about) - options.last), about[-options.last :]
     else:
-        first = sum(plan[0].event_index <= order.after for plan in about)
-        shown = about[first : first + order.limit]
+        first = sum(plan[0].event_index <= options.after for plan in about)
+        shown = about[first : first + options.limit]
     title_of = _Titles(history.facts, plans).title_of
     entries = tuple(entry_of(history.facts, plan, title_of) for plan in shown)
     return _Page(entries=entries, earlier=first, later=len(about) - first - len(shown))

@@ -1,46 +1,52 @@
 """`interlock session verify`: make every recorded decision again and compare."""
 
-from collections.abc import Sequence
+import argparse
 
-from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.session.store import answered_by_store
-from interlock.kernel.ids import SessionId
+from interlock.cli.options import add_store_options
+from interlock.cli.screen import StopError, counted, say, say_json
+from interlock.cli.session.chosen import named_sessions
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.service.plans import Plans
 from interlock.service.verify import Mismatch, unfinished_note, verify_session
-from interlock.store.local.store import LocalStore
 
 
-def run_verify(store: LocalStore, wanted: Sequence[str], *, as_json: bool, is_forced: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_store_options(parser)
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids; without, all of them")
+    parser.add_argument(
+        "--force", dest="is_forced", action="store_true", help="compare what another build of Interlock decided, too"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
     """Verify sessions, or all of them; return 1 where something does not follow."""
+    store = open_chosen_store(options)
+    wanted, is_forced = named_sessions(store, options.sessions), bool(options.is_forced)
     with answered_by_store():
         known = store.sessions()
         unknown = [name for name in wanted if name not in known]
         if unknown:
             message = f"There is no session {unknown[0]!r} in this data directory."
             raise StopError(message, "Leave the id out to verify all that are there.", exit_code=1)
-        names = [SessionId(name) for name in wanted] or list(known)
+        names = wanted or list(known)
         plans = Plans(store)
         notes = {name: note for name in names if (note := unfinished_note(store, name)) is not None}
         found = {name: verify_session(store, plans, name, is_forced=is_forced) for name in names}
     count = sum(map(len, found.values()))
-    if as_json:
+    if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
         say_json({"sessions": names, "mismatches": mismatches, "unfinished": dict(notes)})
     else:
         for name, mismatches in found.items():
-            say(f"{name}: {_counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
+            say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
                 say(_told(one))
             if name in notes:
                 say(f"  note: {notes[name]}")
-        say(f"{_counted(len(names), 'session')}, {_counted(count, 'mismatch')}")
+        say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
     return 1 if count else 0
 
 
 def _told(one: Mismatch) -> str:
     return f"  {one.code} at {one.node or 'the session'}, {one.where}: {one.found}\n    {one.fix}"
-
-
-def _counted(number: int, what: str) -> str:
-    plural = "es" if what.endswith("h") else "s"
-    return f"{number} {what}{'' if number == 1 else plural}"

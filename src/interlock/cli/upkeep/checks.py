@@ -5,6 +5,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.cli.upkeep.keys import UNFINISHED, age_words, is_private_ring, loose_words
 from interlock.cli.upkeep.place import (
@@ -13,14 +14,12 @@ from interlock.cli.upkeep.place import (
     network_file_system,
     synchronising,
 )
-from interlock.cli.upkeep.units import in_units
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import Origin, SettingsError, check_data_dir
 from interlock.kernel.budgets import FREE_BYTES_MIN
-from interlock.server.config import FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import Origin, SettingsError, check_data_dir
 from interlock.service.failures import refusal_of
-from interlock.store.local.store import LocalStore
-from interlock.store.ports import KeyRingDamagedError
+from interlock.store.ports import KeyRingDamagedError, KeyRingMaintenance
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {
@@ -90,14 +89,14 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
         yield fine("configuration", "Every key has its default.")
 
 
-def key_ring(store: LocalStore) -> Iterator[Finding]:
+def key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
     """Look at the keys that sign tokens, without a word of what they are.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     try:
-        facts = store.key_ring_facts()
+        facts = ring.key_ring_facts()
     except KeyRingDamagedError as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from interlock.cli.screen import printable_line
+from interlock.config.model import Config
+from interlock.config.settings import PlaceArguments, data_dir_origin, settings_from
 from interlock.kernel.canonical import Json
-from interlock.server.config import Config
-from interlock.server.settings import PlaceArguments, data_dir_origin, settings_from
 
 NAME = "interlock"
 """What the server is called in a client's configuration."""

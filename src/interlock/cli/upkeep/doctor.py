@@ -1,32 +1,63 @@
 """`interlock doctor`: whether everything is as it should be, and what to do where it is not. Nothing is written."""
 
+import argparse
 import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from interlock.cli.screen import StopError, printable, say, say_json
+from interlock.cli.options import add_store_options, checked_settings, place_arguments
+from interlock.cli.screen import printable, say, say_json
 from interlock.cli.upkeep import checks
-from interlock.cli.upkeep.clients import registration, serving_command
+from interlock.cli.upkeep.clients import PLACES, registration, serving_command
+from interlock.cli.upkeep.failures import READ_FIX
 from interlock.cli.upkeep.finding import Finding, attention
 from interlock.cli.upkeep.sessions import sessions, sessions_deeply
-from interlock.cli.upkeep.store import READ_FIX
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
+from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import PlaceArguments, SettingsError, data_dir_of, data_dir_origin
 from interlock.service.collect import CollectCommand
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_key_ring
 from interlock.store.ports import StoreFailureError
 from interlock.version import VERSION
 
+_DESCRIPTION = """Look whether everything is as it should be, and say what to do where it is not. Nothing is written.
+Exit codes: 0 all is fine, 1 something needs attention, 2 the command line is wrong."""
 
-def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = _DESCRIPTION
+    add_store_options(parser)
+    parser.add_argument(
+        "--deep", dest="is_deep", action="store_true", help="read every record and every file that one refers to"
+    )
+    parser.add_argument("--client", choices=tuple(PLACES), help="print only how to register with this client")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check everything, or print how to register with a client; return the exit code.
+
+    Raises:
+        StopError: See `_check` and `_register`.
+    """
+    arguments, as_json = place_arguments(options), bool(options.as_json)
+    if options.client is not None:
+        return _register(os.environ, arguments, options.client, as_json=as_json)
+    return _check(os.environ, arguments, is_deep=options.is_deep, as_json=as_json)
+
+
+def _check(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
     """Look at everything, print what was found, and return the exit code: 1 if something needs attention.
 
     What cannot be read needs attention itself, and the other checks are made all the same.
+
+    Raises:
+        StopError: An argument names a directory that is none.
     """
-    findings = list(_findings(environment, arguments, is_deep=is_deep))
+    with checked_settings():
+        findings = list(_findings(environment, arguments, is_deep=is_deep))
     wanting = [one for one in findings if one.level == "attention"]
     if as_json:
         told: list[Json] = [one.to_json() for one in findings]
@@ -40,16 +71,14 @@ def run_doctor(environment: Mapping[str, str], arguments: PlaceArguments, *, is_
     return 1 if wanting else 0
 
 
-def run_client(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
+def _register(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
     """Print how to register this Interlock with a client, and return the exit code.
 
     Raises:
         StopError: An argument names a directory that is none.
     """
-    try:
+    with checked_settings():
         told = registration(client, serving_command(environment, arguments))
-    except SettingsError as error:
-        raise StopError(error.message, error.fix, exit_code=2) from error
     if as_json:
         say_json(told.to_json())
     else:
@@ -65,7 +94,7 @@ def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_d
     if not os.path.isdir(data_dir):  # noqa: PTH112 — what cannot be reached is told above
         return
     yield from checks.configuration(data_dir)
-    yield from _as_far_as_readable("keys", checks.key_ring(LocalStore(data_dir)))
+    yield from _as_far_as_readable("keys", checks.key_ring(open_key_ring(data_dir)))
     yield from _as_far_as_readable("sessions", _sessions(data_dir, is_deep=is_deep))
 
 

@@ -1,23 +1,27 @@
 """`interlock gc`: take what has expired and what nothing refers to, or show what that would be."""
 
+import argparse
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from interlock.cli.progress import shown_progress
-from interlock.cli.screen import StopError, say, say_json, say_table
-from interlock.cli.upkeep.store import answered_by_upkeep
-from interlock.cli.upkeep.units import in_units
+from interlock.cli.options import add_store_options, chosen_data_dir
+from interlock.cli.render.progress import shown_progress
+from interlock.cli.screen import StopError, in_units, say, say_json, say_table
+from interlock.cli.upkeep.failures import answered_by_upkeep
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
-from interlock.server.config import Config, FaultyConfig
-from interlock.server.config_file import CONFIG_FILE, read_config
-from interlock.server.settings import PlaceArguments, data_dir_of
 from interlock.service.collect import CollectCommand, Collected, collect
-from interlock.store.local.collector import LocalCollector
+from interlock.store.opening import open_upkeep
 from interlock.store.retention import Due, Kind, Skipped
 
+_DESCRIPTION = """\
+Take sessions that have expired and files that nothing refers to any more: first into the directory `trash`,
+for good with the next run. Where any session is damaged or newer than this release, nothing is taken.
+Exit codes: 0 fine, 1 nothing could be taken, and why is said, 2 the command line is wrong."""
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",
     Kind.SNAPSHOT: "snapshots",
@@ -31,21 +35,30 @@ _WORDS: Mapping[Kind, str] = {
 _WHY = {"busy": "another process is writing to it", "changed": "it changed meanwhile", "full": "the disk is full"}
 
 
-def run_gc(environment: Mapping[str, str], arguments: PlaceArguments, *, is_dry_run: bool, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description = _DESCRIPTION
+    add_store_options(parser)
+    parser.add_argument(
+        "--dry-run", dest="is_dry_run", action="store_true", help="show what would go, and write nothing"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
     """Collect, print what went, and return the exit code: 1 where something cannot be relied on and nothing went.
 
     Raises:
         StopError: The configuration has faults, another command is at work, or the disk failed.
     """
-    data_dir = data_dir_of(environment, arguments)
+    data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
     days = read_config_of(data_dir).retention_days
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     # Where there is nothing to collect, nothing is made either.
     is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)
     with answered_by_upkeep(), shown_progress("Reading sessions") as told:
         found = collect(collector, collector.keep_marks, command, told)
-    if as_json:
+    if options.as_json:
         say_json(_told(data_dir, days, found, is_dry_run=is_dry_run))
     else:
         _say(days, found, is_dry_run=is_dry_run)

@@ -1,16 +1,22 @@
 """`interlock keys status` and `interlock keys rotate`: the keys that sign tokens, of which none is ever shown."""
 
+import argparse
 import os
 import time
-from collections.abc import Mapping
 
+from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
+from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.canonical import Json
-from interlock.server.settings import PlaceArguments, data_dir_of
-from interlock.store.local.keyring import KeyRingFacts
-from interlock.store.local.store import LocalStore
+from interlock.store.opening import open_key_ring
+from interlock.store.ports import KeyRingFacts, KeyRingMaintenance
 
+_DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
+Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""
+_ACTIONS = {
+    "status": "show how many keys there are, how old and how private",
+    "rotate": "sign with a new key; the one before goes on verifying until the next rotation",
+}
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 _DAY_S = 24 * 3600
@@ -22,14 +28,32 @@ _UNCONFIRMED_FIX = """Check the disk, then run `interlock keys rotate` again: it
 other key. `interlock keys status` says whether that is still to be done."""
 
 
-def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the two commands."""
+    parser.description = _DESCRIPTION
+    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    for name, words in _ACTIONS.items():
+        add_store_options(add_action(name, help=words, description=f"{words[0].upper()}{words[1:]}."))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one of the two and return its exit code.
+
+    Raises:
+        StopError: See `_status` and `rotate_and_report`.
+    """
+    ring, as_json = open_key_ring(chosen_data_dir(options)), bool(options.as_json)
+    return rotate_and_report(ring, as_json=as_json) if options.action == "rotate" else _status(ring, as_json=as_json)
+
+
+def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     """Say how many keys there are, how old and how private, and return the exit code: 1 if there is something to do.
 
     Raises:
         StopError: The ring cannot be used.
     """
     with answered_by_upkeep():
-        facts = LocalStore(data_dir_of(environment, arguments)).key_ring_facts()
+        facts = ring.key_ring_facts()
     is_private = facts is None or is_private_ring(facts)
     if as_json:
         say_json(_told(facts, is_private=is_private))
@@ -43,24 +67,19 @@ def run_status(environment: Mapping[str, str], arguments: PlaceArguments, *, as_
     return 0 if is_private and not (facts and facts.has_unfinished_rotation) else 1
 
 
-def run_rotate(environment: Mapping[str, str], arguments: PlaceArguments, *, as_json: bool) -> int:
+def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     """Sign with a new key from now on, say which tokens still verify, and return the exit code.
 
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
     """
-    return rotate_and_report(LocalStore(data_dir_of(environment, arguments)), as_json=as_json)
-
-
-def rotate_and_report(store: LocalStore, *, as_json: bool) -> int:
-    """See `run_rotate`."""
     message = "The new key was written, but the disk did not confirm it. Until it does, the key before it signs tokens"
     with answered_by_upkeep(), unconfirmed(message, _UNCONFIRMED_FIX):
-        before = store.key_ring_facts()
+        before = ring.key_ring_facts()
         if before is None:
             message = "There are no keys to rotate yet; nothing was made."
             raise StopError(message, "The first `start_workflow` makes one.", exit_code=1)
-        store.rotate()
+        ring.rotate()
     is_finish = before.has_unfinished_rotation
     has_dropped = before.keys > 1 and not is_finish
     if as_json:

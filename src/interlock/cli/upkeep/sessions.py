@@ -6,13 +6,13 @@ Without `--deep` it claims no more than it looked at: that the bytes are those t
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from interlock.cli.progress import shown_progress
+from interlock.cli.render.progress import shown_progress
+from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
-from interlock.cli.upkeep.units import in_units
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
-from interlock.store.local.collector import LocalCollector
-from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, due
+from interlock.store.opening import open_upkeep
+from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, Upkeep, due
 
 _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""
@@ -30,7 +30,7 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     with shown_progress("Looking at sessions") as told:
         kept, seen = read_kept(collector.keep_marks), collector.glance(told)
     yield from _doubts(doubts_of(kept, seen.attested, seen.unsound))
@@ -46,7 +46,7 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = LocalCollector(data_dir)
+    collector = open_upkeep(data_dir)
     with shown_progress("Reading sessions") as told:
         kept, marked = read_kept(collector.keep_marks), collector.mark(told)
     doubts = doubts_of(kept, marked.names(), marked.unsound)
@@ -65,7 +65,7 @@ def _doubts(doubts: Iterable[Doubt]) -> Iterator[Finding]:
         yield attention(check, doubt.message, doubt.fix)
 
 
-def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
+def _content(marked: Marked, collector: Upkeep) -> Iterator[Finding]:
     damaged = collector.damaged_content(marked)
     for one in damaged:
         named = _named(one.sessions)
@@ -75,7 +75,7 @@ def _content(marked: Marked, collector: LocalCollector) -> Iterator[Finding]:
         yield fine("content", "All that sessions refer to is there and is what its name says.")
 
 
-def _held(collector: LocalCollector) -> Iterator[Finding]:
+def _held(collector: Upkeep) -> Iterator[Finding]:
     held = collector.held_sessions()
     if held:
         yield note("locks", f"Being written to right now: {_named(held)}.")

@@ -1,17 +1,30 @@
 """`interlock workflow inspect`: what an agent is shown of a workflow before it starts one."""
 
+import argparse
+
+from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.workflow.places import Places, workflow_of
+from interlock.cli.workflow.places import add_place_options, chosen_places, workflow_of
 from interlock.kernel.errors import Refusal
 from interlock.service.inspect_workflow import Detail, InspectCommand, inspect_workflow, plan_text
 
 
-def run_inspect(places: Places, workflow_id: str, detail: Detail, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    parser.add_argument("workflow_id", metavar="ID")
+    parser.add_argument("--detail", choices=["summary", "plan", "source"], default="summary")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
     """Print a workflow as `inspect_workflow` tells it, the plan always whole; return the exit code.
 
     Raises:
         StopError: There is no such workflow, or it has faults.
     """
+    places, workflow_id = chosen_places(options), str(options.workflow_id)
+    detail: Detail = options.detail
     _, pinned = workflow_of(places, workflow_id)
     # The service shortens a plan that is too long for an answer; a terminal takes all of it.
     asked = "summary" if detail == "plan" else detail
@@ -20,7 +33,7 @@ def run_inspect(places: Places, workflow_id: str, detail: Detail, *, as_json: bo
     whole = plan_text(places.catalog, workflow_id, places.workspace)
     if isinstance(answer, Refusal) or isinstance(whole, Refusal):
         raise StopError("The file was changed while it was read.", "Send the same command again.", exit_code=1)
-    if as_json:
+    if options.as_json:
         plan = {"plan": pinned.workflow.plan.to_json()} if detail == "plan" else {}
         say_json({**answer.structure, **plan})
     else:

@@ -1,7 +1,10 @@
 """`interlock workflow list`: everything that can be started here, and everything that cannot, with its first fault."""
 
+import argparse
+
+from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.workflow.places import Places
+from interlock.cli.workflow.places import add_place_options, chosen_places
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import step_count
 from interlock.define.workflow_ids import id_status
@@ -17,17 +20,26 @@ _DESCRIPTION_BYTES_MAX = 80
 """A description in the table; `inspect` shows it whole."""
 
 
-def run_list(places: Places, *, tag: str | None, query: str | None, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    parser.add_argument("--tag", help="only workflows with this tag")
+    parser.add_argument("--query", help="only workflows in whose id, name, description and tags all words stand")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the workflows that match, and every file that cannot be started; return the exit code.
 
     Unlike a server's list it compiles each, so that whatever it calls startable is.
     """
+    places = chosen_places(options)
     view = places.catalog.view(places.workspace)
-    wanted = ListCommand(workspace=places.workspace, query=query, tag=tag)
+    wanted = ListCommand(workspace=places.workspace, query=options.query, tag=options.tag)
     matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, wanted)]
     startable = [entry for entry in matching if not isinstance(entry.compiled, RefusedFile)]
     refused = [*view.refused, *(entry.compiled for entry in matching if isinstance(entry.compiled, RefusedFile))]
-    if as_json:
+    if options.as_json:
         say_json({"workflows": [_told(view, one) for one in startable], "refused": [_refused(one) for one in refused]})
         return 0
     if startable:

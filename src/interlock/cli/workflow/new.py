@@ -1,15 +1,14 @@
-"""`interlock workflow new` and `interlock workflow schema`: what an author begins with. Never overwrites a file."""
+"""`interlock workflow new`: a file for an author to begin with. Never overwrites one."""
 
+import argparse
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from interlock.cli.screen import StopError, say, say_json
-from interlock.cli.workflow.places import Places, shown, workflow_of
+from interlock.cli.screen import StopError, say
+from interlock.cli.workflow.places import Places, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
-from interlock.define.native.forms import WorkflowForm
 from interlock.define.text_form import Form, parse_text
 from interlock.define.workflow_ids import ID_CHARS_MAX, id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json
@@ -83,43 +82,38 @@ steps:
 """Shows what most workflows use; the JSON form is made from it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWorkflow:
-    """What is to be written: an example, or a copy of `origin`, into `directory` or the project's own."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    parser.add_argument("workflow_id", metavar="ID", help="namespace.name, such as team.release_notes")
+    parser.add_argument("--from", dest="origin", metavar="WORKFLOW_ID", help="copy this workflow instead of an example")
+    parser.add_argument("--dir", dest="directory", help="where to write it (default: .interlock/workflows)")
+    parser.add_argument("--yaml", dest="is_yaml", action="store_true", help="write YAML with comments instead of JSON")
 
-    workflow_id: str
-    origin: str | None
-    directory: str | None
-    form: Form
 
-
-def run_new(places: Places, order: NewWorkflow) -> int:
+def run(options: argparse.Namespace) -> int:
     """Write a new workflow file, say what to do next, and return the exit code.
 
     Raises:
         StopError: The id is none or taken, the origin cannot be copied, or the file exists.
     """
-    _check_id(order.workflow_id)
+    places, workflow_id, given = chosen_places(options), str(options.workflow_id), options.directory
+    form: Form = "yaml" if options.is_yaml else "json"
+    _check_id(workflow_id)
     own = places.workspace / PROJECT_DIR
-    directory = Path(order.directory) if order.directory is not None else own
-    if order.directory is None:
-        _check_free(places, order.workflow_id)
-    path = directory / f"{order.workflow_id.rpartition('.')[2]}.{order.form}"
-    data = _text(places, order).encode("utf-8")
-    _check_valid(places, Source(kind="project", ref=shown(path), form=order.form, data=data))
+    directory = Path(given) if given is not None else own
+    if given is None:
+        _check_free(places, workflow_id)
+    path = directory / f"{workflow_id.rpartition('.')[2]}.{form}"
+    data = _text(places, workflow_id, options.origin, form).encode("utf-8")
+    _check_valid(places, Source(kind="project", ref=shown(path), form=form, data=data))
     _write(path, data)
     say(f"Wrote {shown(path)}.")
     say(f"Edit it, then check it: interlock workflow validate {shown(path)}")
     if directory.resolve() in (own.resolve(), places.user_dir.resolve()):
-        say(f"Start it: ask your agent to start `{order.workflow_id}`; a running server sees it at once.")
+        say(f"Start it: ask your agent to start `{workflow_id}`; a running server sees it at once.")
     else:
         say(f"A server reads it once it lies in {shown(own)} or in {shown(places.user_dir)}.")
-    return 0
-
-
-def run_schema() -> int:
-    """Print the JSON Schema of the native form of workflow files; return the exit code."""
-    say_json(WorkflowForm.model_json_schema(by_alias=True))
     return 0
 
 
@@ -145,19 +139,19 @@ def _check_free(places: Places, workflow_id: str) -> None:
         raise StopError(message, "Nothing was written. Edit that file, or choose another id.", exit_code=1)
 
 
-def _text(places: Places, order: NewWorkflow) -> str:
-    """Return the text of the new file."""
-    if order.origin is not None:
-        origin, _ = workflow_of(places, order.origin)
-        value = {**origin.value, "id": order.workflow_id}
+def _text(places: Places, workflow_id: str, origin_id: str | None, form: Form) -> str:
+    """Return the text of the new file: an example, or a copy of the origin."""
+    if origin_id is not None:
+        origin, _ = workflow_of(places, origin_id)
+        value = {**origin.value, "id": workflow_id}
     else:
-        name = order.workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
-        text = _EXAMPLE.format(id=order.workflow_id, name=name)
-        if order.form == "yaml":
+        name = workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
+        text = _EXAMPLE.format(id=workflow_id, name=name)
+        if form == "yaml":
             return text
         value = parse_text(text.encode("utf-8"), "yaml")
         assert isinstance(value, dict), "the example is a document"
-    return _as_yaml(value) if order.form == "yaml" else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return _as_yaml(value) if form == "yaml" else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def _as_yaml(value: dict[str, Json]) -> str:

@@ -1,19 +1,21 @@
 """Which workflow a command means: the sources that a server here would serve, and single files."""
 
+import argparse
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from interlock.cli.options import checked_settings, place_arguments
 from interlock.cli.screen import StopError, printable_line
+from interlock.config.model import FaultyConfig
+from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
-from interlock.server.config import FaultyConfig
-from interlock.server.settings import BUNDLED, PlaceArguments, SettingsError, read_settings
 from interlock.service.catalog import (
     Catalog,
     Entry,
@@ -114,16 +116,32 @@ class Places:
         )
 
 
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where workflows are read."""
+    # A default here would undo a value that was given before the command.
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
+    parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
+
+
+def chosen_places(options: argparse.Namespace) -> Places:
+    """Return the places that the command line, the environment and the configuration name.
+
+    Raises:
+        StopError: See `places_of`.
+    """
+    return places_of(os.environ, place_arguments(options))
+
+
 def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Places:
     """Return the places that a server with the same arguments and environment would read.
 
     Raises:
         StopError: See `settings_from`, or no server starts with the configuration.
     """
-    try:
+    with checked_settings():
         settings = read_settings(environment, arguments)
-    except SettingsError as error:
-        raise StopError(error.message, error.fix, exit_code=2) from None
     if isinstance(settings, FaultyConfig):
         raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018

@@ -1,9 +1,11 @@
 """`interlock workflow plan`: the typed plan that a run would follow. Writes nothing."""
 
+import argparse
 from collections.abc import Iterator
 
+from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.workflow.places import Places, chosen_workflow
+from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
 from interlock.decide.condition import in_words
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, loop_words, outline_lines
@@ -12,15 +14,22 @@ from interlock.plan.records import PlanNode
 _HEADS = ("NODE", "KIND", "OWNER", "TAKES", "GIVES", "IN LOOP", "FROM", "LEADS TO")
 
 
-def run_plan(places: Places, workflow: str, *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    parser.add_argument("workflow", metavar="ID|FILE")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
     """Print the plan of an id or a file: as data, or its outline, its nodes and its loops. Return the exit code.
 
     Raises:
         StopError: There is no such workflow, or it has faults.
     """
-    _, pinned = chosen_workflow(places, workflow)
+    _, pinned = chosen_workflow(chosen_places(options), options.workflow)
     compiled = pinned.workflow
-    if as_json:
+    if options.as_json:
         say_json(
             {
                 "workflowId": compiled.workflow_id,

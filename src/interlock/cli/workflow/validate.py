@@ -1,12 +1,14 @@
 """`interlock workflow validate`: every fault of every file, each with its place and its fix. Writes nothing."""
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.cli.screen import StopError, fault_lines, say, say_json
-from interlock.cli.workflow.places import Places, checked_file, given_path, shown
+from interlock.cli.options import add_json
+from interlock.cli.screen import StopError, counted, fault_lines, say, say_json
+from interlock.cli.workflow.places import Places, add_place_options, checked_file, chosen_places, given_path, shown
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.kernel.budgets import SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
@@ -70,9 +72,9 @@ class Tally:
     def in_one_line(self) -> str:
         """Return it in words."""
         files = self.fine + self.warned + self.refused
-        faults = f"({_counted(self.errors, 'error')}, {_counted(self.warnings, 'warning')})"
+        faults = f"({counted(self.errors, 'error')}, {counted(self.warnings, 'warning')})"
         told = f"{self.fine} fine, {self.warned} with warnings, {self.refused} refused {faults}"
-        return f"{_counted(files, 'file')}: {told}"
+        return f"{counted(files, 'file')}: {told}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,12 +97,21 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def run_validate(places: Places, paths: Sequence[str], *, as_json: bool) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    add_place_options(parser)
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; without, the project's own")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
     """Check files, print every fault and a summary, and return the exit code: 1 if any file has an error.
 
     Raises:
         StopError: A path does not exist, or no workflow file is found.
     """
+    places, as_json = chosen_places(options), bool(options.as_json)
+    paths: list[str] = options.paths
     files = _files(places, paths)
     has_directory = not paths or any(Path(path).is_dir() for path in paths)
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
@@ -176,7 +187,3 @@ def _checked(places: Places, files: Sequence[Path], progress: _Progress) -> Iter
             workflow_hash=pinned.workflow_hash if pinned is not None and not has_errors(diagnostics) else None,
             diagnostics=diagnostics,
         )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

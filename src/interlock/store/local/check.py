@@ -1,32 +1,17 @@
 """Whether everything that sessions refer to is there and is what its name says."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps
 from interlock.store.local.mark import CONTENT_KINDS
 from interlock.store.ports import ContentDamagedError
-from interlock.store.retention import Marked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedContent:
-    """A content file that is missing or not what its name says, and the sessions that refer to it."""
-
-    name: str
-    found: str
-    sessions: tuple[SessionId, ...]
+from interlock.store.retention import DamagedContent, Marked
 
 
 def damaged_content(files: FileOps, marked: Marked) -> Iterator[DamagedContent]:
-    """Yield the content that is not as it was written, by name. Each file is read once.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
+    """Yield what `StoreInspector.damaged_content` returns."""
     content = ContentFiles(files)
     for name in sorted(frozenset[str]().union(*(one.content for one in marked.sessions))):
         try:

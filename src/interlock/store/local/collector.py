@@ -7,14 +7,14 @@ from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
 from interlock.store.local import layout
-from interlock.store.local.check import DamagedContent, damaged_content
+from interlock.store.local.check import damaged_content
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.keep import KeepFile
 from interlock.store.local.locks import Locks, OsLocks, is_held
-from interlock.store.local.mark import Glance, glance, mark
+from interlock.store.local.mark import glance, mark
 from interlock.store.local.sweep import make_room, sweep
 from interlock.store.local.upkeep import alone
-from interlock.store.retention import Marked, Retention, Swept
+from interlock.store.retention import DamagedContent, Glance, Marked, Retention, Swept
 
 
 class LocalCollector:
@@ -33,19 +33,15 @@ class LocalCollector:
         return mark(self._files, self._session_locks, told)
 
     def glance(self, told: Progress = untold) -> Glance:
-        """See `mark.glance`."""
+        """See `StoreInspector.glance`."""
         return glance(self._files, self._session_locks, told)
 
     def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
-        """See `check.damaged_content`."""
+        """See `StoreInspector.damaged_content`."""
         return tuple(damaged_content(self._files, marked))
 
     def held_sessions(self) -> tuple[SessionId, ...]:
-        """Return the sessions that somebody writes to right now. Waits for no lock and writes nothing.
-
-        Raises:
-            StoreFailureError: The disk failed.
-        """
+        """See `StoreInspector.held_sessions`."""
         try:
             names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
         except OSError as error:

@@ -23,24 +23,9 @@ from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.upkeep import replacing
-from interlock.store.ports import KeyRing, KeyRingDamagedError
+from interlock.store.ports import KeyRing, KeyRingDamagedError, KeyRingFacts
 
 _KEY_BYTES = 32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRingFacts:
-    """What may be said of a key ring: never a key.
-
-    `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
-    `has_unfinished_rotation` says that the older key still signs.
-    """
-
-    keys: int
-    changed_s: float
-    mode: int
-    directory_mode: int
-    has_unfinished_rotation: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +73,7 @@ class KeyRingFile:
         return stored.usable()
 
     def facts(self) -> KeyRingFacts | None:
-        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
-
-        Raises:
-            KeyRingDamagedError: It cannot be used.
-            StoreFailureError: The disk failed.
-        """
+        """See `KeyRingMaintenance.key_ring_facts`."""
         stored = self._locked_look()
         if stored is None:
             return None

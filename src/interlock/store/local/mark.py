@@ -20,7 +20,7 @@ from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
 from interlock.store.local.summary_cache import SummaryCache
 from interlock.store.ports import Health, SessionBusyError
-from interlock.store.retention import CONTENT, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.store.retention import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
 from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
@@ -39,24 +39,8 @@ def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
     return Marked(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
-    """How things stand: the sessions whose bytes are those that their manifests attest, the others, and debris.
-
-    What the records say was not read, so what content nothing refers to is not known.
-    """
-
-    attested: tuple[SessionId, ...]
-    unsound: tuple[UnsoundSession, ...]
-    debris: tuple[Item, ...]
-
-
 def glance(files: FileOps, locks: Locks, told: Progress = untold) -> Glance:
-    """Look how things stand. Writes nothing.
-
-    Raises:
-        StoreFailureError: The disk failed.
-    """
+    """See `StoreInspector.glance`."""
     marking = _Marking(files=files, locks=locks, read=_attested_or_read)
     try:
         marking.run(told)

@@ -16,7 +16,7 @@ from interlock.store.local.beginning import removed_if_unused
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.held import own_witness
-from interlock.store.local.keyring import KeyRingFacts, KeyRingFile
+from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session_log import SessionLog
 from interlock.store.local.summary_cache import SummaryCache
@@ -25,6 +25,7 @@ from interlock.store.ports import (
     ContentDamagedError,
     FailureKind,
     KeyRing,
+    KeyRingFacts,
     LogMark,
     Salvaged,
     StoreFailureError,
@@ -136,7 +137,7 @@ class LocalStore:
             return self._keyring.rotate()
 
     def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingFile.facts`."""
+        """See `KeyRingMaintenance.key_ring_facts`."""
         return self._keyring.facts()
 
     def _made_ring(self) -> KeyRing:

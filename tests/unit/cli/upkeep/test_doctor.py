@@ -9,8 +9,8 @@ import pytest
 from tests.support_server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
+from interlock.cli.screen import in_units
 from interlock.cli.upkeep import checks, place
-from interlock.cli.upkeep.units import in_units
 from interlock.store.local.store import LocalStore
 from interlock.version import VERSION
 

@@ -10,7 +10,7 @@ from tests.unit.cli.upkeep.conftest import Site
 
 from interlock.cli.screen import StopError
 from interlock.cli.session.keep import UNCONFIRMED
-from interlock.cli.upkeep.store import answered_by_upkeep, unconfirmed
+from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.service.plans import Plans
 from interlock.service.verify import verify_session

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from interlock.cli.progress import shown_progress
+from interlock.cli.render.progress import shown_progress
 
 
 class Terminal(io.StringIO):
@@ -17,7 +17,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO, step_s: float) -
     """Look at four things, each of which takes so long; return what stood on stderr."""
     clock = itertools.count(0, step_s)
     monkeypatch.setattr("sys.stderr", stderr)
-    monkeypatch.setattr("interlock.cli.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("interlock.cli.render.progress.time.monotonic", lambda: next(clock))
     with shown_progress("Reading sessions") as told:
         for done in range(5):
             told(done, 4)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from interlock.plan.builtins.pack_models import MODELS
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS
+from publish.pack_models import MODELS
 
 FULL: dict[str, dict[str, Any]] = {
     "assessment": {

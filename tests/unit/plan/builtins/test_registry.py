@@ -11,11 +11,11 @@ from jsonschema import Draft202012Validator
 from interlock.kernel.budgets import REQUIREMENT_LINES_MAX, SNIPPET_BYTES_MAX
 from interlock.kernel.canonical import members_of
 from interlock.plan.builtins.features import FEATURES, ConfigField
-from interlock.plan.builtins.pack_models import MODELS, normalised_schemas
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS, Pack, pack_named
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.builtins.templates import TEMPLATES
+from publish.pack_models import MODELS, normalised_schemas
 
 WITH_ARTIFACT = [pack for pack in PACKS.values() if pack.kind is not None]
 HOLE = re.compile(r"{([A-Za-z]+)}")

@@ -1,0 +1,162 @@
+"""Where generated files, a built wheel or a running server differ from what the code generates."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile, zip_longest
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from interlock.kernel.canonical import Json
+from publish.files import DIRECTORIES, WHEEL_TOOLS
+
+Files: TypeAlias = Mapping[str, str]
+"""The generated text of each file, by its path in the checkout."""
+
+ERAS = ("2025-11-25", "2026-07-28")
+"""The revisions of the protocol: with a handshake, and without."""
+
+_SHOWN_MAX = 5
+_VALUE_CHARS_MAX = 60
+_BEFORE_CHARS = 20
+_CLIENT: dict[str, Json] = {"name": "verify", "version": "1"}
+
+
+def stale_files(root: Path, fresh: Files) -> list[str]:
+    """Return the files in the directories of generated files that are not generated any more."""
+    found = [path for directory in DIRECTORIES for path in (root / directory).rglob("*") if path.is_file()]
+    return sorted({path.relative_to(root).as_posix() for path in found} - fresh.keys())
+
+
+def file_drift(root: Path, fresh: Files) -> Iterator[str]:
+    """Yield each difference between a checkout's generated files and a fresh generation, byte for byte."""
+    for name, text in fresh.items():
+        path = root / name
+        yield from _byte_drift(name, path.read_bytes() if path.is_file() else None, text)
+    yield from (f"{name}: is not generated any more" for name in stale_files(root, fresh))
+
+
+def wheel_drift(wheel: Path, fresh: Files) -> Iterator[str]:
+    """Yield each difference between the generated files in a wheel and a fresh generation, byte for byte."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = set(archive.namelist())
+        for name, text in fresh.items():
+            if name.startswith("src/"):
+                member = name.removeprefix("src/")
+                yield from _byte_drift(f"wheel: {member}", archive.read(member) if member in members else None, text)
+
+
+def server_drift(command: Sequence[str], environment: Mapping[str, str], fresh: Files) -> Iterator[str]:
+    """Yield each difference between the `tools/list` of a server and a fresh generation, in both protocol eras."""
+    expected = cast("Json", json.loads(fresh[WHEEL_TOOLS]))
+    for era in ERAS:
+        yield from _shown(f"tools/list ({era})", _json_drift(_listed_tools(command, environment, era), expected))
+
+
+def build_wheel(root: Path, directory: Path) -> Path:
+    """Build the wheel of a checkout, without network, and return its path.
+
+    Raises:
+        CalledProcessError: The build failed.
+    """
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--wheel-dir", str(directory), str(root)], check=True)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
+
+
+def installed_server(wheel: Path, directory: Path) -> tuple[list[str], dict[str, str]]:
+    """Unpack a wheel and return the command and the environment that serve from it, with data in the directory."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(directory / "unpacked")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+    own = {"PYTHONPATH": str(directory / "unpacked"), "INTERLOCK_WORKFLOWS_DIR": str(directory / "none")}
+    places = ["--data-dir", str(directory / "data"), "--workspace", str(directory)]
+    return [sys.executable, "-m", "interlock", "serve", *places], kept | own
+
+
+def _byte_drift(name: str, found: bytes | None, text: str) -> Iterator[str]:
+    if found is None:
+        yield f"{name}: is missing"
+    elif found != text.encode():
+        yield from _shown(name, _content_drift(name, found, text))
+
+
+def _content_drift(name: str, found: bytes, text: str) -> Iterator[str]:
+    """Yield the differences by JSON path if both are JSON with different values, else by line."""
+    committed = found.decode(errors="replace")
+    if name.endswith(".json"):
+        try:
+            paths = list(_json_drift(json.loads(committed), json.loads(text)))
+        except json.JSONDecodeError as error:
+            paths = [f"line {error.lineno}: is not JSON: {error.msg}"]
+        if paths:
+            yield from paths
+            return
+    lines = zip_longest(committed.split("\n"), text.split("\n"))
+    yield from (
+        f"line {number}: {_contrast(before, after)}"
+        for number, (before, after) in enumerate(lines, start=1)
+        if before != after
+    )
+
+
+def _json_drift(found: Json, expected: Json, path: str = "$") -> Iterator[str]:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in dict.fromkeys([*expected, *found]):
+            if key not in found:
+                yield f"{path}.{key}: is missing"
+            elif key not in expected:
+                yield f"{path}.{key}: is not generated"
+            else:
+                yield from _json_drift(found[key], expected[key], f"{path}.{key}")
+    elif isinstance(found, list) and isinstance(expected, list):
+        for at, (one, other) in enumerate(zip(found, expected, strict=False)):
+            yield from _json_drift(one, other, f"{path}[{at}]")
+        if len(found) != len(expected):
+            yield f"{path}: {len(found)} items, generated: {len(expected)}"
+    elif found != expected or type(found) is not type(expected):
+        yield f"{path}: {_contrast(found, expected)}"
+
+
+def _contrast(found: Json, expected: Json) -> str:
+    """Return two values from shortly before the first character that differs."""
+    texts = [json.dumps(value, ensure_ascii=False) for value in (found, expected)]
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
+    start = max(sum(1 for _ in same) - _BEFORE_CHARS, 0)
+    before, after = (("…" if start else "") + text[start : start + _VALUE_CHARS_MAX] for text in texts)
+    return f"{before}, generated: {after}"
+
+
+def _shown(name: str, differences: Iterator[str]) -> Iterator[str]:
+    found = list(differences)
+    yield from (f"{name}: {difference}" for difference in found[:_SHOWN_MAX])
+    if len(found) > _SHOWN_MAX:
+        yield f"{name}: {len(found) - _SHOWN_MAX} more differences"
+
+
+def _listed_tools(command: Sequence[str], environment: Mapping[str, str], era: str) -> Json:
+    """Return the tools that a server lists over stdio, as parsed JSON."""
+    listing: dict[str, Json] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    hello: list[dict[str, Json]] = []
+    if era == ERAS[0]:
+        params: dict[str, Json] = {"protocolVersion": era, "capabilities": {}, "clientInfo": _CLIENT}
+        hello = [
+            {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        ]
+    else:
+        prefix = "io.modelcontextprotocol"
+        envelope: dict[str, Json] = {f"{prefix}/protocolVersion": era, f"{prefix}/clientInfo": _CLIENT}
+        listing["params"] = {"_meta": {**envelope, f"{prefix}/clientCapabilities": {}}}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(environment)) as server:
+        assert server.stdin is not None and server.stdout is not None, "both were asked for"  # noqa: PT018
+        server.stdin.writelines(json.dumps(message).encode() + b"\n" for message in [*hello, listing])
+        server.stdin.flush()
+        answers = (json.loads(line) for line in server.stdout)
+        answer = next(answer for answer in answers if answer.get("id") == listing["id"])
+        server.stdin.close()
+    return cast("Json", answer["result"]["tools"])

@@ -1,0 +1,154 @@
+"""Every command: its name, its module and its line of help.
+
+A command is one module with `add_arguments` and `run`, and one row here. The row is all that a start reads of it: only
+the modules whose names are among the words of the command line are imported, so no command pays for another.
+"""
+
+import argparse
+from collections.abc import Callable, Collection
+from importlib import import_module
+from typing import NamedTuple, Protocol, TypeAlias, cast
+
+
+class CommandModule(Protocol):
+    """What the module of a command holds."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add the command's arguments to its parser."""
+        ...
+
+    def run(self, options: argparse.Namespace, /) -> int:
+        """Run the command and return its exit code.
+
+        Raises:
+            StopError: It cannot continue.
+        """
+        ...
+
+
+class Command(NamedTuple):
+    """A command. `module` is a name below `interlock.cli`; without one, `main` answers by itself."""
+
+    name: str
+    help: str
+    module: str = ""
+
+
+class Group(NamedTuple):
+    """Commands with a word in common."""
+
+    name: str
+    help: str
+    description: str
+    commands: tuple[Command, ...]
+
+
+WORKFLOW = Group(
+    "workflow",
+    "list, check, draw and begin workflows",
+    """Work with workflow files. ID is the id of a workflow that some source holds, FILE a path.
+With --json stdout holds one JSON value; where a command cannot go on, it is {"error": {"message", "fix"}}.
+Exit codes: 0 fine, 1 faults were found or something was refused, 2 the command line is wrong.""",
+    (
+        Command("list", "show what can be started, and what cannot and why", "workflow.list"),
+        Command("inspect", "show a workflow as an agent would see it before a start", "workflow.inspect"),
+        Command("plan", "show the typed plan that a run would follow", "workflow.plan"),
+        Command("graph", "draw the plan", "workflow.graph"),
+        Command("validate", "check workflow files and name every fault with its place", "workflow.validate"),
+        Command("new", "write a new workflow file to begin with; never overwrites", "workflow.new"),
+        Command("schema", "print the JSON Schema of workflow files", "workflow.schema"),
+    ),
+)
+SESSION = Group(
+    "session",
+    "look at what was recorded, carry it elsewhere, repair it",
+    """Look at recorded sessions, mark those that stay, carry them elsewhere, repair them.
+Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong.""",
+    (
+        Command("list", "list what was worked on, the newest first", "session.list"),
+        Command("show", "show one session: where its runs stand, what was done, what is open", "session.show"),
+        Command("timeline", "tell what happened, in order, in words; --json has the raw events", "session.timeline"),
+        Command("graph", "draw runs as they went: branches, refused attempts, checkpoints", "session.graph"),
+        Command("status", "say where each run stands, a line each", "session.status"),
+        Command("open-gaps", "say what is still open, why, where, and what would resolve it", "session.open_gaps"),
+        Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
+        Command("verify", "make every recorded decision again and compare", "session.verify"),
+        Command(
+            "explain", "show why a run stands where it stands: conditions, inputs, the way taken", "session.explain"
+        ),
+        Command("export", "write a session with all it refers to into one file", "session.export"),
+        Command("import", "make a session of a file that export wrote", "session.import_"),
+        Command("repair", "copy what is sound of a damaged session into a new one", "session.repair"),
+        Command("keep", "let sessions stay whatever their age", "session.keep"),
+        Command("unkeep", "let kept sessions expire again", "session.keep"),
+    ),
+)
+CONFIG = Group(
+    "config",
+    "see and check the configuration",
+    """See and check config.toml of the data directory. Nothing writes it but you.
+Exit codes: 0 fine, 1 faults were found, 2 the command line is wrong.""",
+    (
+        Command("show", "show what is in effect, where it comes from, and its hash", "config.show"),
+        Command("check", "check a configuration file and name every fault", "config.check"),
+        Command("schema", "print the JSON Schema of config.toml, for editors", "config.schema"),
+    ),
+)
+COMMANDS: tuple[Command | Group, ...] = (
+    Command("serve", "serve MCP over stdin and stdout", "serve"),
+    Command("demo", "watch a run survive kill -9, then fork and verify it", "demo"),
+    WORKFLOW,
+    SESSION,
+    CONFIG,
+    Command("gc", "take what has expired and what nothing refers to", "upkeep.gc"),
+    Command("keys", "see and rotate the keys that sign tokens", "upkeep.keys"),
+    Command("doctor", "look whether everything is as it should be", "upkeep.doctor"),
+    Command("version", "print the version"),
+)
+
+_AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
+"""`add_parser` of what `add_subparsers` returns."""
+
+
+def command_line(words: Collection[str]) -> argparse.ArgumentParser:
+    """Return the parser for these words. It knows all commands, and the arguments of those that the words name."""
+    parser = argparse.ArgumentParser(
+        prog="interlock",
+        description="A durable workflow server for AI agents. Without a command and with a client on stdin, it serves.",
+    )
+    add_places(parser)
+    add_parser = parser.add_subparsers(dest="command", metavar="command").add_parser
+    for row in COMMANDS:
+        if isinstance(row, Group):
+            _add_group(add_parser, row, words)
+        else:
+            _fill(add_parser(row.name, help=row.help), row, words)
+    return parser
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the directories that a server works with."""
+    # Given before or after the command; a default of the later parser must not undo the earlier one's value.
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument(
+        "--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files (INTERLOCK_WORKFLOWS_DIR)"
+    )
+
+
+def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> None:
+    parser = add_parser(group.name, help=group.help, description=group.description)
+    if group.name not in words:
+        return
+    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    for command in group.commands:
+        sentence = f"{command.help[0].upper()}{command.help[1:]}."
+        _fill(add_action(command.name, help=command.help, description=sentence), command, words)
+
+
+def _fill(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:
+    """Give a parser the arguments of its command, if the words name it."""
+    if command.name in words and command.module:
+        module = cast("CommandModule", import_module(f"interlock.cli.{command.module}"))
+        module.add_arguments(parser)
+        parser.set_defaults(run=module.run)

@@ -1,0 +1,55 @@
+"""Options that several commands have, and the places that a command line names."""
+
+import argparse
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from interlock.cli.screen import StopError
+from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of
+
+
+def add_store_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every command over a data directory takes."""
+    # A default here would undo a value that was given before the command.
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Let a command print JSON."""
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
+
+
+def place_arguments(options: argparse.Namespace) -> PlaceArguments:
+    """Return the places that a command line names; a command need not know all of them."""
+    return PlaceArguments(
+        data_dir=getattr(options, "data_dir", None),
+        workspace=getattr(options, "workspace", None),
+        workflows_dir=getattr(options, "workflows_dir", None),
+        core_source=getattr(options, "core_source", None),
+    )
+
+
+def chosen_data_dir(options: argparse.Namespace) -> Path:
+    """Return the data directory that the command line, the environment or the platform names.
+
+    Raises:
+        StopError: See `checked_settings`.
+    """
+    with checked_settings():
+        return data_dir_of(os.environ, place_arguments(options))
+
+
+@contextmanager
+def checked_settings() -> Generator[None]:
+    """End a command with 2 if the directories that it was given cannot be used.
+
+    Raises:
+        StopError: They cannot.
+    """
+    try:
+        yield
+    except SettingsError as error:
+        raise StopError(error.message, error.fix, exit_code=2) from error

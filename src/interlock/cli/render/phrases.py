@@ -1,0 +1,43 @@
+"""What lists and pages say in a few words: how long ago something was, which step it is."""
+
+from datetime import UTC, datetime
+
+from interlock.service.moments import moment_of
+from interlock.service.words import Place
+from interlock.views.summary import RunSummary
+
+_MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
+_DAYS_SAID_MAX = 30
+"""From then on a date says more than a number of days."""
+
+
+def ago(at: str | None, now_ms: int) -> str:
+    """Return how long ago a recorded time was, in words; its date if that is long ago, `unknown` if it is no time."""
+    moment = moment_of(at)
+    if moment is None:
+        return "unknown"
+    past = now_ms - moment
+    if not -_MINUTE <= past < _DAYS_SAID_MAX * _DAY:
+        return _day(moment)
+    if past < _MINUTE:
+        return "just now"
+    if past < _HOUR:
+        return f"{past // _MINUTE} min ago"
+    if past < _DAY:
+        return f"{past // _HOUR} h ago"
+    return "yesterday" if past < 2 * _DAY else f"{past // _DAY} days ago"
+
+
+def step_words(run: RunSummary) -> str:
+    """Return where a run stands among its workflow's steps."""
+    return f"{run.number} of {run.total}" if run.number is not None else "-"
+
+
+def place_words(place: Place) -> str:
+    """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
+    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    return f"step {place.number}, {place.title}{within}"
+
+
+def _day(moment: int) -> str:
+    return datetime.fromtimestamp(moment / 1000, tz=UTC).date().isoformat()

@@ -1,0 +1,60 @@
+"""The store as commands meet it: opened where the command line says, and what it cannot do, reported in words."""
+
+import argparse
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from interlock.cli.options import checked_settings, chosen_data_dir
+from interlock.cli.screen import StopError
+from interlock.config.settings import check_data_dir
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.store.opening import open_store
+from interlock.store.ports import Store
+
+
+def open_chosen_store(options: argparse.Namespace) -> Store:
+    """Return the store of the chosen data directory.
+
+    Raises:
+        StopError: What was named is no directory and cannot become one.
+    """
+    data_dir = chosen_data_dir(options)
+    with checked_settings():
+        check_data_dir(data_dir)
+    return open_store(data_dir)
+
+
+class RefusedError(StopError):
+    """A refusal ends the command with 1: its code stands before the words, and `--json` prints the whole envelope."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+        super().__init__(f"{refusal.code}: {refusal.message}", refusal.suggestion, exit_code=1)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        return {"error": {**self.refusal.envelope(), "fix": self.fix}}
+
+
+@contextmanager
+def answered_by_store() -> Generator[None]:
+    """Tell damage and failed disks in words, and end with 1.
+
+    Raises:
+        RefusedError: The store could not answer.
+    """
+    try:
+        yield
+    except EXPECTED_ERRORS as error:
+        raise RefusedError(_of_commands(refusal_of(error))) from error
+
+
+def _of_commands(refusal: Refusal) -> Refusal:
+    """Return a refusal as a command gives it: a lock that was not met through a token has a code of its own."""
+    if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
+        return refusal
+    fix = "Run the command again in a second. If this persists, another Interlock process hangs: end it."
+    return replace(refusal, code=ErrorCode.SESSION_LOCKED, suggestion=fix)

@@ -1,0 +1,58 @@
+"""What upkeep cannot do, reported in words."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from interlock.cli.screen import StopError
+from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.store.ports import FailureKind, StoreFailureError, UpkeepBusyError
+from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
+
+READ_FIX = "Give the user who runs Interlock access to all of the data directory, and check its disk; then try again."
+
+
+@contextmanager
+def answered_by_upkeep() -> Generator[None]:
+    """Tell in words what the store could not do, and end with 1.
+
+    Raises:
+        StopError: It could not.
+    """
+    try:
+        yield
+    except EXPECTED_ERRORS as error:
+        if isinstance(error, StoreFailureError) and error.kind is FailureKind.READ_ONLY:
+            message = f"A part of the data directory cannot be read or written ({error.found})."
+            raise StopError(message, READ_FIX, exit_code=1) from error
+        refusal = refusal_of(error)
+        raise StopError(refusal.message, refusal.suggestion, exit_code=1) from error
+    except UpkeepBusyError as error:
+        message = f"Another command collects, sets keep marks or rotates keys; waited {error.waited_ms} ms."
+        raise StopError(message, "Run this again when it is done.", exit_code=1) from error
+    except KeepMarksDamagedError as error:
+        message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
+        fix = "Restore the file from a backup, or remove it and set the marks again. Until then nothing is collected."
+        raise StopError(message, fix, exit_code=1) from error
+    except SessionsMissingError as error:
+        message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
+        raise StopError(message, "Give the id of one that is there.", exit_code=1) from error
+    except TooManyMarksError as error:
+        message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
+        fix = "Unkeep some, or let all sessions stay longer: `retention.days` in config.toml."
+        raise StopError(message, fix, exit_code=1) from error
+
+
+@contextmanager
+def unconfirmed(message: str, fix: str) -> Generator[None]:
+    """Report a change that may have been made although the disk failed, and end with 1.
+
+    Raises:
+        StopError: It may have been made.
+    """
+    try:
+        yield
+    except StoreFailureError as failure:
+        if not failure.may_be_recorded:
+            raise
+        raise StopError(f"{message} ({failure.found}).", fix, exit_code=1) from failure

@@ -1,0 +1,17 @@
+"""`interlock workflow schema`: the JSON Schema of the native form of workflow files, for editors."""
+
+import argparse
+
+from interlock.cli.screen import say_json
+from interlock.define.native.forms import WorkflowForm
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take no arguments."""
+    parser.description = None
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the schema; return the exit code."""
+    say_json(WorkflowForm.model_json_schema(by_alias=True))
+    return 0

@@ -1,0 +1,59 @@
+"""What of the configuration is in effect: each key's value, where it comes from, and one hash over all (locks 6)."""
+
+import os
+from dataclasses import dataclass
+
+from interlock.config.settings import Origin, Settings
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import Digest
+
+_PRESET = "preferences.preset"
+_PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedKey:
+    """One key of the configuration, as it is in effect."""
+
+    key: str
+    value: Json
+    origin: Origin
+
+
+def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
+    """Return every key with its value and where that comes from, in the order of the file's form."""
+    config = settings.config
+    values: dict[str, Json] = {
+        _PRESET: config.preset,
+        "preferences.autonomy": config.baseline.autonomy,
+        "preferences.risk_policy": config.baseline.risk_policy,
+        "gates.claims": config.gates_claims,
+        "evidence.artifact_bytes_max": config.artifact_bytes_max,
+        "observations.repo_root": config.keeps_repo_root,
+        "tokens.format": config.token_format,
+        "workflows.user_dir": _text(settings),
+        "retention.days": config.retention_days,
+    }
+    return tuple(AppliedKey(key=key, value=value, origin=_origin(settings, key)) for key, value in values.items())
+
+
+def applied_config_hash(settings: Settings) -> Digest:
+    """Return `appliedConfigHash`: the digest of the values in effect, wherever they come from.
+
+    A preset is in effect through what it sets, so it is no part of it.
+    """
+    return digest_of({one.key: one.value for one in applied_keys(settings) if one.key != _PRESET})
+
+
+def _origin(settings: Settings, key: str) -> Origin:
+    said = settings.config.said
+    if key == "workflows.user_dir":
+        return settings.user_workflows_origin
+    return "config file" if key in said or (key in _PRESET_SETS and _PRESET in said) else "default"
+
+
+def _text(settings: Settings) -> str | None:
+    if settings.user_workflows is None:
+        return None
+    # A name of a file need not be text, and what is digested must be.
+    return os.fsencode(settings.user_workflows).decode("utf-8", "backslashreplace")

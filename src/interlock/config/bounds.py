@@ -1,0 +1,58 @@
+"""What keeps the text of a `config.toml` from being parsed: what takes the parser long, or takes it down.
+
+Its time grows with the square of a key's parts, and it recurses with every bracket.
+"""
+
+import re
+
+from interlock.config.model import ConfigFault
+from interlock.kernel.budgets import CONFIG_DEPTH_MAX, CONFIG_KEY_PARTS_MAX, CONFIG_WORD_CHARS_MAX
+
+_TOKEN = re.compile(
+    r'''
+      (?P<text>"""(?:[^"\\]|\\.|"(?!""))*+"{0,5} | \'\'\'(?:[^']|'(?!''))*+'{0,5} | "(?:[^"\\\n]|\\.)*+"? | '[^'\n]*'?)
+    | (?P<comment>\#[^\n]*)
+    | (?P<line>\n)
+    | (?P<dot>\.)
+    | (?P<opening>[\[{])
+    | (?P<closing>[\]}])
+    | (?P<word>[^\s"'\#.,=\[\]{}]+)
+    ''',
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def find_costly(text: str) -> ConfigFault | None:
+    """Return the first thing in a text that no configuration has and that is not parsed."""
+    dots = depth = 0
+    for token in _TOKEN.finditer(text):
+        match token.lastgroup:
+            case "line":
+                dots = 0
+            case "dot":
+                dots += 1
+                if dots >= CONFIG_KEY_PARTS_MAX:
+                    return _fault(text, token, f"This line has a key of more than {CONFIG_KEY_PARTS_MAX} parts.")
+            case "opening":
+                depth += 1
+                if depth > CONFIG_DEPTH_MAX:
+                    return _fault(text, token, f"Values nest deeper than {CONFIG_DEPTH_MAX} levels.")
+            case "closing":
+                depth -= 1
+            case "word" if len(token[0]) > CONFIG_WORD_CHARS_MAX:
+                found = f"A key or number has {len(token[0])} characters, at most {CONFIG_WORD_CHARS_MAX}."
+                return _fault(text, token, found)
+            case _:
+                pass
+    return None
+
+
+def _fault(text: str, token: re.Match[str], message: str) -> ConfigFault:
+    at = token.start()
+    return ConfigFault(
+        key="",
+        message=message,
+        fix="Remove it; put a text in quotes. `interlock config schema` shows what may be set.",
+        line=text.count("\n", 0, at) + 1,
+        column=at - text.rfind("\n", 0, at),
+    )

@@ -1,0 +1,223 @@
+"""The form of `config.toml`: a closed set of keys, each with its meaning, its default and when a change takes hold.
+
+Every value is applied when a server starts, or the command that it is for. A key is marked restart-required where a
+change alters what clients learn of tools and workflows when they connect (locks 6); the other keys are runtime-safe.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from interlock.config.bounds import find_costly
+from interlock.config.model import Config, ConfigFault
+from interlock.define.diagnostics import Diagnostic
+from interlock.define.faults import faults_of, value_at
+from interlock.define.schemas import flat_schema
+from interlock.engine.gates import GateClaims
+from interlock.kernel.budgets import (
+    ARTIFACT_BYTES_MAX,
+    ARTIFACT_BYTES_SETTABLE_MAX,
+    ARTIFACT_BYTES_SETTABLE_MIN,
+    RETENTION_DAYS,
+    RETENTION_DAYS_MAX,
+)
+from interlock.kernel.canonical import Json
+from interlock.record.base import Autonomy, Preferences, RiskPolicy, TokenFormat
+
+PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
+    {
+        "guided": "conservative",
+        "full_auto_stop_on_user_deps": "balanced",
+        "full_auto_never_stop": "conservative",
+    }
+)
+"""The risk policy that goes with each autonomy (locks 4)."""
+RESTART_MARK = "x-restartRequired"
+"""The schema keyword that marks a key whose change needs a restart."""
+
+_PLACE = re.compile(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
+"""What `tomllib` says: the fault, and where the text breaks off."""
+_SAFE = Field(json_schema_extra={RESTART_MARK: False})
+_RESTART = Field(json_schema_extra={RESTART_MARK: True})
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class PreferencesForm(_Form):
+    """What holds of a run where neither its start nor its session says otherwise."""
+
+    preset: Annotated[Autonomy, _SAFE] = Field(
+        default="guided", description="how far runs go alone: sets `autonomy`, and `risk_policy` to what goes with it"
+    )
+    autonomy: Annotated[Autonomy | None, _SAFE] = Field(
+        default=None, description="when a run stops for a person; goes before the preset"
+    )
+    risk_policy: Annotated[RiskPolicy | None, _SAFE] = Field(
+        default=None, description="how cautious a run is among correct ways; goes before the preset"
+    )
+
+
+class GatesForm(_Form):
+    """Confirmations that a workflow asks a person for."""
+
+    claims: Annotated[GateClaims, _SAFE] = Field(
+        default="when_client_cannot_ask",
+        description="when an agent's own statement that a person confirmed is accepted; it is marked as a claim",
+    )
+
+
+class EvidenceForm(_Form):
+    """What agents send to show that a step is done."""
+
+    artifact_bytes_max: Annotated[int, _SAFE] = Field(
+        default=ARTIFACT_BYTES_MAX,
+        ge=ARTIFACT_BYTES_SETTABLE_MIN,
+        le=ARTIFACT_BYTES_SETTABLE_MAX,
+        description="the largest artifact that is taken, in bytes of canonical JSON; larger ones are refused",
+    )
+
+
+class TokensForm(_Form):
+    """The tokens that answers carry."""
+
+    format: Annotated[TokenFormat, _SAFE] = Field(
+        default=2, description="the form they are minted in: 2 is short, 1 is self-describing; both are good for ever"
+    )
+
+
+class WorkflowsForm(_Form):
+    """Where workflow files are read."""
+
+    user_dir: Annotated[str | None, _RESTART] = Field(
+        default=None,
+        description="absolute path of your own workflow files; `--workflows-dir` and `INTERLOCK_WORKFLOWS_DIR` go"
+        " before it",
+    )
+
+
+class ObservationsForm(_Form):
+    """What is recorded of a workspace when a run starts in it."""
+
+    repo_root: Annotated[bool, _SAFE] = Field(
+        default=False, description="whether the path of the repository is recorded too; its digest always is"
+    )
+
+
+class RetentionForm(_Form):
+    """How long sessions stay."""
+
+    days: Annotated[int, _SAFE] = Field(
+        default=RETENTION_DAYS,
+        ge=0,
+        le=RETENTION_DAYS_MAX,
+        description="days after its last event from which `interlock gc` takes a session; with 0 it takes none for its"
+        " age. Nothing goes by itself, and sessions marked by `interlock session keep` stay",
+    )
+
+
+class ConfigForm(_Form):
+    """A whole `config.toml`. Every table and every key may be left out."""
+
+    preferences: PreferencesForm = Field(default_factory=PreferencesForm)
+    gates: GatesForm = Field(default_factory=GatesForm)
+    evidence: EvidenceForm = Field(default_factory=EvidenceForm)
+    observations: ObservationsForm = Field(default_factory=ObservationsForm)
+    tokens: TokensForm = Field(default_factory=TokensForm)
+    workflows: WorkflowsForm = Field(default_factory=WorkflowsForm)
+    retention: RetentionForm = Field(default_factory=RetentionForm)
+
+
+_TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "preferences": PreferencesForm,
+        "gates": GatesForm,
+        "evidence": EvidenceForm,
+        "observations": ObservationsForm,
+        "tokens": TokensForm,
+        "workflows": WorkflowsForm,
+        "retention": RetentionForm,
+    }
+)
+
+
+def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
+    """Return what the text of a configuration file comes to, or every fault of it."""
+    costly = find_costly(text)
+    if costly is not None:
+        return (costly,)
+    try:
+        value = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return (_not_toml(error),)
+    out_of_place = tuple(_path_faults(value))
+    try:
+        form = ConfigForm.model_validate(value)
+    except ValidationError as error:
+        return (*map(_fault, faults_of(error, value, ConfigForm)), *out_of_place)
+    return out_of_place or _config(form)
+
+
+def config_schema() -> dict[str, Json]:
+    """Return the JSON Schema of `config.toml`, for editors."""
+    return flat_schema(ConfigForm, "validation")
+
+
+def key_schemas() -> Iterator[tuple[str, dict[str, Json]]]:
+    """Yield each key, such as `gates.claims`, with its schema, in the order of the form."""
+    tables = cast("dict[str, dict[str, dict[str, dict[str, Json]]]]", config_schema()["properties"])
+    for table, schema in tables.items():
+        for key, member in schema["properties"].items():
+            yield f"{table}.{key}", member
+
+
+def _config(form: ConfigForm) -> Config:
+    preferences = form.preferences
+    autonomy = preferences.autonomy or preferences.preset
+    return Config(
+        preset=preferences.preset,
+        baseline=Preferences(autonomy=autonomy, risk_policy=preferences.risk_policy or PRESETS[preferences.preset]),
+        gates_claims=form.gates.claims,
+        artifact_bytes_max=form.evidence.artifact_bytes_max,
+        keeps_repo_root=form.observations.repo_root,
+        token_format=form.tokens.format,
+        user_dir=None if form.workflows.user_dir is None else Path(form.workflows.user_dir),
+        retention_days=form.retention.days,
+        said=frozenset(
+            f"{table}.{key}" for table in _TABLES for key in cast("BaseModel", getattr(form, table)).model_fields_set
+        ),
+    )
+
+
+def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
+    place = _PLACE.match(str(error))
+    told = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
+    return replace(told, line=int(place[2]), column=int(place[3])) if place and place[2] else told
+
+
+def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:
+    found = value_at(value, ("workflows", "user_dir"))
+    if isinstance(found, str) and (not Path(found).is_absolute() or "\0" in found):
+        yield ConfigFault(
+            key="workflows.user_dir",
+            message=f"Found {found!r}, which is not an absolute path.",
+            fix="Write the whole path, without `~`.",
+        )
+
+
+def _fault(one: Diagnostic) -> ConfigFault:
+    fix = one.fix
+    key = one.path.rpartition(".")[2]
+    owner = next((table for table, form in _TABLES.items() if key in form.model_fields), None)
+    if one.code == "wrong_type" and one.path in _TABLES:
+        fix = f"Write a line `[{one.path}]`, and its keys below it."
+    elif one.code == "unknown_key" and owner is not None:
+        fix = f"Write it below a line `[{owner}]`."
+    return ConfigFault(key=one.path, message=one.message, fix=fix)

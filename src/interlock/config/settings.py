@@ -1,0 +1,148 @@
+"""What a server works with: what arguments, the environment, `config.toml` and the platform give, in this order."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from interlock.config.file import CONFIG_FILE, read_config
+from interlock.config.model import Config, FaultyConfig
+from interlock.kernel.errors import InterlockError
+from interlock.store.workflow_files import LocalWorkflowFiles
+
+BUNDLED = Path(__file__).parent.parent / "workflows"
+"""The workflows that ship with the package."""
+
+Origin = Literal["argument", "environment", "config file", "default"]
+"""Where the value of a setting comes from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceArguments:
+    """The places that a command line names.
+
+    `core_source`, a directory that is mounted as core, comes from here alone: neither the environment nor a
+    project nor a file may say what ships.
+    """
+
+    data_dir: str | None = None
+    workspace: str | None = None
+    workflows_dir: str | None = None
+    core_source: str | None = None
+
+
+class SettingsError(InterlockError):
+    """What a server or a command was told cannot be followed: what is wrong, and what to do."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(f"{message} {fix}")
+        self.message, self.fix = message, fix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a server works with. All paths are absolute."""
+
+    data_dir: Path
+    workspace: Path | None
+    user_workflows: Path | None
+    user_workflows_origin: Origin = "default"
+    core_source: Path | None = None
+    is_traced: bool = False
+    config: Config = field(default_factory=Config)
+
+
+def read_settings(environment: Mapping[str, str], arguments: PlaceArguments) -> Settings | FaultyConfig:
+    """Return the settings of the data directory that arguments, the environment or the platform name."""
+    config = read_config(data_dir_of(environment, arguments) / CONFIG_FILE)
+    return config if isinstance(config, FaultyConfig) else settings_from(environment, arguments, config)
+
+
+def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> Settings:
+    """Return the settings that arguments, the environment, a configuration and the platform give.
+
+    A directory that an argument names must be there; one that the environment names may yet come.
+
+    Raises:
+        SettingsError: An argument names a directory that is none, or the current directory is needed and gone.
+    """
+    for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
+        if given and not Path(given).is_dir():
+            raise SettingsError(f"{option}: there is no directory {given}.", "Name one that exists.")
+    space = (
+        arguments.workspace or environment.get("INTERLOCK_WORKSPACE") or environment.get("CLAUDE_PROJECT_DIR") or "."
+    )
+    user, origin = _user_workflows(environment, arguments, config)
+    return Settings(
+        data_dir=data_dir_of(environment, arguments),
+        workspace=_absolute(space),
+        user_workflows=user,
+        user_workflows_origin=origin,
+        core_source=_absolute(arguments.core_source) if arguments.core_source else None,
+        is_traced=environment.get("INTERLOCK_TRACE") == "1",
+        config=config,
+    )
+
+
+def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Path:
+    """Return the data directory that arguments, the environment or the platform name, in this order."""
+    data = arguments.data_dir or environment.get("INTERLOCK_DATA_DIR")
+    return _absolute(data) if data else _platform_data_dir()
+
+
+def data_dir_origin(environment: Mapping[str, str], arguments: PlaceArguments) -> Origin:
+    """Return what named the data directory that `data_dir_of` returns."""
+    if arguments.data_dir:
+        return "argument"
+    return "environment" if environment.get("INTERLOCK_DATA_DIR") else "default"
+
+
+def _user_workflows(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> tuple[Path, Origin]:
+    if arguments.workflows_dir:
+        return _absolute(arguments.workflows_dir), "argument"
+    user = environment.get("INTERLOCK_WORKFLOWS_DIR")
+    if user:
+        return _absolute(user), "environment"
+    if config.user_dir is not None:
+        return config.user_dir, "config file"
+    return _platform_config_dir() / "workflows", "default"
+
+
+def check_data_dir(data_dir: Path) -> None:
+    """See that a data directory is one, or can become one.
+
+    Raises:
+        SettingsError: It is something else, or lies below something else.
+    """
+    nearest = next((path for path in (data_dir, *data_dir.parents) if os.path.lexists(path)), data_dir)
+    if os.path.lexists(nearest) and not nearest.is_dir():
+        said = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
+        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is made if it is missing."
+        raise SettingsError(f"{said}{nearest} is not a directory.", fix)
+
+
+def _absolute(path: str) -> Path:
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        message = "The current directory does not exist any more."
+        raise SettingsError(message, "Change to one that exists, or name every directory absolutely.") from None
+
+
+def _platform_data_dir() -> Path:
+    from platformdirs import user_data_path  # noqa: PLC0415 — needed only without a chosen directory
+
+    return user_data_path("interlock", appauthor=False)
+
+
+def _platform_config_dir() -> Path:
+    from platformdirs import user_config_path  # noqa: PLC0415 — see above
+
+    return user_config_path("interlock", appauthor=False)
+
+
+def workflow_sources(settings: Settings) -> LocalWorkflowFiles:
+    """Return the sources of workflow files: what ships first, then what is mounted as core, then the user's."""
+    mounted = (settings.core_source,) if settings.core_source is not None else ()
+    return LocalWorkflowFiles(core_dirs=(BUNDLED, *mounted), user_dir=settings.user_workflows)

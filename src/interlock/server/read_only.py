@@ -1,0 +1,35 @@
+"""Read-only work in a thread, for the resources, prompts and completions that people use."""
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio.to_thread
+from mcp import types
+from mcp.shared.exceptions import MCPError
+
+from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+
+_Found = TypeVar("_Found")
+_log = logging.getLogger(__name__)
+
+
+async def run_read(read: Callable[[], _Found]) -> _Found:
+    """Return the result of a read that runs in a worker thread.
+
+    Raises:
+        MCPError: What the read raised, or why it failed, without the text of an exception.
+    """
+    try:
+        return await anyio.to_thread.run_sync(read)
+    except MCPError:
+        raise
+    except EXPECTED_ERRORS as error:
+        _log.warning("%s", error)
+        refusal = refusal_of(error)
+        raise MCPError(types.INTERNAL_ERROR, f"{refusal.message} {refusal.suggestion}") from error
+    except Exception as error:
+        _log.exception("a look failed")
+        raise MCPError(
+            types.INTERNAL_ERROR, "Interlock met a fault of its own; the server's log (stderr) has the details."
+        ) from error

@@ -1,0 +1,108 @@
+"""The tool `continue_workflow`."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from interlock.engine.request import Request
+from interlock.kernel.errors import Correction
+from interlock.record.short_tokens import read_token
+from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
+from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
+from interlock.server.tools.results import ExecutionAnswer
+from interlock.service.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.tokens import SentTokens
+
+
+class ContinueArguments(Arguments):
+    """Arguments of `continue_workflow`."""
+
+    ack_token: Annotated[
+        str | None,
+        Field(description="The last answer's `ackToken`: reports the step as done. Works once; repeating it is safe."),
+    ] = None
+    state_token: Annotated[
+        str | None,
+        Field(description="A `stateToken`; alone it only shows the step again, and then nothing else may be sent."),
+    ] = None
+    run: Annotated[str | None, Field(description="The run's label: a check that the token is the run you mean.")] = None
+    output: Annotated[OutputArgument | None, Field(description="The step's evidence, with `ackToken` only.")] = None
+    context: Annotated[
+        dict[str, JsonValue] | None,
+        Field(description="Context keys to set or change; null removes a key. What is stored need not be sent again."),
+    ] = None
+    preferences: Annotated[
+        PreferencesArgument | None,
+        Field(description="Only a change the user asked for; holds from the next step."),
+    ] = None
+
+    def faults(self, caller: Caller) -> Iterator[Fault]:
+        """See `Arguments.faults`."""
+        if self.ack_token is None:
+            yield from self._faults_without_ack()
+        yield from evidence_faults(self.output, caller.artifact_bytes_max)
+
+    def call(self, caller: Caller) -> Call:
+        """See `Arguments.call`."""
+        output = self.output or OutputArgument()
+        tokens = self._tokens()
+        command = ContinueCommand(
+            tokens=tokens,
+            workspace=caller.workspace,
+            request=Request(
+                notes=output.notes_markdown,
+                artifacts=tuple(output.artifacts or ()),
+                context=dict(self.context or {}),
+                preferences=preference_delta(self.preferences),
+                asking=caller.asking,
+            ),
+            actor=caller.actor,
+        )
+        session = None if self.ack_token is None else tokens.token.session
+        return Call(run=lambda ports: continue_workflow(ports, command), session=session)
+
+    def _tokens(self) -> SentTokens:
+        state = None if self.state_token is None else read_token(self.state_token)
+        if self.ack_token is not None:
+            return SentTokens(argument="ackToken", token=read_token(self.ack_token), beside=state, run=self.run)
+        assert state is not None, "a call without a token has a fault"
+        return SentTokens(argument="stateToken", token=state, run=self.run)
+
+    def _faults_without_ack(self) -> Iterator[Fault]:
+        """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""
+        beside = {"output": self.output, "context": self.context, "preferences": self.preferences}
+        extra = [name for name, value in beside.items() if value is not None]
+        if self.state_token is None:
+            # A call that brings something reports a step; one that brings nothing must not be led to report one.
+            reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
+            yield Fault(
+                "ackToken" if extra else "stateToken",
+                "Neither `ackToken` nor `stateToken` was sent.",
+                "Send the `nextCall` of the last answer: its `ackToken` with your notes where a step is"
+                " done, its `stateToken` alone to see where the run stands.",
+                correction=Correction(wrong=reporting if extra else (("stateToken",),), understood=self.sent()),
+            )
+        elif extra:
+            yield Fault(
+                extra[0],
+                f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
+                "To report the step as done, send the `ackToken` of the same answer with it; to look, leave it out.",
+                correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
+            )
+
+
+CONTINUE_WORKFLOW = Tool(
+    name="continue_workflow",
+    title="Continue a workflow",
+    description="With ackToken: reports the pending step as done, with its notes, and returns the next step; if the"
+    " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
+    " returns what was recorded. With stateToken alone: shows where the run stands, for example after a lost"
+    " answer, and records nothing. Every answer holds the next call ready to fill in as nextCall. Where you did"
+    " otherwise than the step says, add the artifact wr.workflow_divergence; where a person confirmed, the"
+    " wr.confirmation that the answer shows."
+    ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
+    arguments=ContinueArguments,
+    output=ExecutionAnswer,
+    hints=Hints(is_read_only=False, is_idempotent=True),
+)

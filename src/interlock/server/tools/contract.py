@@ -1,0 +1,151 @@
+"""What a tool is: its published contract, its arguments, and the call that they become."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from interlock.define.schemas import flat_schema
+from interlock.engine.answer import Answer
+from interlock.engine.gates import Asking
+from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Correction, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.record.events import Actor
+from interlock.service.person import NeedsPerson
+from interlock.service.ports import Ports
+
+Outcome: TypeAlias = Answer | Refusal | NeedsPerson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The surroundings of a call: the default workspace, who calls, how people can be asked, and what may be sent."""
+
+    workspace: Path | None
+    asking: Asking
+    actor: Actor | None = None
+    artifact_bytes_max: int = ARTIFACT_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why arguments are refused: where, what was found, and what to send. The parser adds the tool's name."""
+
+    path: str
+    message: str
+    suggestion: str
+    details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    correction: Correction | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A parsed call: the use case that answers it, and what it may append to.
+
+    `session` is the session that it may append to, as its token claims: calls of one session run one after another.
+    `begins_run` is set if it may append to a session that does not exist yet.
+    """
+
+    run: Callable[[Ports], Outcome]
+    session: SessionId | None = None
+    begins_run: bool = False
+
+
+class ObjectArgument(BaseModel):
+    """An argument that is an object with members of its own."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        defer_build=True,
+    )
+
+
+class Arguments(ObjectArgument, ABC):
+    """The arguments of a tool. Flat, because real clients cannot show more (D18)."""
+
+    @abstractmethod
+    def faults(self, caller: Caller) -> Iterator[Fault]:
+        """Yield what the types cannot say; the first is reported."""
+
+    @abstractmethod
+    def call(self, caller: Caller) -> Call:
+        """Return the call that arguments without a fault ask for."""
+
+    def sent(self) -> dict[str, Json]:
+        """Return the arguments that were sent, in the order of the schema."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class Output(BaseModel):
+    """A part of an answer, as published."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What clients may assume of a tool. No tool reaches outside, and none destroys."""
+
+    is_read_only: bool
+    is_idempotent: bool
+
+
+READS = Hints(is_read_only=True, is_idempotent=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool's contract: the only source of its name, schemas, description and hints (locks 8)."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    output: type[Output]
+    hints: Hints
+    is_always_loaded: bool = False
+    """Whether a client that loads tools on demand has this one from the start: for the two that work begins with."""
+
+    @property
+    def argument_names(self) -> Mapping[str, str]:
+        """The argument names as sent, with the field each fills."""
+        return {field.alias or name: name for name, field in self.arguments.model_fields.items()}
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the tool as `tools/list` and `tool-schemas/` publish it."""
+        published: dict[str, Json] = {
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": flat_schema(self.arguments, "validation"),
+            "outputSchema": flat_schema(self.output, "serialization"),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": self.hints.is_read_only,
+                "destructiveHint": False,
+                "idempotentHint": self.hints.is_idempotent,
+                "openWorldHint": False,
+            },
+        }
+        if self.is_always_loaded:
+            published["_meta"] = {"anthropic/alwaysLoad": True}
+        return published
+
+
+def too_large(
+    path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
+) -> Fault:
+    """Return the fault of a value over its budget."""
+    message = f"It has {measured} bytes, at most {limit} (UTF-8 bytes)."
+    return Fault(path, message, fix, details={"measuredBytes": measured, "maxBytes": limit})

@@ -1,0 +1,79 @@
+"""The tool `inspect_workflow`."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
+from interlock.server.tools.results import DiagnosticOut, ReferenceOut
+from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
+from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
+
+
+class InspectArguments(Arguments):
+    """Arguments of `inspect_workflow`."""
+
+    workflow_id: Annotated[str, Field(description="Id from list_workflows, for example wr.code_review.")]
+    detail: Annotated[
+        Literal["summary", "plan", "source"] | None,
+        Field(description="summary (default): steps in short; plan: with every prompt; source: the file as written."),
+    ] = None
+    workspace_path: WorkspacePath = None
+
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+        """See `Arguments.faults`."""
+        return workspace_faults(self, self.workspace_path)
+
+    def call(self, caller: Caller) -> Call:
+        """See `Arguments.call`."""
+        workspace = workspace_of(self.workspace_path, caller)
+        command = InspectCommand(workflow_id=self.workflow_id, workspace=workspace, detail=self.detail or "summary")
+        return Call(run=lambda ports: inspect_workflow(ports.catalog, command))
+
+
+class InspectedStep(Output):
+    """A step in short."""
+
+    step_id: str
+    title: str
+    require_confirmation: bool
+    notes_required: bool
+    contract_ref: str | None = None
+    loops: list[str] | None = None
+
+
+class InspectAnswer(Output):
+    """Answer of `inspect_workflow`."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: list[str]
+    workflow_hash: str
+    source_kind: str
+    source_ref: str
+    id_status: Literal["namespaced", "legacy"]
+    guidance: list[str]
+    references: list[ReferenceOut]
+    steps: list[InspectedStep]
+    warnings: list[DiagnosticOut] | None = None
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+    examples: list[str] | None = None
+    inputs: list[dict[str, JsonValue]] | None = None
+    plan: dict[str, JsonValue] | None = None
+    outline: list[str] | None = None
+    plan_resource: str | None = None
+    source: dict[str, JsonValue] | None = None
+
+
+INSPECT_WORKFLOW = Tool(
+    name="inspect_workflow",
+    title="Inspect a workflow",
+    description="Shows what a workflow would do before it is started: its steps, and with detail=plan every prompt,"
+    " with detail=source the file as written. Not needed before start_workflow. Changes nothing.",
+    arguments=InspectArguments,
+    output=InspectAnswer,
+    hints=READS,
+)

@@ -1,0 +1,73 @@
+"""The tool `list_workflows`."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
+from interlock.server.tools.results import DiagnosticOut
+from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
+from interlock.service.list_workflows import ListCommand, list_workflows
+
+
+class ListArguments(Arguments):
+    """Arguments of `list_workflows`."""
+
+    query: Annotated[str | None, Field(description="Words that all occur in id, name, description or tags.")] = None
+    tag: Annotated[str | None, Field(description="Only workflows with this tag.")] = None
+    workspace_path: WorkspacePath = None
+
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+        """See `Arguments.faults`."""
+        return workspace_faults(self, self.workspace_path)
+
+    def call(self, caller: Caller) -> Call:
+        """See `Arguments.call`."""
+        command = ListCommand(workspace=workspace_of(self.workspace_path, caller), query=self.query, tag=self.tag)
+        return Call(run=lambda ports: list_workflows(ports.catalog, command))
+
+
+class ListedWorkflow(Output):
+    """A workflow that can be started."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: list[str]
+    steps: int
+    source_kind: str
+    id_status: Literal["namespaced", "legacy"]
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+
+
+class RefusedOut(Output):
+    """A file that holds no workflow that can be started."""
+
+    source: str
+    source_kind: str
+    diagnostic: DiagnosticOut
+    workflow_id: str | None = None
+
+
+class ListAnswer(Output):
+    """Answer of `list_workflows`."""
+
+    workflows: list[ListedWorkflow]
+    more: int | None = None
+    refused: list[RefusedOut] | None = None
+    more_refused: int | None = None
+
+
+LIST_WORKFLOWS = Tool(
+    name="list_workflows",
+    title="List workflows",
+    description="Lists the workflows that can be started, with id, purpose and step count. Use it when the user"
+    " asks for a guided or repeatable way of working (bug hunt, review, coding task), or names a workflow whose id"
+    " is not known. Files that cannot run are listed with their first fault. Changes nothing.",
+    arguments=ListArguments,
+    output=ListAnswer,
+    hints=READS,
+    is_always_loaded=True,
+)

@@ -1,0 +1,96 @@
+"""The tool `resume_session`."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from interlock.kernel.budgets import ECHO_BYTES_MAX, QUERY_BYTES_MAX
+from interlock.kernel.errors import Correction
+from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
+from interlock.kernel.text import one_line, utf8_bytes
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool, too_large
+from interlock.server.tools.results import NextCall, RunIdentity
+from interlock.server.tools.workspace import workspace_faults, workspace_of
+from interlock.service.resume_session import ResumeCommand, resume_session
+from interlock.views.resume import Why
+from interlock.views.status import RunStatus
+
+
+class ResumeArguments(Arguments):
+    """Arguments of `resume_session`."""
+
+    query: Annotated[
+        str | None, Field(description="A few words of the goal, the notes or the workflow; all must occur.")
+    ] = None
+    workspace_path: Annotated[
+        str | None, Field(description="Absolute path of the project; its runs come first. Default: the server's.")
+    ] = None
+    git_branch: Annotated[str | None, Field(description="The branch the run began on, or how its name begins.")] = None
+    git_head_sha: Annotated[str | None, Field(description="The commit the run began on.")] = None
+    session_id: Annotated[str | None, Field(description="Exactly this session.")] = None
+    run_id: Annotated[str | None, Field(description="Exactly this run.")] = None
+
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+        """See `Arguments.faults`."""
+        yield from workspace_faults(self, self.workspace_path)
+        for name, prefix, value in (("sessionId", "sess", self.session_id), ("runId", "run", self.run_id)):
+            if value is not None and re.fullmatch(f"{prefix}_{ID_BODY_PATTERN}", value) is None:
+                yield Fault(
+                    name,
+                    f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is no such id.",
+                    f"Copy the `{name}` of an answer, or leave it out and send a few words as `query`.",
+                    correction=Correction(wrong=((name,),), understood=self.sent()),
+                )
+        size = utf8_bytes(self.query or "")
+        if size > QUERY_BYTES_MAX:
+            yield too_large("query", size, QUERY_BYTES_MAX, fix="Send a few words.")
+
+    def call(self, caller: Caller) -> Call:
+        """See `Arguments.call`."""
+        command = ResumeCommand(
+            query=self.query,
+            workspace=workspace_of(self.workspace_path, caller),
+            git_branch=self.git_branch,
+            git_head_sha=self.git_head_sha,
+            session=None if self.session_id is None else SessionId(self.session_id),
+            run=None if self.run_id is None else RunId(self.run_id),
+        )
+        return Call(run=lambda ports: resume_session(ports.read, command))
+
+
+class Candidate(Output):
+    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
+
+    run: RunIdentity
+    title: str
+    status: RunStatus
+    pending_step: str | None = None
+    last_activity: str | None = None
+    snippet: str
+    why_matched: list[Why]
+    state_token: str
+    next_call: NextCall
+
+
+class ResumeAnswer(Output):
+    """Answer of `resume_session`: best match first."""
+
+    candidates: list[Candidate]
+    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
+    more: int | None = None
+
+
+RESUME_SESSION = Tool(
+    name="resume_session",
+    title="Find work to go on with",
+    description="Finds runs when no token is at hand: in a new chat, after lost memory, or on another machine."
+    " Returns up to five runs, the best match first, each with a nextCall that can be sent as it stands and shows"
+    " the pending step with what was done. A few words of the goal or the notes find that run; without them, the"
+    ' latest of this project come. Changes nothing. Example: {"query": "login"}.',
+    arguments=ResumeArguments,
+    output=ResumeAnswer,
+    hints=READS,
+    is_always_loaded=True,
+)

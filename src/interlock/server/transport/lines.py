@@ -1,0 +1,314 @@
+"""What one line from a client is: a message, nothing, or a fault that is answered in words.
+
+The SDK drops what it cannot read, and its caller waits for ever. Here every fault has an answer. Pure: no
+stream is touched, so each rule is tested without a process.
+"""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import NoReturn, cast
+
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+
+from interlock.kernel.budgets import (
+    ECHO_BYTES_MAX,
+    LINE_BYTES_MAX,
+    LINE_DEPTH_MAX,
+    LINE_VALUES_MAX,
+    NUMBER_DIGITS_MAX,
+)
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
+from interlock.kernel.text import one_line
+from interlock.server.transport.line_edges import edge_members
+
+_EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+_SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
+_BOUNDS = JsonBounds(values_max=LINE_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
+_EXCESS_WORDS: dict[Excess, str] = {
+    "values": f"The line holds more than {LINE_VALUES_MAX} values and was not read. "
+    "Send fewer; pass large content by reference, for instance as the path of a file.",
+    "depth": f"The line nests deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
+    "digits": f"The line holds a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
+}
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_KINDS: dict[type[object], str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    int: "a whole number",
+    float: "a number that is not whole",
+    bool: "true or false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line that is a message, in the form that the SDK takes."""
+
+    content: JSONRPCMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A blank line: no message and no fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """A line that no server can act on: what was found, and what to send instead."""
+
+    code: int
+    message: str
+    id: RequestId | None = None
+    response_to: RequestId | None = None
+    """The request of ours that the line was to answer: whoever waits for it waits in vain."""
+
+    def answer_line(self) -> bytes:
+        """Return the JSON-RPC error as one line of ASCII, ended by a newline."""
+        error = {"code": self.code, "message": self.message}
+        answer = {"jsonrpc": "2.0", "id": self.id, "error": error}
+        return json.dumps(answer, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+class LineSplitter:
+    """Cuts chunks of a stream into lines; keeps no more of an endless line than it takes to refuse it."""
+
+    __slots__ = ("_kept", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._kept = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that this chunk ends, without their newlines."""
+        *ends, beginning = chunk.split(b"\n")
+        lines: list[bytes] = []
+        for end in ends:
+            self._keep(end)
+            lines.append(self.rest())
+        self._keep(beginning)
+        return lines
+
+    def rest(self) -> bytes:
+        """Return the line begun and not ended, and forget it: at the end of a stream it is the last one."""
+        line = b"".join(self._parts)
+        self._parts, self._kept = [], 0
+        return line
+
+    def _keep(self, part: bytes) -> None:
+        room = LINE_BYTES_MAX + 1 - self._kept
+        if part and room > 0:
+            self._parts.append(part[:room])
+            self._kept += min(len(part), room)
+
+
+def judge_line(raw: bytes) -> Message | Reject | Skip:
+    """Return what one line from a client is. Never raises, whatever the bytes."""
+    if not raw or raw.isspace():
+        return Skip()
+    if len(raw) > LINE_BYTES_MAX:
+        return Reject(
+            code=PARSE_ERROR,
+            message=f"The line is longer than {LINE_BYTES_MAX} bytes and was not read. "
+            "Send a shorter one; pass large content by reference, for instance as the path of a file.",
+        )
+    excess = find_excess(raw, _BOUNDS)
+    if excess is not None:
+        return _unparsed(raw, excess)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        found = f"The line is not UTF-8: no character begins at byte {error.start + 1}."
+        return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
+    parsed = _parse(text)
+    if isinstance(parsed, Reject):
+        return parsed
+    value = parsed.value
+    fault = _surrogate_fault(raw, value) or _message_fault(value)
+    if fault is not None:
+        return Reject(code=INVALID_REQUEST, message=fault, id=_readable_id(value), response_to=_answered_id(value))
+    return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    value: object
+
+
+class _NotANumberError(Exception):
+    """The text holds NaN or an infinity."""
+
+
+class _RepeatedKeyError(Exception):
+    """An object holds one key twice."""
+
+
+def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        ((repeated, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise _RepeatedKeyError(repeated)
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotANumberError(name)
+
+
+# Decoders are built once: `json.loads` with hooks would build one per line.
+_decode = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_refuse_constant).decode
+_decode_pairs = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_refuse_constant).decode
+
+
+def _parse(text: str) -> _Parsed | Reject:
+    try:
+        return _parse_unless_repeated(text)
+    except json.JSONDecodeError as error:
+        found = f"The line is not valid JSON: the fault is at character {error.pos + 1}."
+        return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
+    except _NotANumberError as error:
+        found = f"The line is not valid JSON: {error} is no JSON value."
+        return Reject(code=PARSE_ERROR, message=f"{found} Send a finite number or null instead.")
+
+
+def _parse_unless_repeated(text: str) -> _Parsed | Reject:
+    try:
+        return _Parsed(_decode(text))
+    except _RepeatedKeyError as error:
+        # What follows the second key is unread so far: it may be no JSON at all, and it may hold the id.
+        pairs: object = _decode_pairs(text)
+        key = one_line(_printable(str(error)), ECHO_BYTES_MAX)
+        fault = f'The key "{key}" stands more than once in one object. Send each key once.'
+        return Reject(code=INVALID_REQUEST, message=fault, id=_id_among(pairs))
+
+
+def _unparsed(raw: bytes, excess: Excess) -> Reject:
+    """Refuse a line that costs too much to parse, under its id if the id can be read without that."""
+    members = edge_members(raw)
+    return Reject(
+        code=INVALID_REQUEST,
+        message=_EXCESS_WORDS[excess],
+        id=_readable_id(members) if "method" in members else None,
+        response_to=_answered_id(members),
+    )
+
+
+def _surrogate_fault(raw: bytes, value: object) -> str | None:
+    """Find the character that valid JSON may hold and no text may. The search of the bytes spares most lines a walk."""
+    if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
+        return (
+            "The line holds half of a surrogate pair, such as \\ud800, which is no character. "
+            "Send the whole character, or both halves."
+        )
+    return None
+
+
+def _message_fault(value: object) -> str | None:
+    if isinstance(value, list):
+        return f"The line is an array; this protocol has no batches. {_SEND_ONE}"
+    if not isinstance(value, dict):
+        return f"The line is {_kind(value)}, not an object. {_SEND_ONE}"
+    message = cast("dict[str, object]", value)
+    if "jsonrpc" not in message:
+        return f'The member "jsonrpc" is missing. Send "jsonrpc":"2.0", as in {_EXAMPLE}.'
+    if message["jsonrpc"] != "2.0":
+        return f'The member "jsonrpc" is not the string "2.0". Send "jsonrpc":"2.0", as in {_EXAMPLE}.'
+    if "method" in message:
+        return _call_fault(message)
+    if _is_response(message):
+        return _response_fault(message)
+    return f'The member "method" is missing. Send the name of a method, as in {_EXAMPLE}.'
+
+
+def _call_fault(message: dict[str, object]) -> str | None:
+    if not isinstance(message["method"], str):
+        found = _kind(message["method"])
+        return f'The member "method" is {found}. Send the name of a method, as in {_EXAMPLE}.'
+    if "id" in message and not _is_id(message["id"]):
+        return (
+            f'The member "id" is {_kind(message["id"])}. Send a string or a whole number; '
+            'leave "id" out only of a notification, which gets no answer.'
+        )
+    # A null is let through: clients that write every member send it where they mean none.
+    if not isinstance(message.get("params"), dict | None):
+        found = _kind(message["params"])
+        return f'The member "params" is {found}. Send an object of named values, or leave it out.'
+    return None
+
+
+def _response_fault(message: dict[str, object]) -> str | None:
+    if "result" in message and "error" in message:
+        return 'The response has both "result" and "error". Send the one that applies.'
+    if "result" in message:
+        if not _is_id(message.get("id")):
+            return 'The response has no usable "id". Send the "id" of the request that it answers.'
+        if not isinstance(message["result"], dict):
+            return f'The member "result" is {_kind(message["result"])}. Send an object.'
+        return None
+    if not (_is_id(message.get("id")) or message.get("id", "") is None):
+        return 'The response has no usable "id". Send the "id" of the request that it answers, or null.'
+    match message["error"]:
+        case {"code": int() as code, "message": str()} if not isinstance(code, bool):
+            return None
+        case _:
+            return 'The member "error" is malformed. Send an object with a whole "code" and a "message".'
+
+
+def _is_response(message: dict[str, object]) -> bool:
+    return "method" not in message and ("result" in message or "error" in message)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else _KINDS[type(value)]
+
+
+def _readable_id(value: object) -> RequestId | None:
+    """Return the id that an answer about this message may carry.
+
+    A response's id is none: it counts the server's own requests, and an error under it would strike the
+    client's unrelated request of the same number.
+    """
+    if not isinstance(value, dict):
+        return None
+    message = cast("dict[str, object]", value)
+    found = message.get("id")
+    if _is_response(message) or not _is_id(found) or _holds_lone_surrogate(found):
+        return None
+    return cast("RequestId", found)
+
+
+def _answered_id(value: object) -> RequestId | None:
+    """Return the id of the server's own request that a malformed response names."""
+    if not isinstance(value, dict):
+        return None
+    message = cast("dict[str, object]", value)
+    found = message.get("id")
+    return cast("RequestId", found) if _is_response(message) and _is_id(found) else None
+
+
+def _id_among(pairs: object) -> RequestId | None:
+    # Objects come as tuples and arrays as lists, so the two cannot be mistaken for each other.
+    if not isinstance(pairs, tuple):
+        return None
+    members = cast("tuple[tuple[str, object], ...]", pairs)
+    if sum(key == "id" for key, _ in members) != 1:
+        return None
+    return _readable_id(dict(members))
+
+
+def _holds_lone_surrogate(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,381 @@
+"""The server on this process's stdin and stdout, with our own reader and writer around the SDK.
+
+Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns
+all state; the writer puts whole lines on stdout, so that a client that does not read never stalls the loop.
+The SDK's own transport drops malformed lines unanswered, loses the answer of a call that stdin's end
+overtakes, and on SIGINT waits until stdin ends; that is why it is not used.
+"""
+
+import asyncio
+import errno
+import logging
+import math
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import anyio
+from mcp.server.lowlevel import Server
+from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+)
+
+from interlock.kernel.budgets import DRAIN_SECONDS_MAX, FLUSH_SECONDS_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
+from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
+
+_CHUNK_BYTES = 64 * 1024
+_ENDLESS_METHOD = "subscriptions/listen"
+_ENDING = "the server is ending"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger(__name__)
+
+
+async def serve_stdio(
+    server: Server[Any],  # the lifespan's type is no matter of the wire
+    *,
+    on_closing: Callable[[], None] | None = None,
+) -> int:
+    """Serve one client over stdin and stdout until it leaves or a signal says so; return the exit code.
+
+    The end of stdin, SIGTERM and SIGINT each close the intake: no further line is taken, `on_closing` is
+    called once on the event loop, and what was taken is answered. What the client was asked and has not answered
+    ends as an error, for its answer could not come any more. When no answer has come for
+    `DRAIN_SECONDS_MAX`, whatever still waits is cancelled; a call in a worker thread is never abandoned,
+    however long it takes. A second signal ends the process at once.
+
+    From the start fd 0 is the null device and fd 1 is stderr, so stray output cannot reach the client. Neither
+    they nor the signals' former handlers are put back: afterwards the process only ends. A late print or a
+    buffer flushed at exit still misses the wire, and a late signal ends the process without a traceback.
+    Needs asyncio's event loop; off the main thread the signals are left alone.
+
+    Returns:
+        0 when the client left or a signal ended the server, 1 when stdout failed in another way.
+    """
+    source, sink = _claim_descriptors()
+    output = _Output(sink)
+    connection = _Connection(output, on_closing)
+    with _closing_on_signals(connection.close_soon):
+        output.start(on_broken=connection.end_soon)
+        threading.Thread(target=_read_lines, args=(source, connection, output), name="stdin", daemon=True).start()
+        try:
+            await server.run(connection.messages, connection, server.create_initialization_options())
+        finally:
+            connection.end()
+            output.finish()
+    if output.failure is not None:
+        _log.error("stdout cannot be written: %s", output.failure.strerror)
+        return 1
+    return 0
+
+
+class _Output:
+    """Writes whole lines, in order, from a thread of its own.
+
+    Once the other end is gone, further lines are dropped: nobody is left to read them.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self.failure: OSError | None = None
+        """Why stdout failed, unless the client merely closed it."""
+
+    def start(self, *, on_broken: Callable[[], None]) -> None:
+        """Start writing; `on_broken` is called from the thread, once, when nothing can be written any more."""
+        self._thread = threading.Thread(target=self._write_lines, args=(on_broken,), name="stdout", daemon=True)
+        self._thread.start()
+
+    def put(self, line: bytes) -> None:
+        """Queue one line; never blocks."""
+        self._lines.put(line)
+
+    def wait_while_congested(self) -> None:
+        """Block until the client has read its backlog, if that is too long."""
+        if self._lines.qsize() > UNREAD_LINES_MAX:
+            self._lines.join()
+
+    def finish(self) -> None:
+        """Wait, but not for ever, until every line is written."""
+        assert self._thread is not None, "finish comes after start"
+        self._lines.put(None)
+        self._thread.join(FLUSH_SECONDS_MAX)
+
+    def _write_lines(self, on_broken: Callable[[], None]) -> None:
+        is_broken = False
+        while (line := self._lines.get()) is not None:
+            if not is_broken and (error := self._write(line)) is not None:
+                is_broken = True
+                self.failure = None if _is_hang_up(error) else error
+                on_broken()
+            self._lines.task_done()
+
+    def _write(self, line: bytes) -> OSError | None:
+        unwritten = memoryview(line)
+        try:
+            while unwritten:
+                unwritten = unwritten[os.write(self._descriptor, unwritten) :]
+        except OSError as error:
+            return error
+        return None
+
+
+class _Connection:
+    """What passes between the wire and the SDK, and when it ends. It is also the SDK's write stream.
+
+    All state belongs to the event loop; other threads and signal handlers come in by the `_soon` methods.
+    """
+
+    def __init__(self, output: _Output, on_closing: Callable[[], None] | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._output = output
+        self._on_closing = on_closing
+        self._feed, self.messages = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+        self._unanswered: set[RequestId] = set()
+        self._asked: set[RequestId] = set()
+        self._is_closing = False
+        self._patience: asyncio.TimerHandle | None = None
+        self._is_reader_waiting = False
+        self._readers_turn = threading.Semaphore(0)
+
+    def offer(self, lines: list[bytes]) -> None:
+        """Judge lines and hand them to the loop; block until it wants more. Called by the reader's thread."""
+        judged = [judge_line(line) for line in lines]
+        wanted = [outcome for outcome in judged if not isinstance(outcome, Skip)]
+        if wanted:
+            self._call_soon(partial(self._take, wanted))
+            self._readers_turn.acquire()
+
+    def close_soon(self) -> None:
+        """Close the intake. Safe from any thread and from a signal handler."""
+        self._call_soon(self._close)
+
+    def end_soon(self) -> None:
+        """End without a drain: nobody is left to answer. Safe from any thread."""
+        self._call_soon(self.end)
+
+    def end(self) -> None:
+        """Close the intake and cancel what still waits. Does nothing the second time."""
+        self._close()
+        self._feed.close()
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Queue a message of the SDK for writing.
+
+        No await inside: an answer that a cancelled task brings from its worker thread still goes out.
+        """
+        message = item.message
+        if isinstance(message, JSONRPCRequest) and self._is_closing:
+            self._fail(message.id, CONNECTION_CLOSED, _ENDING)
+            return
+        self._output.put(_line_of(message))
+        match message:
+            case JSONRPCRequest():
+                # Calls that wait for the client must not keep its response from being read.
+                self._asked.add(message.id)
+                self._let_reader_on()
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": given_up}):
+                self._asked.discard(given_up)
+            case JSONRPCResponse() | JSONRPCError() if message.id is not None:
+                self._settle(message.id)
+            case _:
+                pass
+
+    async def aclose(self) -> None:
+        """Do nothing: what is queued is written by `_Output.finish`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        # A closed loop means that the server has ended, and with it every reason to call.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback)
+
+    def _take(self, outcomes: list[Message | Reject]) -> None:
+        # The reader is not let on when the intake is closed: its next line has to stay in the pipe.
+        if self._is_closing:
+            return
+        for outcome in outcomes:
+            if isinstance(outcome, Reject):
+                self._output.put(outcome.answer_line())
+                self._give_up_on(outcome)
+            else:
+                self._pass_on(outcome.content)
+        self._is_reader_waiting = True
+        self._let_reader_on()
+
+    def _pass_on(self, message: JSONRPCMessage) -> None:
+        metadata = None
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._asked.discard(coerce_request_id(message.id))
+        # A subscription is answered when it ends, so waiting for its answer would delay every exit.
+        if isinstance(message, JSONRPCRequest) and message.method != _ENDLESS_METHOD:
+            self._unanswered.add(message.id)
+            metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle_unanswered, message.id))
+        self._feed.send_nowait(SessionMessage(message, metadata))
+
+    def _give_up_on(self, reject: Reject) -> None:
+        """End the request of ours that an unreadable line was to answer: no other response will come."""
+        request = coerce_request_id(reject.response_to) if reject.response_to is not None else None
+        if request in self._asked:
+            self._asked.discard(request)
+            self._fail(request, INVALID_REQUEST, reject.message)
+
+    def _fail(self, request: RequestId, code: int, message: str) -> None:
+        """End a request of ours in the client's place."""
+        error = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
+        # Once the SDK reads no more, it has ended its requests itself.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._feed.send_nowait(SessionMessage(error))
+
+    async def _settle_unanswered(self, request: RequestId) -> None:
+        self._settle(request)
+
+    def _settle(self, request: RequestId) -> None:
+        self._unanswered.discard(request)
+        if self._is_closing:
+            self._drain()
+        else:
+            self._let_reader_on()
+
+    def _drain(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._unanswered:
+            self._patience = self._loop.call_later(DRAIN_SECONDS_MAX, self._feed.close)
+        else:
+            self._feed.close()
+
+    def _let_reader_on(self) -> None:
+        if self._is_reader_waiting and len(self._unanswered) - len(self._asked) < UNANSWERED_MAX:
+            self._is_reader_waiting = False
+            self._readers_turn.release()
+
+    def _close(self) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        for request in self._asked:
+            self._fail(request, CONNECTION_CLOSED, _ENDING)
+        self._asked.clear()
+        self._drain()
+        if self._on_closing is not None:
+            self._on_closing()
+
+
+def _read_lines(source: int, connection: _Connection, output: _Output) -> None:
+    splitter = LineSplitter()
+    try:
+        while chunk := _read_chunk(source):
+            connection.offer(splitter.feed(chunk))
+            output.wait_while_congested()
+        connection.offer([splitter.rest()])
+    finally:
+        # Whatever ends the reader, a server that hears nothing any more has to end.
+        connection.close_soon()
+
+
+def _read_chunk(source: int) -> bytes:
+    try:
+        return os.read(source, _CHUNK_BYTES)
+    except OSError:
+        # A terminal that hung up reads as a failure; like the end of a pipe, nothing more will come.
+        return b""
+
+
+def _line_of(message: JSONRPCMessage) -> bytes:
+    try:
+        text = message.model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError:
+        if not isinstance(message, JSONRPCResponse):
+            raise
+        _log.exception("an answer cannot be written as JSON")
+        refusal = "The answer holds text that is not Unicode, so it cannot be sent. The server's log has more."
+        return Reject(code=INTERNAL_ERROR, message=refusal, id=message.id).answer_line()
+    return text.encode("utf-8") + b"\n"
+
+
+def _is_hang_up(error: OSError) -> bool:
+    # Windows says that a pipe's other end is gone by calling the argument invalid.
+    return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
+
+
+def _claim_descriptors() -> tuple[int, int]:
+    """Return private descriptors of the wire, and take everyone else off it for good.
+
+    They are never closed: a thread may still wait on them, and a recycled number would give it another's file.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    source, sink = os.dup(0), os.dup(1)
+    os.dup2(null, 0)
+    # In a process that was started without stderr, 2 is the number of some other file.
+    os.dup2(null if sys.stderr is None else 2, 1)
+    os.close(null)
+    for descriptor in (source, sink):
+        # A parent that shares the file may have set it to return at once; a thread can wait. Windows has no such call.
+        with suppress(AttributeError, OSError):
+            os.set_blocking(descriptor, True)
+    return source, sink
+
+
+@contextmanager
+def _closing_on_signals(close: Callable[[], None]) -> Generator[None, None, None]:
+    is_second = False
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        nonlocal is_second
+        if is_second:
+            os._exit(128 + number)
+        is_second = True
+        close()
+
+    # Only the main thread may set handlers; a server that was started elsewhere is stopped by its owner.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        # A signal that comes just before the loop falls asleep would be heard when it next wakes, perhaps never.
+        # Registered with the loop, it wakes it. Windows has no such call; there the loop always wakes.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, _wake)
+        # The loop would run its handler in its turn; ours runs even while it is busy or being closed.
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _wake() -> None:
+    """Do nothing: that the loop runs this is the point."""
