@@ -57,6 +57,7 @@ from interlock.service.start_workflow import SESSION_STAND_IN, StartCommand
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 _RUN_ID = rf"run_{ID_BODY_PATTERN}"
@@ -127,7 +128,7 @@ def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Refusal:
         field = fields.get(names.get(key, ""))
         if field is not None and not field.is_required() and value in (None, ""):
             continue
-        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        if isinstance(value, str) and _SURROGATE.search(value):
             return refused(tool, key, "The text holds a lone surrogate.", "Send valid Unicode text.")
         if key in _OBJECTS and isinstance(value, str):
             read = _read(value)
