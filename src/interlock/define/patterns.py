@@ -54,7 +54,7 @@ class Patterns:
         if self._size_max < PATTERNS_SIZE_MAX:
             return _bad(at, "one call checks only so many, and the files before this one have many", _AGAIN)
         found = f"with it, those of the file unfold to more than {PATTERNS_SIZE_MAX} instructions"
-        return _bad(at, f"{found}; those behind it are not checked", _SMALLER)
+        return _bad(at, f"{found}; those after it are not checked", _SMALLER)
 
 
 def _bad(at: str, found: str, fix: str) -> Diagnostic:

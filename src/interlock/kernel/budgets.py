@@ -107,7 +107,7 @@ BUNDLE_VALUES_MAX = 2_000_000
 """Values of a bundle: those of ten thousand advances. Each takes a hundred bytes and more in memory, however short
 it is in the file."""
 BUNDLE_DEPTH_MAX = 128
-"""Nesting of a bundle: a context of the deepest kind, with what stands around it in an event."""
+"""Nesting of a bundle: a context of the deepest kind, inside an event."""
 
 # Answers (D19).
 FUNCTIONS_BYTES_MAX = 8 * KIB

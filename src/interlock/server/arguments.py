@@ -29,6 +29,7 @@ from interlock.service.mint import PREFIXES
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _ARMS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
@@ -92,7 +93,7 @@ def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
         field = fields.get(names.get(key, ""))
         if field is not None and not field.is_required() and value in (None, ""):
             continue
-        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        if isinstance(value, str) and _SURROGATE.search(value):
             return Fault(key, "The text holds a lone surrogate.", "Send valid Unicode text.")
         if key in _OBJECTS and isinstance(value, str):
             read = _read(value)

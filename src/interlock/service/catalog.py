@@ -136,7 +136,7 @@ class _Parsed:
 
 @dataclass(slots=True)
 class _Look:
-    """One look at the sources: how large the patterns are that it has checked so far."""
+    """How large the patterns are that one reading of the sources has checked so far."""
 
     pattern_size: int = 0
 

@@ -41,7 +41,7 @@ def test_a_pattern_that_is_too_large_is_refused_where_it_stands(form: Any) -> No
 
 
 @pytest.mark.inv("LIM-3")
-def test_the_patterns_of_a_file_are_judged_up_to_a_total_and_the_first_beyond_is_told() -> None:
+def test_the_patterns_of_a_file_are_judged_up_to_a_total_and_the_first_beyond_is_reported() -> None:
     large = [LARGE % times for times in (50, 51, 52, 53)]
     assert judged(*large[:2], *large[:2], *large[:2]) == [], "each text counts once"
     (found,) = judged(*large, "(", "a")
@@ -63,7 +63,7 @@ def test_a_file_that_one_call_cannot_check_whole_says_to_call_again() -> None:
     assert len(judged("a", "b", size_max=0)) == 1
 
 
-def test_a_pattern_that_is_too_long_or_is_none_is_told_at_each_of_its_places() -> None:
+def test_a_pattern_that_is_too_long_or_is_none_is_reported_at_each_of_its_places() -> None:
     assert judged("a" * PATTERN_CHARS_MAX) == []
     (found,) = judged("a" * (PATTERN_CHARS_MAX + 1))
     assert str(PATTERN_CHARS_MAX) in found.message

@@ -211,6 +211,6 @@ def test_a_plan_with_a_pattern_that_no_file_could_have_is_refused_by_its_step(mo
     data = exported(harness, harness.session_of(harness.start("test.rule"))).data
     assert checked_bundle(data).contents.workflows
     monkeypatch.setattr(patterns, "PATTERN_SIZE_MAX", 100)
-    told = refused(Harness.in_memory(DOCUMENT), data)
-    assert told.code is ErrorCode.BUNDLE_INVALID_FORMAT
-    assert "step b: The pattern cannot be used: it unfolds to" in told.message
+    refusal = refused(Harness.in_memory(DOCUMENT), data)
+    assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert "step b: The pattern cannot be used: it unfolds to" in refusal.message

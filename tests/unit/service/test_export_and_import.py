@@ -308,10 +308,10 @@ def test_a_bundle_of_more_values_than_an_import_takes_is_not_written(monkeypatch
     here = Harness.in_memory(DOCUMENT)
     session = a_session(here)
     monkeypatch.setattr(exporting, "BUNDLE_BOUNDS", JsonBounds(values_max=50, depth_max=100))
-    told = export_session(here.store, here.ports.shell, session)
-    assert isinstance(told, Refusal)
-    assert (told.code, told.details["valuesMax"]) == (ErrorCode.VALIDATION_ERROR, BUNDLE_VALUES_MAX)
-    assert "Copy the data directory" in told.suggestion
+    refusal = export_session(here.store, here.ports.shell, session)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.details["valuesMax"]) == (ErrorCode.VALIDATION_ERROR, BUNDLE_VALUES_MAX)
+    assert "Copy the data directory" in refusal.suggestion
 
 
 @pytest.mark.inv("BND-10")
@@ -325,9 +325,9 @@ def test_a_bundle_of_more_values_than_an_import_takes_is_not_written(monkeypatch
     ],
 )
 def test_a_file_that_costs_more_to_parse_than_any_bundle_is_not_parsed(value: bytes, words: str) -> None:
-    told = refused(Harness.in_memory(DOCUMENT), b'{"bundleId":' + value + b"}")
-    assert told.code is ErrorCode.BUNDLE_INVALID_FORMAT
-    assert words in told.message
+    refusal = refused(Harness.in_memory(DOCUMENT), b'{"bundleId":' + value + b"}")
+    assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
+    assert words in refusal.message
 
 
 @pytest.mark.parametrize("session", ["sess_" + "0" * 26, "", ".", "..", "../sessions", derived_id("sess", "x")])

@@ -99,9 +99,9 @@ def test_what_is_refused_is_closed(tmp_path: Path) -> None:
 def test_a_special_file_is_no_bundle(tmp_path: Path, capsys: Printed, put: Callable[[Path], None]) -> None:
     put(tmp_path / "it")
     assert main(["session", "import", str(tmp_path / "it"), "--data-dir", str(tmp_path / "data")]) == 1
-    told = capsys.readouterr()
-    assert "it cannot be read: " in told.err
-    assert "`-` to read one from a pipe" in told.err
+    printed = capsys.readouterr()
+    assert "it cannot be read: " in printed.err
+    assert "`-` to read one from a pipe" in printed.err
     assert not list((tmp_path / "data").glob("sessions/*"))
 
 

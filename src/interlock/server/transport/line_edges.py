@@ -1,6 +1,6 @@
-"""The members of a message that is not parsed: those before its first nested value and those behind its last.
+"""The members of a message that is not parsed: those before its first nested value and those after its last.
 
-A line that costs too much to parse is refused under its id. Clients write the id first or last, beside one nested
+A line that costs too much to parse is refused under its id. Clients write the id first or last, around one nested
 value.
 """
 
@@ -54,6 +54,6 @@ def _first(text: bytes) -> tuple[list[re.Match[bytes]], int]:
 
 
 def _last(text: bytes) -> Iterator[re.Match[bytes]]:
-    """Return the members behind the last nested value."""
+    """Return the members after the last nested value."""
     end = _END.search(text)
     return _LAST.finditer(text, end.start()) if end is not None else iter(())
