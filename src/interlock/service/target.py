@@ -37,9 +37,9 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     resolved = resolve_token(ports, sent)
     if isinstance(resolved, Refusal):
         return resolved
-    beside = _resolve_beside(ports, sent, resolved.session)
-    if isinstance(beside, Refusal):
-        return beside
+    check = _resolve_check(ports, sent, resolved.session)
+    if isinstance(check, Refusal):
+        return check
     ref, label = resolved.ref, resolved.ref.run[-LABEL_CHARS:]
     session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
     if session is None or ref.run not in session.runs:
@@ -48,7 +48,7 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     node = session.nodes.get(ref.node)
     if node is None or node.run != ref.run:
         return lost_history(sent.argument, words=scene.words())
-    refusal = _disagreement(ports, scene, node, sent, beside)
+    refusal = _disagreement(ports, scene, node, sent, check)
     if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
         refusal = _hash_mismatch(scene)
     if refusal is not None:
@@ -56,12 +56,12 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
 
 
-def _resolve_beside(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
-    """Return what the `stateToken` beside another token refers to; None if there is none."""
-    if sent.beside is None:
+def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
+    """Return what the `stateToken` refers to that was sent as a check; None if none was sent."""
+    if sent.check is None:
         return None
     try:
-        beside = resolve_token(ports, replace(sent, argument="stateToken", token=sent.beside), known)
+        check = resolve_token(ports, replace(sent, argument="stateToken", token=sent.check), known)
     except SessionUnhealthyError as error:
         return scope_mismatch(
             f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{sent.argument}` to"
@@ -69,21 +69,21 @@ def _resolve_beside(ports: ReadPorts, sent: SentTokens, known: Session | None) -
             f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
             instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
         )
-    return beside if isinstance(beside, Refusal) else beside.ref
+    return check if isinstance(check, Refusal) else check.ref
 
 
 def _disagreement(
-    ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, beside: TokenRef | None
+    ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, check: TokenRef | None
 ) -> Refusal | None:
     """Refuse a call whose label or whose second token names another run or step than its token."""
     run = sent.run
     if run is not None and not (len(run) >= len(scene.words(node).label) and scene.run.run.endswith(run)):
         return _another_run(ports, scene, node, sent, run)
-    if beside is None:
+    if check is None:
         return None
-    if beside.run != scene.run.run or beside.session != scene.session.session:
-        return _two_runs(ports, scene, node, sent.argument, beside)
-    return None if _is_same_place(scene.session, node, beside) else _two_steps(scene, node, sent.argument)
+    if check.run != scene.run.run or check.session != scene.session.session:
+        return _two_runs(ports, scene, node, sent.argument, check)
+    return None if _is_same_place(scene.session, node, check) else _two_steps(scene, node, sent.argument)
 
 
 def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, run: str) -> Refusal:
@@ -104,11 +104,11 @@ def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, r
     if place is None:
         return refusal
     other = place.scene.words()
-    beside = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
+    named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
     look = json.dumps(place.look(), separators=(",", ":"))
     return replace(
         refusal,
-        suggestion=f"If you mean {beside}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
+        suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows where it stands. {same}",
         correction=Correction(
             instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
@@ -121,21 +121,21 @@ def _token_of(argument: Argument, run: str) -> str:
     return f"<{argument} of the last answer of {run}>"
 
 
-def _is_same_place(session: Session, node: Node, beside: TokenRef) -> bool:
+def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
     """Say whether two tokens name one node; any node of one chain of refused attempts or its checkpoints counts."""
-    other = session.nodes.get(beside.node)
+    other = session.nodes.get(check.node)
     return other is not None and chain_head(session, other).node == chain_head(session, node).node
 
 
-def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, beside: TokenRef) -> Refusal:
+def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, check: TokenRef) -> Refusal:
     words = scene.words(node)
-    place = place_of_run(ports, beside.session, beside.run)
-    named = f"run `{beside.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
+    place = place_of_run(ports, check.session, check.run)
+    named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
     if place is not None:
         other_words = place.scene.words()
         named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
-    if beside.run == scene.run.run:
-        named += f" of another session, {beside.session}: one is a copy of the other"
+    if check.run == scene.run.run:
+        named += f" of another session, {check.session}: one is a copy of the other"
     return scope_mismatch(
         f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
         f" `stateToken` to {named}.",

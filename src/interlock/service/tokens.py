@@ -21,11 +21,11 @@ _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentTokens:
-    """How a call names a node: by a token, and perhaps by a `stateToken` beside it and a run's label, as checks."""
+    """How a call names a node: by a token; a second `stateToken` and a run's label are optional checks."""
 
     argument: Argument
     token: SentToken
-    beside: SentToken | None = None
+    check: SentToken | None = None
     run: str | None = None
 
 

@@ -31,9 +31,9 @@ class CheckpointArguments(Arguments):
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
         token, state = read_token(self.checkpoint_token), self.state_token
-        beside = None if state is None else read_token(state)
+        check = None if state is None else read_token(state)
         command = CheckpointCommand(
-            tokens=SentTokens(argument="checkpointToken", token=token, beside=beside),
+            tokens=SentTokens(argument="checkpointToken", token=token, check=check),
             request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),
             actor=caller.actor,
         )

@@ -65,14 +65,14 @@ class ContinueArguments(Arguments):
     def _tokens(self) -> SentTokens:
         state = None if self.state_token is None else read_token(self.state_token)
         if self.ack_token is not None:
-            return SentTokens(argument="ackToken", token=read_token(self.ack_token), beside=state, run=self.run)
+            return SentTokens(argument="ackToken", token=read_token(self.ack_token), check=state, run=self.run)
         assert state is not None, "a call without a token has a fault"
         return SentTokens(argument="stateToken", token=state, run=self.run)
 
     def _faults_without_ack(self) -> Iterator[Fault]:
-        """A call without an `ackToken` only looks: it needs a `stateToken` and takes nothing beside it (locks 1.2)."""
-        beside = {"output": self.output, "context": self.context, "preferences": self.preferences}
-        extra = [name for name, value in beside.items() if value is not None]
+        """A call without an `ackToken` is read-only: it needs a `stateToken` and takes nothing else (locks 1.2)."""
+        evidence = {"output": self.output, "context": self.context, "preferences": self.preferences}
+        extra = [name for name, value in evidence.items() if value is not None]
         if self.state_token is None:
             # A call that brings something reports a step; one that brings nothing must not be led to report one.
             reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
