@@ -48,9 +48,11 @@ def artifact_for(example: Mapping[str, Any], reading: Reading, seed: str) -> dic
         passes = (reading.place[1] if reading.place else None) or 1
         goes_on = chance.random() < 1 / 2 and passes < PASSES and _MUST_STOP not in reading.refusal
         made["decision"] = "continue" if goes_on else "stop"
-    if made.get("kind") == "wr.assessment" and not reading.refusal:
+    rated = made.get("dimensions")
+    # A corrected call may repeat what was garbage.
+    if made.get("kind") == "wr.assessment" and isinstance(rated, dict) and not reading.refusal:
         levels = _levels_in(reading.prompt)
-        rated = cast("Mapping[str, Any]", made["dimensions"])
+        rated = cast("Mapping[str, Any]", rated)
         made["dimensions"] = {
             name: chance.choice(levels[name]) if name in levels else level for name, level in rated.items()
         }
