@@ -1,6 +1,7 @@
 """From what a client sent to a tool's arguments: lenient in what is harmless, exact in what is not (D16 to D18)."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import cast
 
