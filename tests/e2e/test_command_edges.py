@@ -84,6 +84,12 @@ def test_a_full_output_is_told_in_one_line(root: Path, command: str) -> None:
     ]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_output_without_a_buffer_is_told_in_the_same_line(root: Path) -> None:
+    buffered, unbuffered = (interlock(root, "session list >/dev/full", PYTHONUNBUFFERED=value) for value in ("", "1"))
+    assert (unbuffered.returncode, unbuffered.stderr) == (1, buffered.stderr)
+
+
 @pytest.mark.parametrize("command", ["version", "workflow list", "workflow validate ."])
 def test_a_closed_error_output_changes_nothing_of_the_result(root: Path, command: str) -> None:
     (root / "other.json").write_text(json.dumps(linear_workflow("team.other", "a")))

@@ -79,11 +79,14 @@ def _watch_output() -> None:
     """Replace standard output by one over `_Output`, unless a test or an embedding program has replaced it."""
     stream = sys.stdout
     binary: object = getattr(stream, "buffer", None)
-    if not isinstance(stream, io.TextIOWrapper) or type(getattr(binary, "raw", None)) is not io.FileIO:
+    # With PYTHONUNBUFFERED there is no buffer between the text and the file.
+    file: object = getattr(binary, "raw", binary)
+    if not isinstance(stream, io.TextIOWrapper) or type(file) is not io.FileIO:
         return
     stream.flush()
+    output = _Output(stream.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False)),
+        output if file is binary else io.BufferedWriter(output),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -93,6 +94,40 @@ def test_ctrl_c_ends_a_command_with_130_and_without_a_word(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Waiting())))
     assert main(["session", "import", "-", "--data-dir", str(tmp_path / "data")]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+IMPORTING = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Stopping(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "interlock.cli.session.verify":
+            {stop}
+
+sys.meta_path.insert(0, Stopping())
+from interlock.cli.main import main
+sys.exit(main(["session", "verify"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "message"),
+    [
+        ("signal.raise_signal(signal.SIGINT)", 130, ""),
+        ("raise PermissionError(13, 'Permission denied', name)", 1, "interlock command line: "),
+    ],
+    ids=["Ctrl-C", "a file that cannot be read"],
+)
+def test_what_stops_the_import_of_a_command_ends_it_without_a_traceback(stop: str, code: int, message: str) -> None:
+    """A command is imported while its command line is parsed, before anything else of it runs."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING.format(stop=stop)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(message)
+    assert bool(done.stderr) == bool(message)
 
 
 def test_a_full_disk_below_another_file_is_not_taken_for_the_output() -> None:

@@ -127,10 +127,12 @@ def test_where_no_session_is_each_command_says_so(place: Place) -> None:
 
 def test_a_session_without_history_says_so(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
-    (place.root / "sessions" / session_of(first) / "manifest.jsonl").write_bytes(b"")
+    directory = place.root / "sessions" / session_of(first)
+    (directory / "settled").unlink()
+    (directory / "manifest.jsonl").write_bytes(b"")
     told = place.run("show", session_of(first))
     assert told.code == 1
-    assert session_of(first) in told.err
+    assert f"There is no session and no run '{session_of(first)}'" in told.err
 
 
 @pytest.mark.inv("HIS-2")

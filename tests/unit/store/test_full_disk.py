@@ -80,7 +80,7 @@ def collected_once() -> CrashDisk:
     """The same after a collection: what was `a` is in the trash."""
     disk = begun()
     swept(disk)
-    assert len(paths(disk, layout.TRASHED_SESSIONS)) == 4
+    assert len(paths(disk, layout.TRASHED_SESSIONS)) == 5
     return settle(disk)
 
 

@@ -236,4 +236,4 @@ def _candidate(row: Row) -> str:
 
 
 def _echoed(name: str) -> str:
-    return repr(one_line(name, _ECHO_BYTES_MAX))
+    return f"'{one_line(name, _ECHO_BYTES_MAX)}'"
