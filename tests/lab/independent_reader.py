@@ -135,13 +135,14 @@ def files_of(root: Path) -> dict[str, bytes]:
     """Return the files of a real data directory, while others may write to it.
 
     Marks are read before manifests are looked for, and manifests before the rest: what a file refers to was there
-    before it.
+    before it. What is made after its kind was read is left out.
     """
     files: dict[str, bytes] = {}
-    for name in ("settled", "manifest.jsonl", "*"):
+    first = ("settled", "manifest.jsonl")
+    for name in (*first, "*"):
         for path in root.rglob(name):
             place = path.relative_to(root).as_posix()
-            if place not in files and not path.is_dir():
+            if path.is_file() and (name in first or path.name not in first):
                 with suppress(FileNotFoundError):
                     files[place] = path.read_bytes()
     return files
