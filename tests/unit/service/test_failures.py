@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.kernel.errors import CODES, ErrorCode, InterlockError, Owner
+from interlock.kernel.errors import CODES, Correction, ErrorCode, InterlockError, Owner
 from interlock.kernel.ids import RunId, SessionId, derived_id
 from interlock.record.base import UnknownVersionError
 from interlock.server.calls import refusal_text
@@ -99,8 +99,7 @@ def test_a_failed_disk_says_whether_the_call_may_be_recorded_and_that_a_repeat_i
 def test_a_start_that_may_be_recorded_names_its_run_and_the_call_that_finds_it() -> None:
     for failure, _ in MAY_BE_RECORDED:
         refusal = refusal_of(UnansweredError(failure, session=SESSION, run=RUN))
-        found = {"tool": "resume_session", "arguments": {"sessionId": SESSION, "runId": RUN}}
-        assert refusal.details["correctedCall"] == found
+        assert refusal.correction == Correction(tool="resume_session", instead={"sessionId": SESSION, "runId": RUN})
         assert (refusal.details["sessionId"], refusal.details["runId"]) == (SESSION, RUN)
         assert "`resume_session`" in refusal.suggestion
 

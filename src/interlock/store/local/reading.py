@@ -402,7 +402,7 @@ def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
     """Return the manifest's bytes from a place on; none if there is no manifest."""
     try:
         return files.read(layout.manifest(known.session), begin)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b""
     except NotRegularFileError:
         raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
