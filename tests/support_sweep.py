@@ -83,7 +83,7 @@ def settle(disk: CrashDisk) -> CrashDisk:
     names = disk.names_now
     entries = {(names[layout.parent(path)], path.rpartition("/")[2]): number for path, number in names.items() if path}
     files = {number: replace(file, durable=file.data) for number, file in disk.files.items()}
-    return CrashDisk(files, dict(names), entries, now_s=disk.now_s)
+    return CrashDisk(files, dict(names), entries, now_s=disk.now_s, boot=disk.boot)
 
 
 def assert_whole(disk: CrashDisk, expected: Collection[Session]) -> None:

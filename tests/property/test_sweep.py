@@ -86,7 +86,9 @@ class Retention(RuleBasedStateMachine):
         with suppress(PowerCutError):
             self.write(disk, name, artifact)
         self.lose_power(disk, left)
-        found = opened(self.disk).load(session_id(name))
+        # Whether what was written to its end counts is decided by the next one that holds the lock.
+        with opened(self.disk).hold(session_id(name)) as witness:
+            found = witness.session
         before = self.known.get(name)
         if found is not None and (before is None or found != before.session):
             self.learn(name, before.advances + 1 if before is not None else 0)
