@@ -54,6 +54,8 @@ def has_words(text: str, words: frozenset[str]) -> bool:
 
 def printable(text: str) -> str:
     """Return text in which characters that steer a terminal or hide from a reader are written out. Lines end in LF."""
+    if text.isascii() and text.isprintable():
+        return text
     lines = text.replace("\r\n", "\n")
     return _STEERING.sub(lambda found: found.group().encode("unicode_escape", "surrogatepass").decode(), lines)
 
@@ -83,7 +85,8 @@ def in_code(text: str) -> str:
 
 def fence_around(text: str, ticks_min: int = 1) -> str:
     """Return a fence of backticks that nothing in the text closes."""
-    return "`" * max(ticks_min, max(map(len, _TICKS.findall(text)), default=0) + 1)
+    longest = max(map(len, _TICKS.findall(text)), default=0) if "`" in text else 0
+    return "`" * max(ticks_min, longest + 1)
 
 
 def json_in_code(value: object, separators: tuple[str, str] = (", ", ": ")) -> str:
