@@ -6,7 +6,7 @@ from interlock.engine.loop_variables import with_loop_variables
 from interlock.engine.template import rendered_line
 from interlock.engine.words import PassWords, RunWords, title_in_code
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, Running
+from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, PendingStep, Running
 from interlock.service.plans import Plans
 from interlock.views.session import Node, Run, Session
 
@@ -66,8 +66,16 @@ class Scene:
 
     def title(self, node: Node) -> str:
         """Return the title of the step that is pending at a node, rendered with the node's context."""
-        place = self.place(node)
-        return place.title if place is not None else "Complete"
+        state = self.snapshot(node).state
+        return self._title(node, state.pending.step) if isinstance(state, Running) else "Complete"
+
+    def _title(self, node: Node, pending: PendingStep) -> str:
+        """Render a pending step's title; a recap asks for hundreds, of which few are templates."""
+        title = self.workflow.steps[pending.step_id].title
+        if "{{" not in title:
+            return rendered_line(title, {})
+        context = self.session.context(node.node)
+        return rendered_line(title, with_loop_variables(self.workflow.graphs, context, pending.loop_path))
 
     def place(self, node: Node) -> Place | None:
         """Return the step that is pending at a node as lists name it; None if it is complete."""
@@ -75,10 +83,8 @@ class Scene:
         if not isinstance(state, Running):
             return None
         pending = state.pending.step
-        step = self.workflow.steps[pending.step_id]
-        seen = with_loop_variables(self.workflow.graphs, self.session.context(node.node), pending.loop_path)
-        number = self.workflow.numbers[step.node_id]
-        return Place(title=rendered_line(step.title, seen), number=number, loop=self.passing(pending.loop_path))
+        number = self.workflow.numbers[self.workflow.steps[pending.step_id].node_id]
+        return Place(title=self._title(node, pending), number=number, loop=self.passing(pending.loop_path))
 
 
 def scene_of(session: Session, run: Run, plans: Plans) -> Scene:
