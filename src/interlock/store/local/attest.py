@@ -8,7 +8,7 @@ from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.settled import read_mark
+from interlock.store.local.settled import missing_bytes, read_mark
 from interlock.store.regular_file import NotRegularFileError
 
 
@@ -23,7 +23,7 @@ def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | No
     try:
         data = files.read(layout.manifest(session))
         mark = read_mark(files, session)
-        is_whole = data.endswith(b"\n") and (mark is None or (mark.manifest_bytes or 0) <= len(data))
+        is_whole = data.endswith(b"\n") and not missing_bytes(mark, len(data))
         return frozenset(_segments(files, session, data)) if is_whole else None
     except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
         return None

@@ -34,7 +34,7 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.settled import Mark, read_mark
+from interlock.store.local.settled import Mark, missing_bytes, read_mark
 from interlock.store.ports import Health, LeftOut
 from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
@@ -150,11 +150,12 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         groups += new
         last = groups[-1][0] if groups else known
         mark = read_mark(files, known.session)
-        if mark is None or (mark.manifest_bytes or 0) <= last.manifest_bytes:
+        missing = missing_bytes(mark, last.manifest_bytes)
+        if not missing:
             return _parted(known, groups, mark)
         again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
-            raise _cut_short(last, mark)
+            raise _cut_short(last, missing)
         data = again
 
 
@@ -171,8 +172,7 @@ def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark:
     return Followed(settled=replace(settled, is_marked=is_marked), unsettled=tuple(groups[count:]))
 
 
-def _cut_short(verified: Verified, mark: Mark) -> DamageError:
-    missing = (mark.manifest_bytes or 0) - verified.manifest_bytes
+def _cut_short(verified: Verified, missing: int) -> DamageError:
     found = f"{missing} acknowledged bytes are missing at its end"
     return DamageError(where="manifest", found=found, verified=verified)
 
@@ -205,9 +205,9 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
     for verified, segment in _whole_groups(files, last, data, 0, fold):
         last = verified
         yield verified, segment
-    mark = read_mark(files, session)
-    if mark is not None and (mark.manifest_bytes or 0) > last.manifest_bytes:
-        raise _cut_short(last, mark)
+    missing = missing_bytes(read_mark(files, session), last.manifest_bytes)
+    if missing:
+        raise _cut_short(last, missing)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:

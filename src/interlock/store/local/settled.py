@@ -28,6 +28,12 @@ class Mark:
     is_of_this_boot: bool
 
 
+def missing_bytes(mark: Mark | None, manifest_bytes: int) -> int:
+    """Return how many more bytes of the manifest were settled than are there: acknowledged history (CRASH-9)."""
+    settled = mark.manifest_bytes if mark is not None else None
+    return max((settled or 0) - manifest_bytes, 0)
+
+
 def read_mark(files: FileOps, session: SessionId) -> Mark | None:
     """Return a session's mark; None where there is none, as in a copy without it.
 
