@@ -22,6 +22,7 @@ from functools import partial
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
+from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.mark import is_beginning, newest_s, read_session, tree
@@ -196,15 +197,19 @@ class _Sweeping:
         self._sync(*layout.CONTENT_DIRS)
 
     def _restore(self, content: str) -> None:
-        """Put content that is referred to back, unless it stands again; then it only has to be durable there."""
+        """Put content that is referred to back.
+
+        If it is there again, whoever wrote it may not have synced it: it is written anew before the one in the trash
+        goes (APP-5).
+        """
         try:
-            stands = layout.digest_in(content) == digest_of_bytes(self.files.read(content))
+            data = self.files.read(content)
         except FileNotFoundError:
-            stands = False
-        if not stands:
+            data = b""
+        if layout.digest_in(content) != digest_of_bytes(data):
             self._move_back(content)
             return
-        self.files.sync(content)
+        write_durably(self.files, content, data)
         self.files.sync_dir(layout.parent(content))
         self.files.unlink(layout.trashed(content))
 
