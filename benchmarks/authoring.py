@@ -11,7 +11,7 @@ from benchmarks.wire import Wire, temporary_site
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.kernel.canonical import Json
-from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.testing.load import Sent, Site
 
 FILES = 200

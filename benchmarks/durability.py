@@ -7,7 +7,7 @@ from typing import Literal
 
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import start, temporary_site
-from interlock.engine.answer import Answer
+from interlock.engine.answer.model import Answer
 from interlock.engine.gates import NOBODY_ASKED
 from interlock.kernel.errors import Refusal
 from interlock.server.arguments import parse_arguments
@@ -15,8 +15,8 @@ from interlock.server.calls import run_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
-from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
+from interlock.service.run.plans import Plans
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles

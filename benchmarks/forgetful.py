@@ -17,7 +17,7 @@ from tests.agents.scenarios import DOCUMENTS, SCENARIOS, Kind, Outcome, play, pl
 
 from benchmarks.many_sessions import UnsyncedFiles
 from benchmarks.table import Figure, at_least, at_most, told
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ERAS, Harness
 

@@ -4,19 +4,18 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
-from interlock.engine.answer import Answer
+from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.short_tokens import read_token
 from interlock.service.catalog import Catalog
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
-from interlock.service.person import NeedsPerson
-from interlock.service.plans import Plans
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.start_workflow import StartCommand, start_workflow
-from interlock.service.tokens import SentTokens
+from interlock.service.run.plans import Plans
+from interlock.service.tokens.resolve import SentTokens
+from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import InlineWorkflows

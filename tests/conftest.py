@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.support_verify import unsound, unsound_below
+from tests.support.verify import unsound, unsound_below
 
-from interlock.service.shell import Shell
+from interlock.service.clock import Shell
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRingPort
 from interlock.store.workflow_files import WorkflowSources

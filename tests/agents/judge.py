@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from tests.agents.agent import Task, notes_on
 
 from interlock.record.payloads import NotesPayload
-from interlock.service.handed_out import step_of
-from interlock.service.words import Scene, scene_of
+from interlock.service.run.context import Scene, scene_of
+from interlock.service.tools.pending_step import step_of
 from interlock.testing.harness import Harness
 from interlock.views.session import Node, Run, Session
 

@@ -16,7 +16,7 @@ from tests.agents.scenarios import DOCUMENTS, SCENARIOS, YES, Kind, Outcome, age
 
 from interlock.engine.gates import NOBODY_ASKED
 from interlock.kernel.errors import ErrorCode
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ERAS, Called, Era, Harness
 

@@ -16,6 +16,9 @@ FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_P95_MAX = 35
 FUNCTION_LINES_MEDIAN_MAX = 10
 PARAMETERS_MAX = 5
+ROOM_ENTRIES_MAX = 15
+"""Files and rooms in one room; more are a wall of equal boxes."""
+TOP_ENTRIES_MAX = 20
 
 # Grows only with a reason beside it; a stale entry fails.
 EXEMPT: dict[str, str] = {}
@@ -77,3 +80,15 @@ def test_a_pure_room_is_synchronous(room: str) -> None:
         if isinstance(node, ast.AsyncFunctionDef | ast.Await)
     ]
     assert asynchronous == []
+
+
+def entries(room: Path) -> list[str]:
+    apart = {"__init__.py", "__pycache__", "py.typed"}
+    return sorted(path.name for path in room.iterdir() if path.name not in apart)
+
+
+def test_no_room_holds_more_entries_than_one_sees_at_a_glance() -> None:
+    rooms = [path for path in SRC.rglob("*") if path.is_dir() and path.name != "__pycache__" and any(path.glob("*.py"))]
+    crowded = {path.relative_to(SRC).as_posix(): len(entries(path)) for path in rooms}
+    assert {room: number for room, number in crowded.items() if number > ROOM_ENTRIES_MAX} == {}
+    assert len(entries(SRC)) <= TOP_ENTRIES_MAX

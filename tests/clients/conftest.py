@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.clients.installed import ROOT, Clients
-from tests.support_server import workspace_in
+from tests.support.server import workspace_in
 
 from interlock.testing.harness import linear_workflow
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.clients.installed import PATIENCE_S, Clients, Finished
-from tests.support_server import workspace_in
+from tests.support.server import workspace_in
 
 HERE = Path(__file__).parent
 SUITE = "@modelcontextprotocol/conformance"

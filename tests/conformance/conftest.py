@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 
 _HERE = Path(__file__).parent
 

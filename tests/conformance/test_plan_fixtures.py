@@ -20,14 +20,14 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import EventId, WorkflowHash, derived_id
 from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.validate import validate_plan
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
-from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Plan
-from interlock.plan.validate import validate_plan
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import UnknownVersionError
-from interlock.service.mint import Mint
-from interlock.service.shell import SystemShell, mint_run, mint_session
+from interlock.service.clock import SystemShell, mint_run, mint_session
+from interlock.service.tokens.mint import Mint
 from interlock.testing.harness import ERAS, FIXED_KEYS, Era, Harness, call_through, linear_workflow
 from interlock.views.session import BASELINE
 

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.support_crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
+from tests.support.crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node

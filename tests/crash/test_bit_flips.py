@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support_bundles import exported, restoring
+from tests.support.bundles import exported, restoring
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.import_session import import_session
+from interlock.service.transfer.import_ import import_session
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.store import LocalStore

@@ -8,7 +8,7 @@ import errno
 from collections.abc import Iterator
 
 import pytest
-from tests.support_crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
+from tests.support.crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
 
 from interlock.store.ports import FailureKind, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble

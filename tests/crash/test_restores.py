@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.kernel.ids import tag_of
 from interlock.record.append_plan import AppendPlan
-from interlock.service.plans import Plans
-from interlock.service.verify import unfinished_note, verify_session
+from interlock.service.audit.verify import unfinished_note, verify_session
+from interlock.service.run.plans import Plans
 from interlock.store.local import layout
-from interlock.store.local.collector import LocalCollector
-from interlock.store.local.settled import read_mark
+from interlock.store.local.collect.collector import LocalCollector
+from interlock.store.local.session.settled import read_mark
 from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError, UnfinishedAppend
 from interlock.store.retention import Retention, due
 from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support_crash import apply, opened, session_id, start_plan
-from tests.support_sweep import (
+from tests.support.crash import apply, opened, session_id, start_plan
+from tests.support.sweep import (
     DAY_S,
     OneHolder,
     advance,
@@ -28,7 +28,7 @@ from tests.support_sweep import (
 )
 
 from interlock.store.local import layout
-from interlock.store.local.mark import read_session
+from interlock.store.local.collect.mark import read_session
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import SessionBusyError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble

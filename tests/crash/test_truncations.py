@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support_bundles import DOCUMENT, a_session, repaired, views
-from tests.support_crash import advance_plan, apply, opened, run_id, session_id, start_plan
-from tests.support_modes import files_below
+from tests.support.bundles import DOCUMENT, a_session, repaired, views
+from tests.support.crash import advance_plan, apply, opened, run_id, session_id, start_plan
+from tests.support.modes import files_below
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.kernel.errors import ErrorCode
-from interlock.service.verify import verify_session
+from interlock.service.audit.verify import verify_session
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SalvageCode, Salvaged, SessionUnhealthyError
 from interlock.testing.harness import Harness

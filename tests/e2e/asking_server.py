@@ -14,7 +14,7 @@ from mcp.server.lowlevel import Server
 from interlock.engine.gates import Ask, Question, Reply
 from interlock.server.elicitation.ask import Context, Elicitation, can_ask
 from interlock.server.transport.stdio import serve_stdio
-from interlock.service.shell import Shell, SystemShell
+from interlock.service.clock import Shell, SystemShell
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import KeyRingPort
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_server import Server, step_of
+from tests.support.server import Server, step_of
 
 from interlock.testing.harness import Called, linear_workflow
 

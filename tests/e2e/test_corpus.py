@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from mcp import Client, StdioServerParameters
 from tests.agents.agent import Agent, Task
-from tests.support_corpus import CORPUS, workrail_files
+from tests.support.corpus import CORPUS, workrail_files
 
 from interlock.config.settings import BUNDLED
 from interlock.kernel.errors import ErrorCode

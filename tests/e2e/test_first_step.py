@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from mcp import StdioServerParameters
-from tests.support_server import Served, step_of
+from tests.support.server import Served, step_of
 
 ROOT = Path(__file__).parents[2]
 PASTES_MAX = 6

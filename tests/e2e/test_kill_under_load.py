@@ -17,7 +17,7 @@ from interlock.kernel.ids import SessionId
 from interlock.record.outcome import AdvancedTo
 from interlock.record.short_tokens import ShortRef, read_token
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
-from interlock.service.tokens import whole_reference
+from interlock.service.tokens.resolve import whole_reference
 from interlock.store.local.store import LocalStore
 from interlock.testing.load import (
     Agent,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from tests.e2e.test_stdio_transport import ENVELOPE, ERAS, PATIENCE_S, Json, Served, call, in_era, serving
-from tests.support_server import ABC, workspace_in
-from tests.support_verify import unsound_below
+from tests.support.server import ABC, workspace_in
+from tests.support.verify import unsound_below
 
 from interlock.kernel.budgets import LINE_BYTES_MAX
 

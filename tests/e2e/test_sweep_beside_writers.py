@@ -7,12 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.support_crash import apply, assert_readable, session_id, start_plan
-from tests.support_sweep import advance
+from tests.support.crash import apply, assert_readable, session_id, start_plan
+from tests.support.sweep import advance
 
+from interlock.service.clock import SystemShell
 from interlock.service.collect import CollectCommand, Collected, collect
-from interlock.service.shell import SystemShell
-from interlock.store.local.collector import LocalCollector
+from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
 from interlock.store.retention import Kind
 

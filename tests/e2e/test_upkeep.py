@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_server import ABC, BOOT, Server, workspace_in, writes_where_modes_forbid
+from tests.support.server import ABC, BOOT, Server, workspace_in, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
-from interlock.service.plans import Plans
-from interlock.service.verify import verify_session
+from interlock.service.audit.verify import verify_session
+from interlock.service.run.plans import Plans
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Harness
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support_record import (
+from tests.support.record import (
     ATTEMPT,
     KINDS,
     NODE,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.independent_reader import Files, files_of, read_data_dir, read_session
-from tests.support_bundles import DOCUMENT, a_session
+from tests.support.bundles import DOCUMENT, a_session
 
 from interlock.kernel.ids import SessionId
 from interlock.record.content import references_of

@@ -14,7 +14,7 @@ import pytest
 from tests.lab.independent_reader import Reading, files_of, read_data_dir
 from tests.lab.preloaded import FaultyCalls, Rule, built
 from tests.lab.processes import tokens_in
-from tests.support_server import ABC, Server
+from tests.support.server import ABC, Server
 
 from interlock.testing.harness import Called
 

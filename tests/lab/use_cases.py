@@ -7,17 +7,17 @@ from typing import Any, TypeAlias
 
 from tests.lab.independent_reader import Reading
 from tests.lab.processes import Process, reading_of, tokens_in
-from tests.support_sweep import DAY_S
+from tests.support.sweep import DAY_S
 
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, collect
-from interlock.service.export_session import export_session
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.import_session import import_session
-from interlock.service.plans import Plans
 from interlock.service.ports import ReadPorts
-from interlock.service.restore import Restoring
+from interlock.service.run.plans import Plans
+from interlock.service.transfer.export import export_session
+from interlock.service.transfer.import_ import import_session
+from interlock.service.transfer.restore import Restoring
 from interlock.store.ports import StoreFailureError, UpkeepBusyError
 from interlock.store.retention import KeepMarksDamagedError
 from interlock.testing.harness import FIXED_UNIX_MS, Called

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support_flow import document, loop, step
+from tests.support.flow import document, loop, step
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import NodeCreatedEvent

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from tests.support_plans import Document, workflows
+from tests.support.plans import Document, workflows
 
 from interlock.define.diagnostics import Diagnostic, has_errors
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 
 Container = dict[str, Any] | list[Any]
 

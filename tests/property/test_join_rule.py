@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from interlock.decide.condition import Compare
 from interlock.define.diagnostics import has_errors
-from interlock.engine.flow import Moved, go_on
+from interlock.engine.walk.flow import Moved, go_on
 from interlock.plan import records
+from interlock.plan.check.validate import validate_plan
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.validate import validate_plan
 from interlock.plan.walk import Marks
 from interlock.record.snapshot import Complete, Running
 

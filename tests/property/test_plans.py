@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from tests.agents.agent import Agent, Task, Work
-from tests.support_plans import KNOWN, Document, workflows
+from tests.support.plans import KNOWN, Document, workflows
 
 from interlock.define.diagnostics import has_errors
 from interlock.define.document import WorkflowDocument
@@ -21,10 +21,10 @@ from interlock.define.front import parse_workflow
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId
 from interlock.plan.builtins.features import FEATURES
+from interlock.plan.check.validate import validate_plan
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
-from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.plan.graph import Graphs
-from interlock.plan.validate import validate_plan
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
 from interlock.testing.harness import Called, Harness

@@ -22,17 +22,17 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.support_flow import INPUTS, choose, deciding, loop, parallel, step
-from tests.support_model import (
+from tests.support.flow import INPUTS, choose, deciding, loop, parallel, step
+from tests.support.model import (
     AUTONOMIES,
     Model,
     Node,
     Outcome,
     Report,
 )
-from tests.support_model_language import Document, Owed, rendered
-from tests.support_plans import KNOWN, workflows
-from tests.support_reports import RISKS, Draw, Reports
+from tests.support.model_language import Document, Owed, rendered
+from tests.support.plans import KNOWN, workflows
+from tests.support.reports import RISKS, Draw, Reports
 
 from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.kernel.errors import ErrorCode

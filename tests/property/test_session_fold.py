@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support_record import SESSION, History, Sent, stamps
+from tests.support.record import SESSION, History, Sent, stamps
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, ack_attempt

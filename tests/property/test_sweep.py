@@ -8,8 +8,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.support_crash import STEPS, apply, assert_readable, opened, session_id, start_plan
-from tests.support_sweep import (
+from tests.support.crash import STEPS, apply, assert_readable, opened, session_id, start_plan
+from tests.support.sweep import (
     DAY_S,
     HOUR_S,
     advance,

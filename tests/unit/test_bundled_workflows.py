@@ -10,15 +10,14 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.front import parse_workflow
-from interlock.engine.evidence import judge, wanted_artifacts
-from interlock.engine.flow import Moved, go_on, loop_decisions_of
-from interlock.engine.loop_variables import with_loop_variables
-from interlock.engine.prompt import prompt_of
+from interlock.engine.answer.prompt import prompt_of
+from interlock.engine.judge.evidence import judge, wanted_artifacts
 from interlock.engine.request import Request
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered, with_loop_variables
+from interlock.engine.walk.flow import Moved, go_on, loop_decisions_of
 from interlock.kernel.canonical import Json
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, PlanNode
 from interlock.plan.walk import Marks
 from interlock.record.snapshot import Running

@@ -32,8 +32,8 @@ from interlock.kernel.text import one_line
 from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
 from interlock.record.manifest import SegmentClosed
 from interlock.record.outcome import Blocked
-from interlock.service.plans import Plans
-from interlock.service.words import scene_of
+from interlock.service.run.context import scene_of
+from interlock.service.run.plans import Plans
 from interlock.store.opening import open_session_files, open_store
 from interlock.store.ports import SessionUnhealthyError
 from interlock.views.run_graph import leaves, run_graph

@@ -11,12 +11,8 @@ from typing import cast
 
 from interlock.decide.evaluate import NOTHING, Undecided, value_at
 from interlock.decide.evaluation_pass import Aborted
-from interlock.define.parts import EVIDENCE_ROOTS
-from interlock.engine import reasons
-from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
-from interlock.engine.capture import Captured, Gate
-from interlock.engine.confirmation import Opened, Shut, granted_unasked, opened
-from interlock.engine.declared import unfit_set
+from interlock.define.declared import misfit
+from interlock.define.parts import EVIDENCE_ROOTS, SetAction
 from interlock.engine.drafts import (
     brought,
     created,
@@ -28,12 +24,15 @@ from interlock.engine.drafts import (
     stored,
     trace_drafts,
 )
-from interlock.engine.evidence import judge
-from interlock.engine.findings import Finding, blockers_of, gaps_of
-from interlock.engine.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of
-from interlock.engine.loop_variables import with_loop_variables
-from interlock.engine.observed import observed_in
-from interlock.engine.template import rendered_line
+from interlock.engine.judge import reasons
+from interlock.engine.judge.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
+from interlock.engine.judge.confirmation import Opened, Shut, granted_unasked, opened
+from interlock.engine.judge.evidence import judge
+from interlock.engine.judge.findings import Finding, blockers_of, gaps_of
+from interlock.engine.judge.observed import observed_in
+from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.engine.walk.capture import Captured, Gate
+from interlock.engine.walk.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import node_of_attempt
@@ -256,3 +255,15 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=files)
+
+
+def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Finding | None:
+    """Return why a value may not be set, or None where it may.
+
+    A key that nobody declares takes anything: routines that a workflow unfolds set keys of their own.
+    """
+    declared = next((one for one in workflow.inputs if one.key == action.key), None)
+    unfit = misfit(declared, value) if declared is not None else None
+    if unfit is None:
+        return None
+    return reasons.unfit_key(step_title, action.key, action.source or action.key, unfit)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from interlock.engine.attempt import Attempt
-from interlock.engine.capture import Captured
+from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
+from interlock.engine.walk.capture import Captured
 from interlock.kernel.budgets import RESOLVED_GAPS_MAX, TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import (

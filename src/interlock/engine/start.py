@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from interlock.engine.advance import finding_of
-from interlock.engine.capture import Captured
 from interlock.engine.drafts import context_draft, on_node, stored, trace_drafts
-from interlock.engine.findings import Finding, gaps_of
-from interlock.engine.flow import Stuck, go_on
+from interlock.engine.judge.findings import Finding, gaps_of
 from interlock.engine.request import Request
+from interlock.engine.walk.capture import Captured
+from interlock.engine.walk.flow import Stuck, go_on
 from interlock.kernel.ids import ChangeId, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import Marks

@@ -5,11 +5,14 @@ Callers set the values. None of them can pass for the author's or Interlock's wo
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import flat, printable, quoted
+from interlock.plan.graph import Graphs
+from interlock.record.context import Context
+from interlock.record.snapshot import LoopFrame
 
 _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
@@ -45,3 +48,16 @@ def _filled(path: str, context: Mapping[str, Json], shown: Callable[[str], str])
 def _inserted(value: str) -> str:
     text = printable(value).strip("\n")
     return f"\n\n{quoted(text)}\n\n" if "\n" in text else text
+
+
+def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopFrame]) -> Context:
+    """Return the context with what the loops around a step add: passes from 1, indexes from 0, items."""
+    seen: dict[str, Json] | None = None
+    for frame in frames:
+        loop = graphs.loops[frame.loop_id]
+        seen = dict(context) if seen is None else seen
+        seen[loop.iteration_var] = frame.iteration + 1
+        seen[loop.index_var] = frame.iteration
+        if loop.item_var is not None and "item" in frame.model_fields_set:
+            seen[loop.item_var] = frame.item
+    return context if seen is None else seen

@@ -17,9 +17,9 @@ from interlock.server.resources import Resources
 from interlock.server.subscriptions import Subscriptions
 from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog
-from interlock.service.plans import Plans
+from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.shell import NoTrace, StderrTrace
+from interlock.service.run.plans import Plans
 from interlock.store.git import git_anchors
 from interlock.store.opening import open_store
 from interlock.version import VERSION

@@ -25,7 +25,7 @@ from interlock.kernel.text import one_line
 from interlock.server.corrected import corrected_call, renamed, suggested_place
 from interlock.server.tools import TOOLS
 from interlock.server.tools.contract import Arguments, Caller, Fault, Tool
-from interlock.service.mint import PREFIXES
+from interlock.service.tokens.mint import PREFIXES
 
 INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that clients add to every tool's schema and send along; they are not ours and mean nothing here."""

@@ -18,7 +18,7 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from interlock.engine.answer import Answer
+from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.gates import Asking
 from interlock.kernel.budgets import WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -32,7 +32,6 @@ from interlock.server.progress import STILL_WORKING, Doing, progress_told
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 from interlock.store.deadline import call_arrived
 

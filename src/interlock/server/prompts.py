@@ -20,10 +20,10 @@ from interlock.kernel.text import in_code, json_in_code, one_line
 from interlock.plan.outline import input_lines
 from interlock.server.read_only import run_read
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.service.list_workflows import ListCommand, list_workflows
 from interlock.service.ports import Ports
-from interlock.service.resume_session import ResumeCommand, resume_session
-from interlock.service.start_workflow import compiled_of, found_entry
+from interlock.service.tools.list_workflows import ListCommand, list_workflows
+from interlock.service.tools.resume_session import ResumeCommand, resume_session
+from interlock.service.tools.start_workflow import compiled_of, found_entry
 
 _Found = TypeVar("_Found")
 PROMPTS: tuple[types.Prompt, ...] = (

@@ -22,10 +22,10 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.inspect_workflow import plan_text
 from interlock.service.links import CATALOG_LINK, plan_link, session_link
-from interlock.service.list_workflows import ListCommand, list_workflows
 from interlock.service.ports import Ports
+from interlock.service.tools.inspect_workflow import plan_text
+from interlock.service.tools.list_workflows import ListCommand, list_workflows
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
@@ -118,7 +118,7 @@ class Resources:
 
     def _record(self, session: SessionId) -> str | Refusal:
         """Return a session's record; of one that is damaged, that it is, and nothing as if it were whole."""
-        from interlock.service.session_record import session_record  # noqa: PLC0415 — a start does not read records
+        from interlock.service.report.resource import session_record  # noqa: PLC0415 — a start does not read records
 
         try:
             return session_record(self._ports.read, session)

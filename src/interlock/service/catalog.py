@@ -13,15 +13,15 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, did_you_mean, 
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import Faulty, parse_document
 from interlock.define.patterns import Patterns
-from interlock.define.positions import positions_of
-from interlock.define.text_form import Form, parse_text
+from interlock.define.source.positions import positions_of
+from interlock.define.source.text_form import Form, parse_text
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
 from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
+from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
+from interlock.plan.compile.routines import Library, Routine, builtin_routines, routine_of
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
-from interlock.plan.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
-from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
 

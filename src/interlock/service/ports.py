@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.record.base import SHORT, Preferences, TokenFormat
-from interlock.service.plans import Plans
-from interlock.service.shell import NoTrace, Shell, SystemShell, Trace
-from interlock.service.summaries import Summaries
+from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Summaries
 from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
 from interlock.views.session import BASELINE

@@ -12,7 +12,7 @@ from interlock.store.local.store import LocalStore
 from interlock.store.ports import KeyRingMaintenance, Store
 
 if TYPE_CHECKING:
-    from interlock.store.local.session_files import SessionFiles
+    from interlock.store.local.session.session_files import SessionFiles
     from interlock.store.retention import Upkeep
 
 
@@ -28,13 +28,13 @@ def open_key_ring(data_dir: Path) -> KeyRingMaintenance:
 
 def open_upkeep(data_dir: Path) -> "Upkeep":
     """Return what checks and collects a data directory."""
-    from interlock.store.local.collector import LocalCollector  # noqa: PLC0415 — see above
+    from interlock.store.local.collect.collector import LocalCollector  # noqa: PLC0415 — see above
 
     return LocalCollector(data_dir)
 
 
 def open_session_files(data_dir: Path, session: SessionId) -> "SessionFiles":
     """Return where the bytes of one session are, for a reader that checks them by itself."""
-    from interlock.store.local.session_files import SessionFiles  # noqa: PLC0415 — see above
+    from interlock.store.local.session.session_files import SessionFiles  # noqa: PLC0415 — see above
 
     return SessionFiles(root=data_dir, session=session)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from interlock.define.text_form import Form, parse_text
+from interlock.define.source.text_form import Form, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind

@@ -27,7 +27,8 @@ from jsonschema.protocols import Validator
 from mcp import Client
 
 from interlock.config.settings import BUNDLED
-from interlock.define.text_form import Form
+from interlock.define.source.text_form import Form
+from interlock.engine.answer.model import NeedsPerson
 from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.engine.request import without_placeholders
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
@@ -45,11 +46,10 @@ from interlock.server.corrected import with_corrected_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
-from interlock.service.person import NeedsPerson
-from interlock.service.plans import Plans
+from interlock.service.clock import Shell
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.shell import Shell
-from interlock.service.tokens import Resolved, SentTokens, resolve_token
+from interlock.service.run.plans import Plans
+from interlock.service.tokens.resolve import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRing, KeyRingPort

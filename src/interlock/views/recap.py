@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from interlock.engine.words import title_in_code
+from interlock.engine.answer.words import title_in_code
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import NotesPayload

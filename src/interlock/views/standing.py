@@ -1,6 +1,6 @@
 """Where a node stands (D2): at its own step, at a refused attempt of it, or behind it because it is done."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
@@ -87,3 +87,31 @@ def tip_below(session: Session, node: Node) -> NodeId:
         newest = max(newest, *below, key=lambda one: one.index)
         below = [session.nodes[child] for one in below for child in one.children]
     return newest.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """One step on the way: the node that handed it out, its refused attempts, and the node that its end led to.
+
+    `passed_to` is None at the end of the way, where a step is pending or the run is complete.
+    """
+
+    at: Node
+    refused: tuple[Node, ...] = ()
+    passed_to: Node | None = None
+
+
+def way_to(session: Session, node: Node) -> tuple[Leg, ...]:
+    """Return the way from the root to a node, its own step last."""
+    path = [node]
+    while path[-1].parent is not None:
+        path.append(session.nodes[path[-1].parent])
+    legs: list[Leg] = []
+    for here in reversed(path):
+        if here.kind != "step":
+            legs[-1] = replace(legs[-1], refused=(*legs[-1].refused, here))
+            continue
+        if legs:
+            legs[-1] = replace(legs[-1], passed_to=here)
+        legs.append(Leg(at=here))
+    return tuple(legs)

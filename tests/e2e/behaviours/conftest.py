@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.support_server import ABC, FAULTY, OPTIONAL, SHADOW, InMemory, Server, workspace_in
-from tests.support_verify import unsound_below
+from tests.support.server import ABC, FAULTY, OPTIONAL, SHADOW, InMemory, Server, workspace_in
+from tests.support.verify import unsound_below
 
 from interlock.testing.harness import ERAS, Era
 

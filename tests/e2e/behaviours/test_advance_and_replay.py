@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support_server import Server, checked, count_of, tree
+from tests.support.server import Server, checked, count_of, tree
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Era

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from mcp import types
-from tests.support_server import Server
+from tests.support.server import Server
 
 
 @pytest.mark.inv("SRV-8")

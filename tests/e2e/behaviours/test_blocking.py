@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.behaviours.conftest import Maker
-from tests.support_server import ABC, Server
+from tests.support.server import ABC, Server
 
 from interlock.kernel.budgets import CONTEXT_BYTES_MAX
 from interlock.kernel.errors import ErrorCode

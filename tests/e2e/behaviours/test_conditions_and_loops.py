@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from tests.e2e.behaviours.conftest import Maker
-from tests.support_flow import IS_FAST, Document, deciding, document, loop, step
-from tests.support_server import InMemory, blockers_of, step_of
+from tests.support.flow import IS_FAST, Document, deciding, document, loop, step
+from tests.support.server import InMemory, blockers_of, step_of
 
 from interlock.kernel.budgets import TRACE_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode

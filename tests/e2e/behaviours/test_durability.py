@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from tests.support_server import Server, count_of, workspace_in
+from tests.support.server import Server, count_of, workspace_in
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Era, linear_workflow

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError, types
-from tests.support_server import Server, checked, count_of, tree, writes_where_modes_forbid
+from tests.support.server import Server, checked, count_of, tree, writes_where_modes_forbid
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.tools import TOOLS

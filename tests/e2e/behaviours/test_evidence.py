@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.e2e.behaviours.conftest import Maker
-from tests.support_flow import IS_FAST, deciding, document, loop, step
-from tests.support_server import Called, blockers_of, step_of
+from tests.support.flow import IS_FAST, deciding, document, loop, step
+from tests.support.server import Called, blockers_of, step_of
 
 from interlock.plan.builtins.packs import PACKS
 from interlock.testing.harness import filled_out

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support_server import Server, step_of
+from tests.support.server import Server, step_of
 
 from interlock.kernel.budgets import CANDIDATES_MAX
 from interlock.kernel.errors import ErrorCode

@@ -2,8 +2,8 @@
 
 import pytest
 from tests.e2e.behaviours.conftest import Maker
-from tests.support_flow import IS_FAST, Document, document, step
-from tests.support_server import blockers_of, step_of
+from tests.support.flow import IS_FAST, Document, document, step
+from tests.support.server import blockers_of, step_of
 
 from interlock.testing.harness import filled_out
 

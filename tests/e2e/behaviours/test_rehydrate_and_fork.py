@@ -2,8 +2,8 @@
 
 import pytest
 from tests.e2e.behaviours.conftest import Maker
-from tests.support_flow import IS_FAST, document, step
-from tests.support_server import Server, blockers_of, events_of, step_of, tree
+from tests.support.flow import IS_FAST, document, step
+from tests.support.server import Server, blockers_of, events_of, step_of, tree
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.errors import ErrorCode

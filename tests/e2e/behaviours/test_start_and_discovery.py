@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support_server import Server
+from tests.support.server import Server
 
 from interlock.kernel.errors import ErrorCode
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support_history import MovingShell, Place
+from tests.support.history import MovingShell, Place
 
 from interlock.cli.main import main
 

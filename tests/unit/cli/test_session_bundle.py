@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_bundles import DOCUMENT, a_session
-from tests.support_modes import files_below
+from tests.support.bundles import DOCUMENT, a_session
+from tests.support.modes import files_below
 
 from interlock.cli.main import main
 from interlock.cli.session import import_ as importing

@@ -1,7 +1,7 @@
 """Which session is meant: every name that people have at hand works, and what names more than one is refused."""
 
 import pytest
-from tests.support_history import Place, damage, label_of
+from tests.support.history import Place, damage, label_of
 
 from interlock.testing.harness import Called, Harness, linear_workflow
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_flow import IS_FAST, Document, choose, declared, document, loop, step
-from tests.support_modes import NEVER_STOPS
-from tests.support_server import tree
-from tests.support_tampering import Tampering
+from tests.support.flow import IS_FAST, Document, choose, declared, document, loop, step
+from tests.support.modes import NEVER_STOPS
+from tests.support.server import tree
+from tests.support.tampering import Tampering
 
 from interlock.cli.main import main
 from interlock.testing.harness import Called, Harness

@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
+from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
 
 from interlock.testing.harness import Called, Harness, linear_workflow
 

@@ -5,14 +5,14 @@ import shutil
 import sys
 
 import pytest
-from tests.support_history import HOSTILE, MINUTE, Place, begun_at, checkpointed, damage, label_of
+from tests.support.history import HOSTILE, MINUTE, Place, begun_at, checkpointed, damage, label_of
 
 from interlock.cli.render.phrases import ago
 from interlock.cli.screen import StopError
 from interlock.cli.session.chosen import short_of
 from interlock.cli.session.list import since
 from interlock.kernel.ids import SessionId
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import FIXED_UNIX_MS, Called, Harness, linear_workflow
 

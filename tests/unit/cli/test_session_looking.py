@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.support_history import READ_ONLY_COMMANDS, Place, checkpointed, damage, redone
-from tests.support_modes import NEVER_STOPS
-from tests.support_server import tree
+from tests.support.history import READ_ONLY_COMMANDS, Place, checkpointed, damage, redone
+from tests.support.modes import NEVER_STOPS
+from tests.support.server import tree
 
 from interlock.testing.harness import Called, Harness, linear_workflow
 

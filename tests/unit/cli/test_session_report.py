@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from tests.support_history import HOSTILE, Place, checkpointed, label_of, redone
+from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
 
-from interlock.service.markdown import as_markdown
-from interlock.service.page import Bullets, Heading, Quote, Said
+from interlock.service.report.document import Bullets, Heading, Quote, Said
+from interlock.service.report.markdown import as_markdown
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")

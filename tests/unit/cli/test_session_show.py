@@ -3,9 +3,9 @@
 import sys
 
 import pytest
-from tests.support_flow import deciding, loop, step
-from tests.support_history import HOSTILE, Place, appended, begun_at, checkpointed, label_of, redone, tip_of
-from tests.support_modes import NEVER_STOPS, claim, with_artifacts
+from tests.support.flow import deciding, loop, step
+from tests.support.history import HOSTILE, Place, appended, begun_at, checkpointed, label_of, redone, tip_of
+from tests.support.modes import NEVER_STOPS, claim, with_artifacts
 
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes

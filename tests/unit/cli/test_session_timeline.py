@@ -3,11 +3,11 @@
 import sys
 
 import pytest
-from tests.support_flow import step
-from tests.support_history import HOSTILE, MINUTE, Place, begun_at, checkpointed, label_of, redone
-from tests.support_modes import NEVER_STOPS, with_artifacts
+from tests.support.flow import step
+from tests.support.history import HOSTILE, MINUTE, Place, begun_at, checkpointed, label_of, redone
+from tests.support.modes import NEVER_STOPS, with_artifacts
 
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import Harness, linear_workflow
 

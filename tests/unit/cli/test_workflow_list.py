@@ -9,7 +9,7 @@ from tests.unit.cli.conftest import Project
 
 from interlock.cli.workflow.places import Places
 from interlock.service.catalog import Catalog
-from interlock.service.inspect_workflow import InspectCommand, inspect_workflow, plan_text
+from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow, plan_text
 from interlock.testing.harness import linear_workflow
 
 OWN = Path(".interlock/workflows")

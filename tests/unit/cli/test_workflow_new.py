@@ -8,7 +8,7 @@ from tests.unit.cli.conftest import Project
 
 from interlock.cli.main import main
 from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
-from interlock.define.text_form import Form
+from interlock.define.source.text_form import Form
 from interlock.service.catalog import Entry, Pinnable
 from interlock.testing.harness import linear_workflow
 

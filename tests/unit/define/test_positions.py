@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.positions import Position, position_of, positions_of
-from interlock.define.text_form import FORM_BYTES_MAX, Form
+from interlock.define.source.positions import Position, position_of, positions_of
+from interlock.define.source.text_form import FORM_BYTES_MAX, Form
 
 
 def place(data: bytes | str, form: Form, path: str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.text_form import FORM_BYTES_MAX, Form, parse_text
+from interlock.define.source.text_form import FORM_BYTES_MAX, Form, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
 from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support_corpus import workrail_files
+from tests.support.corpus import workrail_files
 
 from interlock.define import document as doc
 from interlock.define.front import parse_workflow

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.yaml_form import FASTEST, UnreadableYamlError, YamlFault, YamlValue, load_yaml, yaml_tokens
+from interlock.define.source.yaml_form import FASTEST, UnreadableYamlError, YamlFault, YamlValue, load_yaml, yaml_tokens
 from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
 
 PURE = yaml.SafeLoader

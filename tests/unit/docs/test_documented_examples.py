@@ -20,8 +20,8 @@ from interlock.decide.evaluate import Given, Undecided, evaluate
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.native.conditions import Conditions
 from interlock.define.native.forms import ConditionForm, CriteriaForm
-from interlock.define.text_form import Form, parse_text
-from interlock.engine.evidence import schema_fault
+from interlock.define.source.text_form import Form, parse_text
+from interlock.engine.judge.evidence import schema_fault
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.service.catalog import Catalog, Pinnable, RefusedFile

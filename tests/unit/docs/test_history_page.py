@@ -5,8 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.support_history import READ_ONLY_COMMANDS, MovingShell, Place, checkpointed, redone
-from tests.support_modes import NEVER_STOPS
+from tests.support.history import READ_ONLY_COMMANDS, MovingShell, Place, checkpointed, redone
+from tests.support.modes import NEVER_STOPS
 
 from interlock.testing.harness import linear_workflow
 

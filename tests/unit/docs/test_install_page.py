@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from mcp import StdioServerParameters
-from tests.support_server import Served
+from tests.support.server import Served
 
 from interlock.cli.upkeep.clients import PLACES
 from interlock.config.settings import PlaceArguments, data_dir_of

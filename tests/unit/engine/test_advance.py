@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.attempt import Advanced, Attempt, Decision, LimitReached, Refused
+from interlock.engine.judge.attempt import Advanced, Attempt, Decision, LimitReached, Refused
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start, root_node
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, NOTES_BYTES_MAX

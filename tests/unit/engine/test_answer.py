@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.parts import Reference
-from interlock.engine.answer import CONTINUE_TOOL, Answer, Facts, ForkOffer, Occasion, Warned, render_answer
-from interlock.engine.findings import Finding
-from interlock.engine.reasons import missing_artifact, missing_key, missing_notes
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, Facts, ForkOffer, Occasion, Warned, render_answer
+from interlock.engine.answer.words import PassWords, RunWords, StepWords
+from interlock.engine.judge.findings import Finding
+from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.request import NOTES_PLACEHOLDER
-from interlock.engine.words import PassWords, RunWords, StepWords
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
 from interlock.record.outcome import report

@@ -4,9 +4,9 @@ import json
 from typing import Any, cast
 
 import pytest
-from tests.support_flow import Document, compiled, deciding, loop, step
+from tests.support.flow import Document, compiled, deciding, loop, step
 
-from interlock.engine.evidence import Judged, judge, schema_fault, wanted_artifacts
+from interlock.engine.judge.evidence import Judged, judge, schema_fault, wanted_artifacts
 from interlock.engine.request import NOTES_PLACEHOLDER, Request
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from interlock.engine import reasons
-from interlock.engine.findings import REASONS, Finding, blockers_of, gaps_of
 from interlock.engine.gates import Ask
+from interlock.engine.judge import reasons
+from interlock.engine.judge.findings import REASONS, Finding, blockers_of, gaps_of
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
     BLOCKER_MESSAGE_BYTES_MAX,

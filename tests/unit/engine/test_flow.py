@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support_flow import (
+from tests.support.flow import (
     IS_FAST,
     Walker,
     choose,
@@ -14,10 +14,10 @@ from tests.support_flow import (
     parallel,
     step,
 )
-from tests.support_record import WORKFLOW_HASH
+from tests.support.record import WORKFLOW_HASH
 
 from interlock.decide.evaluate import Undecided
-from interlock.engine.flow import (
+from interlock.engine.walk.flow import (
     EndlessWalk,
     LoopLimit,
     Moved,

@@ -3,9 +3,9 @@
 import pytest
 
 from interlock.decide.evaluate import Undecided
-from interlock.engine import reasons
-from interlock.engine.findings import Finding
-from interlock.engine.reasons import missing_notes
+from interlock.engine.judge import reasons
+from interlock.engine.judge.findings import Finding
+from interlock.engine.judge.reasons import missing_notes
 from interlock.kernel.budgets import BLOCKER_FIX_BYTES_MAX, BLOCKER_MESSAGE_BYTES_MAX
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.outcome import report

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.cli.demo import GOAL, NOTES, OTHER_NOTES
 from interlock.config.settings import BUNDLED
-from interlock.engine.secret_scanning import lines_with_secrets, secret_warnings, secrets_in
+from interlock.engine.answer.secret_scanning import lines_with_secrets, secret_warnings, secrets_in
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX, SECRETS_NAMED_MAX
 
 RANDOM = "q8Zr2Lw7Xc4Vb9Nm1Kj6Hg3Fd5Sa0PoI"

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.support_flow import IS_FAST, Document, deciding, loop, step
-from tests.support_modes import NEVER_STOPS, events_of, serving, session_of
+from tests.support.flow import IS_FAST, Document, deciding, loop, step
+from tests.support.modes import NEVER_STOPS, events_of, serving, session_of
 
 from interlock.kernel.budgets import (
     CAPTURE_BYTES_MAX,

@@ -15,11 +15,11 @@ from interlock.decide.condition import Always
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.define.text_form import Form, parse_text
+from interlock.define.source.text_form import Form, parse_text
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of
+from interlock.plan.compile.compiler import Compiled, compile_workflow, placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_bytes
-from interlock.plan.compiler import Compiled, compile_workflow, placement_diagnostics
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, PlanNode, Task
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 

@@ -7,14 +7,14 @@ import json
 from typing import get_args
 
 import pytest
-from tests.support_flow import a_loop, a_node, a_plan, an_edge
+from tests.support.flow import a_loop, a_node, a_plan, an_edge
 
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.ids import SourceKind
 from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.validate import validate_plan
 from interlock.plan.records import Plan
-from interlock.plan.validate import validate_plan
 from interlock.service.catalog import Catalog, RefusedFile
 from interlock.testing.harness import InlineWorkflows, linear_workflow
 

@@ -8,9 +8,9 @@ import yaml
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import Faulty, parse_document
-from interlock.define.positions import position_of
+from interlock.define.source.positions import position_of
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
-from interlock.plan.compiler import Compiled, compile_workflow, faults_beside
+from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
 
 K_INPUT = "inputs:\n  - {key: k, description: K, type: string}\n"
 RATED = """\

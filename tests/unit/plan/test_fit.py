@@ -7,8 +7,8 @@ import pytest
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.kernel.ids import WorkflowHash
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.compiler import Compiled, compile_workflow
 from interlock.plan.fit import snapshot_fault
 from interlock.record.snapshot import (
     Complete,

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from tests.support_flow import Document, choose, compiled, compiled_dialect, declared, document, loop, parallel, step
+from tests.support.flow import Document, choose, compiled, compiled_dialect, declared, document, loop, parallel, step
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.plan.compiler import Compiled, compile_workflow
+from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.testing.harness import Harness
 
 RATING: Document = {

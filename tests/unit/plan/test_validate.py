@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from tests.support_flow import (
+from tests.support.flow import (
     IS_FAST,
     Walker,
     a_loop,
@@ -22,8 +22,8 @@ from tests.support_flow import (
 from interlock.decide.condition import Always, Compare
 from interlock.define.diagnostics import Diagnostic
 from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.validate import validate_plan
 from interlock.plan.records import Loop, NamedCondition, Plan, PlanEdge, PlanNode
-from interlock.plan.validate import validate_plan
 
 A, B, C, END = a_node("a"), a_node("b"), a_node("c"), a_node("end", "terminal")
 TO_END = an_edge("a", "end", "terminal")

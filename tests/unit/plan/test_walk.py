@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from tests.support_flow import IS_FAST, choose, compiled, loop, parallel, step
-from tests.support_record import complete, key_set, running
+from tests.support.flow import IS_FAST, choose, compiled, loop, parallel, step
+from tests.support.record import complete, key_set, running
 
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import Marks

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 from pydantic import ValidationError
-from tests.support_record import (
+from tests.support.record import (
     CHILD,
     DIGEST,
     NODE,

@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support_bundles import a_bundle, changed, exported, resealed, value_of
+from tests.support.bundles import a_bundle, changed, exported, resealed, value_of
 
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.bundle import ArtifactText, Bundle, BundleError, parse_bundle
-from interlock.service.bundle_check import checked_bundle
+from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.testing.harness import Harness, linear_workflow
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 from pydantic import ValidationError
-from tests.support_record import (
+from tests.support.record import (
     ATTEMPT,
     CHANGE,
     CHILD,

@@ -2,7 +2,7 @@ import hashlib
 import json
 
 import pytest
-from tests.support_record import (
+from tests.support.record import (
     DIGEST,
     EVENT,
     RUN,

@@ -3,7 +3,7 @@ from typing import cast
 
 import pytest
 from pydantic import ValidationError
-from tests.support_record import WORKFLOW_HASH, complete, key_set, running
+from tests.support.record import WORKFLOW_HASH, complete, key_set, running
 
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import InterlockError

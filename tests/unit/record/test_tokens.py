@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.support_record import ATTEMPT, DIGEST, NODE, RUN, SESSION, WORKFLOW_HASH
+from tests.support.record import ATTEMPT, DIGEST, NODE, RUN, SESSION, WORKFLOW_HASH
 
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.errors import ErrorCode

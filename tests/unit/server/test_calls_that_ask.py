@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from mcp import Client, types
 from mcp.client.session import ElicitationFnT
-from tests.support_flow import Document, step
-from tests.support_modes import NEVER_STOPS, codes, events_of, serving
+from tests.support.flow import Document, step
+from tests.support.modes import NEVER_STOPS, codes, events_of, serving
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import build_server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from mcp import MCPError, types
-from tests.support_server import Served, serving
+from tests.support.server import Served, serving
 
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.store.ports import KeyRing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from mcp import MCPError, types
-from tests.support_server import Served, serving, tree
+from tests.support.server import Served, serving, tree
 
 from interlock.kernel.budgets import COMPLETIONS_MAX, LIST_ENTRIES_MAX, RECORD_BYTES_MAX, RESOURCES_MAX
 from interlock.kernel.text import utf8_bytes

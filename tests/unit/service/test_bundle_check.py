@@ -5,14 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support_bundles import DOCUMENT, a_bundle, changed, exported, imported, refused, value_of
+from tests.support.bundles import DOCUMENT, a_bundle, changed, exported, imported, refused, value_of
 
 from interlock.define import patterns
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import parse_event
 from interlock.record.manifest import attested
-from interlock.service.bundle_check import checked_bundle
+from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.testing.harness import Harness, linear_workflow
 
 Change = Callable[[dict[str, Any]], object]

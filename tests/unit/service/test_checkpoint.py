@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support_flow import loop, step
+from tests.support.flow import loop, step
 
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, NOTES_BYTES_MAX
 from interlock.kernel.errors import ErrorCode

@@ -1,8 +1,8 @@
 """An agent's own word opens a gate only where the policy says so, and it is disclosed as a claim."""
 
 import pytest
-from tests.support_flow import Document, step
-from tests.support_modes import (
+from tests.support.flow import Document, step
+from tests.support.modes import (
     NEVER_STOPS,
     answering,
     asking,

@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.support_flow import IS_FAST, document, step
-from tests.support_modes import NEVER_STOPS, files_below, with_artifacts
+from tests.support.flow import IS_FAST, document, step
+from tests.support.modes import NEVER_STOPS, files_below, with_artifacts
 
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called, Harness, call_through

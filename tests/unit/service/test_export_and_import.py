@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from tests.support_bundles import (
+from tests.support.bundles import (
     DOCUMENT,
     a_bundle,
     a_session,
@@ -18,17 +18,17 @@ from tests.support_bundles import (
     value_of,
     views,
 )
-from tests.support_modes import files_below
+from tests.support.modes import files_below
 
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.kernel.json_bounds import JsonBounds
 from interlock.record.bundle import parse_bundle
-from interlock.service import export_session as exporting
-from interlock.service.export_session import export_session
-from interlock.service.import_session import import_session
-from interlock.service.verify import verify_session
+from interlock.service.audit.verify import verify_session
+from interlock.service.transfer import export as exporting
+from interlock.service.transfer.export import export_session
+from interlock.service.transfer.import_ import import_session
 from interlock.store.ports import Health, SessionUnhealthyError
 from interlock.testing.harness import CounterShell, Harness, linear_workflow
 

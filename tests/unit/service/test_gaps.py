@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support_flow import IS_FAST, Document, choose, deciding, loop, step
-from tests.support_modes import (
+from tests.support.flow import IS_FAST, Document, choose, deciding, loop, step
+from tests.support.modes import (
     NEVER_STOPS,
     STOPS,
     codes,

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from tests.support_flow import IS_FAST, Document, document, step
-from tests.support_modes import (
+from tests.support.flow import IS_FAST, Document, document, step
+from tests.support.modes import (
     NEVER_STOPS,
     STOPS,
     answering,
@@ -19,6 +19,7 @@ from tests.support_modes import (
     status_of,
 )
 
+from interlock.engine.answer.model import NeedsPerson
 from interlock.engine.gates import UserReason
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
@@ -26,10 +27,9 @@ from interlock.kernel.errors import ErrorCode
 from interlock.record.events import AdvanceRecordedEvent, PreferencesChangedEvent
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.short_tokens import read_token
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
-from interlock.service.person import NeedsPerson
-from interlock.service.start_workflow import StartCommand, start_workflow
-from interlock.service.tokens import SentTokens
+from interlock.service.tokens.resolve import SentTokens
+from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
+from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.testing.harness import Called, Harness
 
 GATED = step("a", requireConfirmation=True)

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from tests.support_record import NODE, RUN, SESSION
+from tests.support.record import NODE, RUN, SESSION
 
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.listing import Row, Wanted, holds_all, newest_first, texts_of
-from interlock.service.moments import moment_of
+from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of, newest_first, texts_of
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(

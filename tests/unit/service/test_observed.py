@@ -1,8 +1,8 @@
 """What an agent tells beside its evidence: what its client can do, by how it is known, and where it left the script."""
 
 import pytest
-from tests.support_flow import Document, document, step
-from tests.support_modes import NEVER_STOPS, codes, details_of, events_of, gaps_in, serving, with_artifacts
+from tests.support.flow import Document, document, step
+from tests.support.modes import NEVER_STOPS, codes, details_of, events_of, gaps_in, serving, with_artifacts
 
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from tests.support_flow import step
+from tests.support.flow import step
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.text import utf8_bytes

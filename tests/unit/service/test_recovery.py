@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_flow import step
+from tests.support.flow import step
 
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX, RECAP_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes

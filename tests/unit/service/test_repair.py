@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from tests.support_bundles import DOCUMENT, a_session, exported, imported, repaired, restoring, views
-from tests.support_modes import files_below
+from tests.support.bundles import DOCUMENT, a_session, exported, imported, repaired, restoring, views
+from tests.support.modes import files_below
 
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.bundle import SalvageBanner
-from interlock.service.repair_session import repair_session
-from interlock.service.salvage import left_out_words
-from interlock.service.verify import verify_session
+from interlock.service.audit.verify import verify_session
+from interlock.service.transfer.repair import repair_session
+from interlock.service.transfer.salvage import left_out_words
 from interlock.store.ports import SalvageCode
 from interlock.testing.harness import Harness
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support_flow import Document, declared, document, step
+from tests.support.flow import Document, declared, document, step
 
 from interlock.record.events import ContextSetEvent
 from interlock.testing.harness import Called, Harness

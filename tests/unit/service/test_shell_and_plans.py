@@ -12,8 +12,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import ID_BODY_PATTERN, SnapshotRef, WorkflowHash
 from interlock.record.snapshot import ExecutionSnapshot
-from interlock.service.plans import Plans
-from interlock.service.shell import (
+from interlock.service.clock import (
     NoTrace,
     StderrTrace,
     SystemShell,
@@ -22,6 +21,7 @@ from interlock.service.shell import (
     mint_session,
     recorded_at,
 )
+from interlock.service.run.plans import Plans
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import ContentDamagedError, KeyRing
 from interlock.testing.harness import FIXED_KEYS, CounterShell, FixedKeyRing, Harness, linear_workflow

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support_flow import INPUTS, IS_FAST, Document, deciding, declared, document, loop, parallel, step
+from tests.support.flow import INPUTS, IS_FAST, Document, deciding, declared, document, loop, parallel, step
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent, DecisionTraceAppendedEvent

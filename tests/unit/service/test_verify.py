@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_flow import IS_FAST, Document, declared, document, loop, step
-from tests.support_modes import NEVER_STOPS, answering, asking, claim, codes, serving, with_artifacts
-from tests.support_tampering import Body, Tampering
-from tests.support_verify import unsound
+from tests.support.flow import IS_FAST, Document, declared, document, loop, step
+from tests.support.modes import NEVER_STOPS, answering, asking, claim, codes, serving, with_artifacts
+from tests.support.tampering import Body, Tampering
+from tests.support.verify import unsound
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import NodeId
-from interlock.service.plans import Plans
-from interlock.service.verify import Mismatch, verify_session
+from interlock.service.audit.verify import Mismatch, verify_session
+from interlock.service.run.plans import Plans
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SessionUnhealthyError

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support_crash import apply, assert_readable, opened, prepared, session_id, start_plan
+from tests.support.crash import apply, assert_readable, opened, prepared, session_id, start_plan
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout

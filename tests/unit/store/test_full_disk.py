@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support_crash import opened, session_id
-from tests.support_sweep import DAY_S, DAYS, assert_whole, dated_disk, paths, settle, started, swept, write
+from tests.support.crash import opened, session_id
+from tests.support.sweep import DAY_S, DAYS, assert_whole, dated_disk, paths, settle, started, swept, write
 
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
-from interlock.store.local.collector import LocalCollector
+from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.ports import FailureKind, StoreFailureError
 from interlock.store.retention import Kind
 from interlock.testing.harness import Harness, linear_workflow

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import pytest
-from tests.support_crash import opened, session_id
-from tests.support_sweep import DAY_S, assert_whole, collector_on, dated_disk, paths, settle, started, swept, write
+from tests.support.crash import opened, session_id
+from tests.support.sweep import DAY_S, assert_whole, collector_on, dated_disk, paths, settle, started, swept, write
 
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.canonical import canonical_bytes

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support_crash import opened
-from tests.support_sweep import OneHolder
+from tests.support.crash import opened
+from tests.support.sweep import OneHolder
 
 from interlock.record.tokens import SigningKey
 from interlock.store.local import layout

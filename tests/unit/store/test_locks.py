@@ -9,8 +9,8 @@ from pathlib import Path
 
 import filelock
 import pytest
-from tests.support_crash import advance_plan, apply, run_id, session_id, start_plan
-from tests.support_server import tree
+from tests.support.crash import advance_plan, apply, run_id, session_id, start_plan
+from tests.support.server import tree
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support_crash import WORKFLOW_HASH, apply, opened, run_id, session_id, stamps, start_plan
+from tests.support.crash import WORKFLOW_HASH, apply, opened, run_id, session_id, stamps, start_plan
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import EventId, NodeId, SnapshotRef, derived_id

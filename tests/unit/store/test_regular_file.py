@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support_bundles import DOCUMENT, a_session
+from tests.support.bundles import DOCUMENT, a_session
 
 from interlock.cli.main import main
 from interlock.kernel.budgets import CONFIG_BYTES_MAX

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support_crash import advance_plan, apply, assert_readable, opened, run_id, session_id, stamps, start_plan
-from tests.support_sweep import (
+from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, stamps, start_plan
+from tests.support.sweep import (
     DAY_S,
     DAYS,
     HOUR_S,
@@ -29,8 +29,8 @@ from interlock.record.events import parse_event
 from interlock.record.manifest import group_of
 from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
-from interlock.store.local.collector import LocalCollector
-from interlock.store.local.reading import whole_groups
+from interlock.store.local.collect.collector import LocalCollector
+from interlock.store.local.session.reading import whole_groups
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
 from interlock.store.retention import KeepMarksDamagedError, Kind, Retention

@@ -1,6 +1,6 @@
 """A run as a graph, and its status."""
 
-from tests.support_record import RUN, SESSION, WORKFLOW_HASH, History, complete, running, snapshot_of
+from tests.support.record import RUN, SESSION, WORKFLOW_HASH, History, complete, running, snapshot_of
 
 from interlock.kernel.ids import NodeId
 from interlock.record.outcome import OutputContractPointer, report

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import pytest
-from tests.support_record import (
+from tests.support.record import (
     DIGEST,
     NODE,
     RECORDED_AT,

@@ -1,7 +1,7 @@
 """Entries of the timeline that no call of ours makes are still told, by what they hold."""
 
 import pytest
-from tests.support_record import NOTHING, History, Sent, sample
+from tests.support.record import NOTHING, History, Sent, sample
 
 from interlock.kernel.canonical import canonical_bytes
 from interlock.record.events import EVENT_CLASSES, kind_of, parse_event

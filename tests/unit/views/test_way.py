@@ -1,11 +1,11 @@
 """The way to a node: its steps in order, the refused attempts with the step they were made on."""
 
-from tests.support_record import RUN, History
+from tests.support.record import RUN, History
 
 from interlock.kernel.ids import NodeId
 from interlock.views.run_graph import run_graph, walk
 from interlock.views.session import Session, evolve, new_session
-from interlock.views.way import way_to
+from interlock.views.standing import way_to
 
 
 def fold(history: History) -> Session:

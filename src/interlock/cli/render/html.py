@@ -4,7 +4,7 @@ from html import escape
 from typing import assert_never
 
 from interlock.kernel.text import flat, printable
-from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _STYLE = """
 :root { color-scheme: light dark; }

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from interlock.service.moments import moment_of
-from interlock.service.words import Place
+from interlock.service.report.run_list import moment_of
+from interlock.service.run.context import Place
 from interlock.views.summary import RunSummary
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000

@@ -2,8 +2,15 @@
 
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
-from interlock.service.account import Artifact, Branch, GapAccount, RunAccount, SessionAccount, StepAccount
-from interlock.service.words import Place
+from interlock.service.report.session_report import (
+    Artifact,
+    Branch,
+    GapAccount,
+    RunAccount,
+    SessionAccount,
+    StepAccount,
+)
+from interlock.service.run.context import Place
 from interlock.views.summary import run_json
 
 

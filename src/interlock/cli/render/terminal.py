@@ -4,7 +4,7 @@ import textwrap
 from typing import assert_never
 
 from interlock.kernel.text import flat, printable
-from interlock.service.page import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
 _ROOM_MIN = 20
 """In a narrower terminal lines run over rather than into a column of letters."""

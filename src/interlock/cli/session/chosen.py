@@ -10,10 +10,10 @@ from interlock.cli.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
-from interlock.service.history import History, history_of, session_of_node
-from interlock.service.listing import Row, newest_first, rows_of
-from interlock.service.plans import Plans
-from interlock.service.summaries import Listing, Summaries, Unreadable
+from interlock.service.report.run_list import Row, newest_first, rows_of
+from interlock.service.run.history import History, history_of, session_of_node
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Listing, Summaries, Unreadable
 from interlock.store.ports import Store
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
@@ -64,7 +64,7 @@ def referred(store: Store, text: str) -> Referred | TokenFault:
     """
     # Most names are no tokens, and need no keys.
     from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415
-    from interlock.service.tokens import whole_reference  # noqa: PLC0415
+    from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415
 
     ring = store.keys()
     found = read_token(text).verified(ring.keys() if ring is not None else ())

@@ -8,9 +8,9 @@ from interlock.cli.session.chosen import referred
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.ids import NodeId
 from interlock.record.tokens import TokenFault
-from interlock.service.explain import Explained, explain
-from interlock.service.history import session_of_node
-from interlock.service.plans import Plans
+from interlock.service.audit.explain import Explained, explain
+from interlock.service.run.history import session_of_node
+from interlock.service.run.plans import Plans
 from interlock.store.ports import Store
 from interlock.views.session import Node, Session
 

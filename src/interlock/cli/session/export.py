@@ -12,9 +12,9 @@ from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
-from interlock.service.export_session import Exported, export_session
-from interlock.service.salvage import left_out_words
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
+from interlock.service.transfer.export import Exported, export_session
+from interlock.service.transfer.salvage import left_out_words
 
 STDOUT = "-"
 

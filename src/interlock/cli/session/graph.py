@@ -22,8 +22,8 @@ from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
-from interlock.service.plans import Plans
-from interlock.service.words import Scene, scene_of
+from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.plans import Plans
 from interlock.views.run_graph import GraphNode, parted, run_graph, walk
 from interlock.views.session import Node
 

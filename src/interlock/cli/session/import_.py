@@ -10,12 +10,12 @@ from interlock.cli.store import RefusedError, answered_by_store, open_chosen_sto
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
-from interlock.service.import_session import Imported, import_session
-from interlock.service.plans import Plans
+from interlock.service.clock import SystemShell
 from interlock.service.ports import ReadPorts
-from interlock.service.restore import Restored, Restoring
-from interlock.service.salvage import left_out_words
-from interlock.service.shell import SystemShell
+from interlock.service.run.plans import Plans
+from interlock.service.transfer.import_ import Imported, import_session
+from interlock.service.transfer.restore import Restored, Restoring
+from interlock.service.transfer.salvage import left_out_words
 from interlock.store.ports import Store
 from interlock.store.regular_file import read_regular
 

@@ -15,12 +15,11 @@ from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.service.listing import Row, Wanted, holds_all, newest_first, rows_of, texts_of
-from interlock.service.moments import moment_of
-from interlock.service.plans import Plans
-from interlock.service.shell import SystemShell
-from interlock.service.summaries import Listing, Unreadable
-from interlock.service.words import scene_of
+from interlock.service.clock import SystemShell
+from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of, newest_first, rows_of, texts_of
+from interlock.service.run.context import scene_of
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Listing, Unreadable
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import status_words

@@ -13,8 +13,8 @@ from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_se
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.account import Accounts, GapAccount
-from interlock.service.plans import Plans
+from interlock.service.report.session_report import Accounts, GapAccount
+from interlock.service.run.plans import Plans
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
 
 

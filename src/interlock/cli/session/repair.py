@@ -8,8 +8,8 @@ from interlock.cli.session.chosen import named_session
 from interlock.cli.session.import_ import restored_json, restoring, say_ways_on
 from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
-from interlock.service.repair_session import repair_session
-from interlock.service.salvage import left_out_words
+from interlock.service.transfer.repair import repair_session
+from interlock.service.transfer.salvage import left_out_words
 from interlock.store.ports import Health
 
 

@@ -10,8 +10,8 @@ from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.show import account_of, drawn
 from interlock.cli.store import open_chosen_store
-from interlock.service.account_page import Look, page_of
-from interlock.service.markdown import as_markdown
+from interlock.service.report.layout import Look, page_of
+from interlock.service.report.markdown import as_markdown
 
 _HTML_SUFFIXES = {".html", ".htm"}
 _STANDARD_OUTPUT = Path("-")

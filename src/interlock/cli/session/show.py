@@ -10,10 +10,10 @@ from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.service.account import Accounts, SessionAccount
-from interlock.service.account_page import Look, page_of
-from interlock.service.plans import Plans
-from interlock.service.words import Scene
+from interlock.service.report.layout import Look, page_of
+from interlock.service.report.session_report import Accounts, SessionAccount
+from interlock.service.run.context import Scene
+from interlock.service.run.plans import Plans
 from interlock.store.ports import Store
 
 _STEPS_MAX = 5

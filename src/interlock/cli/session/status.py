@@ -9,9 +9,9 @@ from interlock.cli.session.chosen import add_session_argument, chosen_session, l
 from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
-from interlock.service.listing import Row, newest_first, rows_of
-from interlock.service.plans import Plans
-from interlock.service.summaries import summary_of
+from interlock.service.report.run_list import Row, newest_first, rows_of
+from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import summary_of
 from interlock.store.ports import Store
 from interlock.views.status import status_words
 from interlock.views.summary import run_json

@@ -12,10 +12,10 @@ from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
-from interlock.service.history import History
-from interlock.service.plans import Plans
-from interlock.service.shell import SystemShell
-from interlock.service.words import Scene, scene_of
+from interlock.service.clock import SystemShell
+from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.history import History
+from interlock.service.run.plans import Plans
 from interlock.views.session import Node, Session
 from interlock.views.timeline import Entry, entry_of
 

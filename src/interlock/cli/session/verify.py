@@ -6,8 +6,8 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions
 from interlock.cli.store import answered_by_store, open_chosen_store
-from interlock.service.plans import Plans
-from interlock.service.verify import Mismatch, unfinished_note, verify_session
+from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
+from interlock.service.run.plans import Plans
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

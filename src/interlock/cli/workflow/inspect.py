@@ -6,7 +6,7 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.workflow.places import add_place_options, chosen_places, workflow_of
 from interlock.kernel.errors import Refusal
-from interlock.service.inspect_workflow import Detail, InspectCommand, inspect_workflow, plan_text
+from interlock.service.tools.inspect_workflow import Detail, InspectCommand, inspect_workflow, plan_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from interlock.define.workflow_ids import id_status
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.catalog import CatalogView, Entry, RefusedFile
-from interlock.service.list_workflows import (
+from interlock.service.tools.list_workflows import (
     ListCommand,
     matches,
 )

@@ -9,7 +9,7 @@ import yaml
 from interlock.cli.screen import StopError, say
 from interlock.cli.workflow.places import Places, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
-from interlock.define.text_form import Form, parse_text
+from interlock.define.source.text_form import Form, parse_text
 from interlock.define.workflow_ids import ID_CHARS_MAX, id_status, is_reserved, suggested_id
 from interlock.kernel.canonical import Json
 from interlock.service.catalog import Entry, RefusedFile, Source

@@ -15,7 +15,7 @@ from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
-from interlock.plan.routines import Library, Routine, builtin_routines, routine_of
+from interlock.plan.compile.routines import Library, Routine, builtin_routines, routine_of
 from interlock.service.catalog import (
     Catalog,
     Entry,

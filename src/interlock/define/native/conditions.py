@@ -8,7 +8,7 @@ from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopCon
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
 from interlock.define.document import Guard
-from interlock.define.lengths import length_faults
+from interlock.define.faults import length_faults
 from interlock.define.native.forms import ConditionForm, CriteriaForm
 from interlock.define.patterns import Patterns
 from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX

@@ -11,7 +11,7 @@ from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition,
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
 from interlock.define.diagnostics import Diagnostic, fault, warning
 from interlock.define.document import Guard
-from interlock.define.lengths import length_faults
+from interlock.define.faults import length_faults
 from interlock.define.patterns import Patterns
 from interlock.define.workrail.forms import CompositionForm, ConditionForm, CriteriaForm, CriterionForm, RuleForm
 from interlock.kernel.canonical import Json

@@ -21,7 +21,7 @@ from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, E
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import form_of, reply_of, unusable
 from interlock.server.elicitation.seal import Asked, Seal
-from interlock.service.shell import Shell
+from interlock.service.clock import Shell
 from interlock.store.ports import KeyRingPort
 
 _KEY = "decision"

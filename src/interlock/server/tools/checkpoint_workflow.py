@@ -10,8 +10,8 @@ from interlock.record.short_tokens import read_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Output, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
 from interlock.server.tools.results import NextCall, RunIdentity, Warned
-from interlock.service.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
-from interlock.service.tokens import SentTokens
+from interlock.service.tokens.resolve import SentTokens
+from interlock.service.tools.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
 
 
 class CheckpointArguments(Arguments):

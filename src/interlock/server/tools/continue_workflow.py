@@ -11,8 +11,8 @@ from interlock.record.short_tokens import read_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
 from interlock.server.tools.results import ExecutionAnswer
-from interlock.service.continue_workflow import ContinueCommand, continue_workflow
-from interlock.service.tokens import SentTokens
+from interlock.service.tokens.resolve import SentTokens
+from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 
 
 class ContinueArguments(Arguments):

@@ -10,14 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from interlock.define.schemas import flat_schema
-from interlock.engine.answer import Answer
+from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.gates import Asking
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
-from interlock.service.person import NeedsPerson
 from interlock.service.ports import Ports
 
 Outcome: TypeAlias = Answer | Refusal | NeedsPerson

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
 from interlock.server.tools.results import DiagnosticOut, ReferenceOut
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.inspect_workflow import InspectCommand, inspect_workflow
+from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow
 
 
 class InspectArguments(Arguments):

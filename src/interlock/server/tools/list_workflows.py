@@ -8,7 +8,7 @@ from pydantic import Field
 from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
 from interlock.server.tools.results import DiagnosticOut
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.list_workflows import ListCommand, list_workflows
+from interlock.service.tools.list_workflows import ListCommand, list_workflows
 
 
 class ListArguments(Arguments):

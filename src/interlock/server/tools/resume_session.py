@@ -13,7 +13,7 @@ from interlock.kernel.text import one_line, utf8_bytes
 from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool, too_large
 from interlock.server.tools.results import NextCall, RunIdentity
 from interlock.server.tools.workspace import workspace_faults, workspace_of
-from interlock.service.resume_session import ResumeCommand, resume_session
+from interlock.service.tools.resume_session import ResumeCommand, resume_session
 from interlock.views.resume import Why
 from interlock.views.status import RunStatus
 

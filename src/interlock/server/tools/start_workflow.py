@@ -16,7 +16,7 @@ from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hint
 from interlock.server.tools.evidence import PreferencesArgument, preference_delta
 from interlock.server.tools.results import ExecutionAnswer
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.start_workflow import SESSION_STAND_IN, StartCommand, start_workflow
+from interlock.service.tools.start_workflow import SESSION_STAND_IN, StartCommand, start_workflow
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 

@@ -12,14 +12,14 @@ from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.store.local import layout
-from interlock.store.local.beginning import removed_if_unused
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles
-from interlock.store.local.held import own_witness
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
-from interlock.store.local.session_log import SessionLog
-from interlock.store.local.summary_cache import SummaryCache
+from interlock.store.local.session.beginning import removed_if_unused
+from interlock.store.local.session.held import own_witness
+from interlock.store.local.session.session_log import SessionLog
+from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
 from interlock.store.ports import (
     ContentDamagedError,

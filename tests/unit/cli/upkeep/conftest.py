@@ -10,7 +10,7 @@ import pytest
 
 from interlock.cli.main import main
 from interlock.kernel.ids import SessionId
-from interlock.service.shell import SystemShell
+from interlock.service.clock import SystemShell
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
 
 DAY_S = 24 * 3600.0

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support_server import tree
+from tests.support.server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
 from interlock.cli.screen import StopError
 from interlock.cli.session.keep import UNCONFIRMED
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId, derived_id
-from interlock.service.plans import Plans
-from interlock.service.verify import verify_session
-from interlock.store.local.collector import LocalCollector
+from interlock.service.audit.verify import verify_session
+from interlock.service.run.plans import Plans
+from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import FailureKind, StoreFailureError

@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from tests.support_server import tree
+from tests.support.server import tree
 from tests.unit.cli.upkeep.conftest import Site
 
 from interlock.cli.screen import StopError

@@ -1,0 +1,230 @@
+"""From a file's bytes to a JSON value, strictly: no duplicate keys, no surprises (JSON and YAML)."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import isfinite
+from typing import Literal, NoReturn, TypeAlias, cast
+
+from interlock.define.diagnostics import Diagnostic, fault
+from interlock.kernel.budgets import (
+    DOCUMENT_BYTES_MAX,
+    DOCUMENT_DEPTH_MAX,
+    DOCUMENT_VALUES_MAX,
+    NUMBER_DIGITS_MAX,
+    YAML_BYTES_MAX,
+)
+from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
+from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
+
+Form = Literal["json", "yaml"]
+
+FORM_BYTES_MAX: dict[Form, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTES_MAX}
+_Container: TypeAlias = dict[str, object] | list[object]
+_CONTAINERS = (dict, list)
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = "text with a lone surrogate"
+"""What `canonical_bytes` says of a text that no UTF-8 can hold."""
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_BRACKET = r"[\[\]{}]"
+_CONSTANT = "NaN|-?Infinity"
+_LONG_NUMBER = f"[0-9]{{{NUMBER_DIGITS_MAX + 1},}}"
+_BOUNDS = JsonBounds(values_max=DOCUMENT_VALUES_MAX, depth_max=DOCUMENT_DEPTH_MAX)
+
+
+class _ConstantError(Exception):
+    """A JSON text holds a word that only programs know, such as NaN."""
+
+
+class _FormError(ValueError):
+    """A text is not in its form; carries the diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
+    """Return the object that a workflow file holds, or the fault that keeps it from being read."""
+    try:
+        return _value(data, form)
+    except _FormError as error:
+        return error.diagnostic
+
+
+def _value(data: bytes, form: Form) -> dict[str, Json]:
+    if len(data) > FORM_BYTES_MAX[form]:
+        fix = f"Keep it within {FORM_BYTES_MAX[form]}; point at long texts."
+        # Readers take no more than one byte beyond the limit of any form, so how many there are is not known.
+        raise _FormError(fault("", "too_large", f"The file has more than {FORM_BYTES_MAX[form]} bytes.", fix))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _FormError(
+            fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
+        ) from None
+    if form == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
+        raise _FormError(_too_much(text, excess))
+    value = _json(text) if form == "json" else _yaml(text)
+    if not isinstance(value, dict):
+        begin = "Begin with `id`, `name` and `steps`."
+        raise _FormError(fault("", "not_an_object", "The file does not hold an object.", begin))
+    inexact = _inexact(cast("dict[str, object]", value))
+    if inexact is not None:
+        found, inside_out = inexact
+        if found == _LONE_SURROGATE:
+            fix = "Write the whole character: of an escape such as `\\ud83d\\ude00`, both halves."
+            raise _FormError(fault(_path(inside_out), "not_utf8", f"Found {found}: half of a character.", fix))
+        raise _FormError(fault(_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text."))
+    return cast("dict[str, Json]", value)
+
+
+def _too_much(text: str, excess: Excess) -> Diagnostic:
+    match excess:
+        case "values":
+            return fault(
+                "", "too_large", f"The file has more than {DOCUMENT_VALUES_MAX} values.", "Split the workflow."
+            )
+        case "depth":
+            return _too_deep(text)
+        case "digits":
+            found = fault("", "not_json", "A number has too many digits to be read.", "Write it as text.")
+            return _placed(found, text, _outside_texts(text, _LONG_NUMBER))
+
+
+def _too_deep(text: str) -> Diagnostic:
+    found = fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
+    depth = 0
+    for bracket in _outside_texts(text, _BRACKET):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DOCUMENT_DEPTH_MAX:
+            return _placed(found, text, iter((bracket,)))
+    return found
+
+
+def _outside_texts(text: str, pattern: str) -> Iterator[re.Match[str]]:
+    """Yield what matches in a JSON text outside its strings."""
+    return (found for found in re.finditer(f"{_STRING}|{pattern}", text) if not found[0].startswith('"'))
+
+
+def _placed(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> Diagnostic:
+    """Return a diagnostic with the line and column of the first match."""
+    first = next(matches, None)
+    if first is None:
+        return found
+    at = first.start()
+    return replace(found, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
+
+
+def _json(text: str) -> object:
+    repeats: list[bool] = []
+
+    def members(pairs: list[tuple[str, object]]) -> object:
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        repeats.append(True)
+        return _Pairs(pairs)
+
+    try:
+        value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_constant))
+    except _ConstantError as error:
+        found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a text.")
+        raise _FormError(_placed(found, text, _outside_texts(text, _CONSTANT))) from None
+    except json.JSONDecodeError as error:
+        message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
+        found = fault("", "not_json", message, "Correct the JSON.")
+        raise _FormError(replace(found, line=error.lineno, column=error.colno)) from None
+    repeated = _repeated(value) if repeats else None
+    if repeated is not None:
+        message = f"The key {repeated[0]!r} stands twice."
+        raise _FormError(fault(_path(repeated), "duplicate_key", message, "Keep one of them."))
+    return value
+
+
+class _Pairs(list[tuple[str, object]]):
+    """The members, as they stand, of an object that has one key twice."""
+
+
+def _members(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, _Pairs):
+        return value
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).items()
+    return enumerate(cast("list[object]", value)) if isinstance(value, list) else ()
+
+
+def _repeated(value: object) -> list[str | int] | None:
+    """Return the path of the first key that stands twice, its last part first."""
+    met: set[str | int] = set()
+    for part, member in _members(value):
+        if part in met:
+            return [part]
+        met.add(part)
+        inside_out = _repeated(member)
+        if inside_out is not None:
+            inside_out.append(part)
+            return inside_out
+    return None
+
+
+def _inexact(value: _Container) -> tuple[str, list[str | int]] | None:
+    """Return what keeps a value from having canonical bytes, and its path with the last part first.
+
+    Paths are put together on the way out. One that was built on the way in would cost its length for every value,
+    and keys may be long.
+    """
+    if isinstance(value, dict):
+        found = _why_inexact("".join(value))
+        if found:
+            return found, []
+    for part, member in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(member, _CONTAINERS):
+            inside = _inexact(cast("_Container", member)) if member else None
+            if inside is not None:
+                inside[1].append(part)
+                return inside
+        elif found := _why_inexact(member):
+            return found, [part]
+    return None
+
+
+def _why_inexact(scalar: object) -> str | None:
+    """Return what `canonical_bytes` has against a scalar; it is asked only about those that it may refuse."""
+    match scalar:
+        case str():
+            is_exact = scalar.isascii() or not _HALF_A_CHARACTER.search(scalar)
+        case int():
+            is_exact = -SAFE_INTEGER_MAX <= scalar <= SAFE_INTEGER_MAX
+        case float():
+            is_exact = isfinite(scalar)
+        case _:
+            is_exact = True
+    if not is_exact:
+        try:
+            canonical_bytes(scalar)
+        except NotCanonicalError as error:
+            return error.found
+    return None
+
+
+def _path(inside_out: Iterable[str | int]) -> str:
+    path = ""
+    for part in reversed(tuple(inside_out)):
+        path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}" if path else part
+    return path
+
+
+def _constant(name: str) -> NoReturn:
+    raise _ConstantError(name)
+
+
+def _yaml(text: str) -> object:
+    from interlock.define.source.yaml_form import YamlFault, load_yaml  # noqa: PLC0415 — JSON files do not pay for YAML
+
+    found = load_yaml(text)
+    if isinstance(found, YamlFault):
+        told = fault(_path(found.inside_out), found.code, found.message, found.fix)
+        raise _FormError(replace(told, line=found.line, column=found.column))
+    return found.value

@@ -1,0 +1,383 @@
+"""Answers to agents: one set of facts, told twice, as data and as Markdown (D14, D15, D37, TOOLS).
+
+Pure: a first answer and its replay come from the same recorded facts through the same function.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from textwrap import indent
+from typing import Literal, cast
+
+from interlock.define.parts import EVIDENCE_ROOTS, Reference
+from interlock.engine.answer.words import RunWords, StepWords, title_in_code
+from interlock.engine.gates import Question
+from interlock.engine.request import NOTES_PLACEHOLDER
+from interlock.kernel.budgets import SHOWN_VALUE_CHARS_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Refusal
+from interlock.kernel.text import flat, json_in_code, quoted
+from interlock.plan.records import NOTES_CONTRACT
+from interlock.record.base import Preferences
+from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
+
+CONTINUE_TOOL = "continue_workflow"
+CHECKPOINT_TOOL = "checkpoint_workflow"
+RESUME_TOOL = "resume_session"
+LIST_TOOL = "list_workflows"
+
+Occasion = Literal["start", "advance", "rehydrate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkOffer:
+    """The one way to redo a step that is done or used up."""
+
+    ack_token: str
+    note: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the offer as answers carry it."""
+        return {"ackToken": self.ack_token, "note": self.note}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    """Something the agent should know; derivable from the log."""
+
+    code: Literal[
+        "STEP_ALREADY_DONE",
+        "ATTEMPT_LIMIT_REACHED",
+        "REPLAY_PAYLOAD_IGNORED",
+        "NOTES_TRUNCATED",
+        "BRANCH_CREATED",
+        "LOOP_LIMIT_REACHED",
+        "LEVEL_NORMALISED",
+        "GAP_RECORDED",
+        "COMPLETE_WITH_GAPS",
+        "CLAIMED_FACT",
+        "BEYOND_RECOMMENDATION",
+        "LOOKS_LIKE_SECRET",
+        "WORKFLOW_SOURCE_CHANGED",
+    ]
+    message: str
+
+    def in_one_line(self) -> str:
+        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
+        return f"**Note** `{self.code}`: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """A person's word is all that is missing. `claim` is the artifact by which an agent may tell it, where it may."""
+
+    claim: Mapping[str, Json] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything an execution answer says. `step` is None when the run is complete at this node.
+
+    `answered` is what a person said who was asked before the run came here.
+    """
+
+    occasion: Occasion
+    run: RunWords
+    state_token: str
+    step: StepWords | None
+    ack_token: str | None = None
+    checkpoint_token: str | None = None
+    redirect: str | None = None
+    fork: ForkOffer | None = None
+    blockers: BlockerReport | None = None
+    warnings: tuple[Warned, ...] = ()
+    preferences: Preferences | None = None
+    recap: str | None = None
+    guidance: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+    where: str | None = None
+    awaited: Awaited | None = None
+    answered: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The same facts as data and as text; `link` is the address and name of a resource that holds more."""
+
+    structure: Mapping[str, Json]
+    text: str
+    link: tuple[str, str] | None = None
+
+
+def render_answer(facts: Facts) -> Answer:
+    """Return the answer in both channels; each stands alone."""
+    call = _next_call(facts)
+    return Answer(structure=_structure(facts, call), text=_text(facts, call))
+
+
+def look_call(state_token: str, label: str) -> dict[str, Json]:
+    """Return the call that looks at a place of the run that bears a label."""
+    return {"tool": CONTINUE_TOOL, "arguments": {"stateToken": state_token, "run": label}}
+
+
+def _next_call(facts: Facts) -> dict[str, Json] | None:
+    """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
+    token = facts.ack_token
+    if facts.redirect is not None:
+        return look_call(facts.redirect, facts.run.label)
+    if facts.step is None:
+        return None
+    if token is None:
+        assert facts.fork is not None, "a step that is not done has an attempt or a fork"
+        token = facts.fork.ack_token
+    filled = to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
+    if facts.awaited is not None and facts.awaited.claim is not None:
+        filled = _with_claim(filled, facts.awaited.claim)
+    return {"tool": CONTINUE_TOOL, "arguments": {"ackToken": token, "run": facts.run.label, **filled}}
+
+
+def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str, Json]:
+    output = cast("dict[str, Json]", filled.get("output", {}))
+    artifacts: list[Json] = [*cast("list[Json]", output.get("artifacts", [])), dict(claim)]
+    whole: dict[str, Json] = {**output, "artifacts": artifacts}
+    return {**filled, "output": whole}
+
+
+def to_fill_in(step: StepWords, blockers: BlockerReport | None = None) -> dict[str, Json]:
+    """Return what a call must bring: all of the step's evidence, or after a refusal only what it was refused for.
+
+    What was sent before is kept, so an example must not stand where it would be taken for a correction.
+    """
+    pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
+    contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
+    paths = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
+    keys = [path for path in paths if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
+    is_told = bool(contracts or paths or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
+    is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(paths)
+    artifacts = step.artifacts if not is_told or is_of_artifact or not (contracts or paths) else ()
+    wants_notes = NOTES_CONTRACT in contracts if is_told else step.needs_notes or not step.artifacts
+    output: dict[str, Json] = {"notesMarkdown": NOTES_PLACEHOLDER} if wants_notes else {}
+    if artifacts:
+        output["artifacts"] = [dict(artifact) for artifact in artifacts]
+    filled: dict[str, Json] = {"output": output} if output else {}
+    context = _context_to_fill_in(step, keys if is_told else step.context_keys)
+    if context:
+        filled["context"] = context
+    return filled
+
+
+def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]:
+    """Return the context keys that a call should hold: with what stands there now, else null.
+
+    Null removes a key, so one that was not filled in stays missing and is asked for again. What stands there and is
+    long, or is to gain a member, is left out: the words say what to send.
+    """
+    filled: dict[str, Json] = {}
+    for path in keys:
+        key = path.partition(".")[0]
+        if key not in step.context:
+            filled[key] = None
+        elif key == path and len(json.dumps(step.context[key], ensure_ascii=False)) <= SHOWN_VALUE_CHARS_MAX:
+            filled[key] = step.context[key]
+    return filled
+
+
+def next_intent(facts: Facts) -> str:
+    """Return the closed-set hint of what is expected (locks 16.3)."""
+    if facts.step is None:
+        return "complete"
+    if facts.occasion == "rehydrate":
+        return "rehydrate_only"
+    if facts.awaited is not None:
+        return "await_user_confirmation"
+    return "await_user_confirmation" if facts.step.needs_confirmation else "perform_pending_then_continue"
+
+
+def _structure(facts: Facts, call: dict[str, Json] | None) -> dict[str, Json]:
+    body: dict[str, Json] = {
+        "kind": "blocked" if facts.blockers is not None else "ok",
+        "run": _run(facts),
+        "nextCall": call,
+        "stateToken": facts.state_token,
+    }
+    tokens = {"ackToken": facts.ack_token, "checkpointToken": facts.checkpoint_token}
+    body |= {name: token for name, token in tokens.items() if token is not None}
+    body |= {"isComplete": facts.step is None, "nextIntent": next_intent(facts)}
+    if facts.fork is not None:
+        body["fork"] = facts.fork.to_json()
+    if facts.blockers is not None:
+        body |= {"blockers": facts.blockers.to_json()["blockers"], "retryable": facts.ack_token is not None}
+    if facts.warnings:
+        body["warnings"] = [{"code": warned.code, "message": warned.message} for warned in facts.warnings]
+    if facts.preferences is not None:
+        body["preferences"] = facts.preferences.to_json()
+    if facts.guidance:
+        body["guidance"] = list(facts.guidance)
+    if facts.answered is not None:
+        body["answered"] = dict(facts.answered)
+    if facts.recap is not None:
+        body["recap"] = facts.recap
+    if facts.references:
+        body["references"] = [_reference(facts.occasion, reference) for reference in facts.references]
+    body["pending"] = _pending(facts.step)
+    return body
+
+
+def _run(facts: Facts) -> dict[str, Json]:
+    words = facts.run
+    named = words.to_json()
+    if facts.step is not None:
+        place: dict[str, Json] = {"number": facts.step.number, "total": facts.step.total}
+        named["step"] = place | ({"pass": facts.step.loop.number} if facts.step.loop is not None else {})
+    if facts.occasion != "advance":
+        named |= {"sessionId": words.session, "runId": words.run, "workflowName": words.workflow_name}
+    return named
+
+
+def _pending(step: StepWords | None) -> dict[str, Json] | None:
+    if step is None:
+        return None
+    pending: dict[str, Json] = {"stepId": step.step_id, "title": step.title, "prompt": step.prompt}
+    if step.agent_role is not None:
+        pending["agentRole"] = step.agent_role
+    if step.needs_confirmation:
+        pending["requireConfirmation"] = True
+    if step.loop is not None:
+        pending["loop"] = {
+            "loopId": step.loop.loop_id,
+            "pass": step.loop.number,
+            "maxIterations": step.loop.at_most,
+        }
+    if step.parallel_with:
+        pending["parallelWith"] = list(step.parallel_with)
+    return pending
+
+
+def _reference(occasion: Occasion, reference: Reference) -> dict[str, Json]:
+    short: dict[str, Json] = {"title": reference.title, "source": reference.source}
+    if occasion != "start":
+        return short
+    return {"id": reference.id, **short, "purpose": reference.purpose, "authoritative": reference.authoritative}
+
+
+def _text(facts: Facts, call: dict[str, Json] | None) -> str:
+    parts = [_first_line(facts)]
+    parts += [warned.in_one_line() for warned in facts.warnings]
+    if facts.blockers is not None:
+        parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
+    if facts.answered is not None:
+        parts.append(_answered(facts.answered))
+    if facts.preferences is not None:
+        preferences = facts.preferences
+        parts.append(f"Preferences: autonomy `{preferences.autonomy}`, risk policy `{preferences.risk_policy}`.")
+    if facts.guidance:
+        parts.append("**For the whole run**\n" + "\n".join(f"- {line}" for line in facts.guidance))
+    if facts.references:
+        lines = [_reference_line(facts.occasion, reference) for reference in facts.references]
+        parts.append("**References**\n" + "\n".join(lines))
+    if facts.recap is not None:
+        parts.append(f"**Done so far, newest first**\n\n{facts.recap}")
+    if facts.step is not None:
+        parts.append(_step(facts.step))
+    parts.append(_footer(facts, call))
+    return "\n\n".join(parts)
+
+
+def _first_line(facts: Facts) -> str:
+    head = facts.run.header()
+    if facts.step is None:
+        return f"{head} · complete"
+    step = facts.step
+    passing = f", pass {step.loop.number} of at most {step.loop.at_most}" if step.loop is not None else ""
+    line = f"{head} · step {step.number} of {step.total}{passing}: {title_in_code(step.title)}"
+    return f"{line} · {facts.where}" if facts.where else line
+
+
+def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
+    """Tell why the last attempt was refused; what to send instead only where that can still be sent."""
+    lines = ["**Not accepted yet**"]
+    for blocker in blockers.blockers:
+        fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix and can_retry else ""
+        lines.append(f"- `{blocker.code}` {blocker.message}{fix}")
+    return "\n".join(lines)
+
+
+def _answered(answered: Mapping[str, Json]) -> str:
+    """Tell what a person said, with each question."""
+    lines = ["**The user was asked and said yes**"]
+    asks = answered.get("asks")
+    for ask in asks if isinstance(asks, list) else []:
+        if isinstance(ask, dict):
+            said = f":\n{indent(quoted(str(ask['answer'])), '  ')}" if "answer" in ask else ""
+            lines.append(f"- {flat(str(ask['ask']))}{said}")
+    if "comment" in answered:
+        lines.append(f"- They add:\n{indent(quoted(str(answered['comment'])), '  ')}")
+    return "\n".join(lines)
+
+
+def _step(step: StepWords) -> str:
+    role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
+    confirm = "\n\nThis step needs the user's confirmation: ask before you go on." if step.needs_confirmation else ""
+    return f"{role}{step.prompt}{confirm}"
+
+
+def _reference_line(occasion: Occasion, reference: Reference) -> str:
+    short = f"- {reference.title}: {reference.source}"
+    if occasion != "start":
+        return short
+    weight = " (authoritative)" if reference.authoritative else ""
+    return f"{short} — {reference.purpose}{weight}"
+
+
+def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
+    lines = ["---"]
+    if facts.fork is not None:
+        lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
+    lines.append(f"Bookmark, `stateToken`: `{facts.state_token}`")
+    if facts.checkpoint_token is not None:
+        lines.append(f"To keep notes meanwhile, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
+    if facts.redirect is not None and facts.ack_token is not None:
+        lines.append(f"The `ackToken` of this step, which is done: `{facts.ack_token}`")
+    if call is None:
+        lines.append("Nothing is left to do in this run.")
+        return "\n".join(lines)
+    lines.append(_invitation(facts))
+    lines.append(json_in_code(call["arguments"], separators=(",", ":")))
+    return "\n".join(lines)
+
+
+def _awaiting(awaited: Awaited) -> str:
+    if awaited.claim is None:
+        return f"Nothing was recorded. Stop here; when the user is ready to be asked, call `{CONTINUE_TOOL}` again:"
+    return (
+        "Nothing was recorded. Ask the user; when they have said yes, say who confirmed what in the artifact (it is"
+        f" kept as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
+    )
+
+
+def _invitation(facts: Facts) -> str:
+    if facts.redirect is not None:
+        return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
+    step = facts.step
+    assert step is not None, "without a step there is nothing to invite to"
+    brings = ["your notes" + ("" if step.needs_notes else " (optional here)")]
+    brings += ["your own values in the artifact"] if step.artifacts else []
+    brings += ["each null in `context` replaced by its value"] if step.context_keys else []
+    if facts.awaited is not None:
+        return _awaiting(facts.awaited)
+    if facts.blockers is not None:
+        brings = ["what is missing"]
+    return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(brings)}:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsPerson:
+    """Nothing but a person's word is missing.
+
+    `subject` is what the word is for, so that it counts for nothing else; `answer` is what is told where nobody can be
+    asked, or nobody answered.
+    """
+
+    question: Question
+    subject: str
+    answer: Answer | Refusal

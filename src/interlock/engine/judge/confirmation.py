@@ -1,0 +1,115 @@
+"""Whether the gate of a step is open: what a person has to say, and what one said (D24, D25).
+
+A gate is looked at last, when nothing but a person's word is missing. A change of preferences never opens the gate it
+comes with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from interlock.engine.gates import Ask, Question, needs_confirmation
+from interlock.engine.judge import reasons
+from interlock.engine.judge.attempt import Attempt, Unconfirmed
+from interlock.engine.judge.findings import Finding, blockers_of
+from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
+from interlock.engine.template import rendered_line
+from interlock.kernel.canonical import Json
+from interlock.plan.records import PlanNode
+from interlock.record.base import Preferences
+from interlock.record.context import Context
+
+_AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_stop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """Who opened the gate: a person, or an agent's claim that one did.
+
+    `record` is what is kept of a person's answer, with the client that it came through; `claims` are disclosed.
+    """
+
+    by: Literal["person", "claim"]
+    record: Mapping[str, Json] | None = None
+    claims: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shut:
+    """Why the gate stays shut."""
+
+    findings: tuple[Finding, ...]
+
+
+def asks_of(node: PlanNode, seen: Context) -> tuple[Ask, ...]:
+    """Return what only a person can give before a step is done, in the author's words."""
+    task = node.task
+    assert task is not None, "only a task has a gate"
+    asks = [
+        Ask(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        for need in task.needs_user
+    ]
+    if needs_confirmation(node, seen):
+        asks.insert(
+            0, Ask(reason="needs_user_approval", ask=f"Is the step {rendered_line(node.title, seen)!r} confirmed?")
+        )
+    return tuple(asks)
+
+
+def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | Unconfirmed | None:
+    """Return whether the gate of an attempt is open; None where there is none."""
+    asks = (*asks_of(node, seen), *_raising(attempt))
+    if not asks:
+        return None
+    reply = attempt.request.asking.reply
+    if reply is not None and reply.action == "accept":
+        return Opened(by="person", record=reply.record(asks))
+    if reply is not None and reply.action == "decline" and not attempt.never_stops:
+        return Shut(findings=(reasons.declined(node.node_id, asks[0], reply.client, reply.comment),))
+    claim = claim_in(attempt.evidence.artifacts) if attempt.request.asking.takes_claims else None
+    if claim is not None:
+        return Opened(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
+    unheard = reply.unheard() if reply is not None else None
+    lacks = tuple(
+        reasons.needs_user(node.node_id, number, ask, unheard=unheard if number == 1 else None)
+        for number, ask in enumerate(asks, start=1)
+    )
+    if attempt.never_stops:
+        return Shut(findings=lacks)
+    title = f"{attempt.workflow.name}: {rendered_line(node.title, seen)}"
+    return Unconfirmed(
+        question=Question(title=title, asks=asks),
+        blockers=blockers_of(lacks),
+        takes_claims=attempt.request.asking.takes_claims,
+    )
+
+
+def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | None:
+    """Return who confirmed what by an agent's own statement, if there is one that says both."""
+    for artifact in artifacts:
+        who, what = artifact.get("confirmedBy"), artifact.get("statement")
+        if artifact.get("kind") != CONFIRMATION_KIND or not isinstance(who, str) or not isinstance(what, str):
+            continue
+        if who.strip() and what.strip() and not (is_placeholder(who) or is_placeholder(what)):
+            return who, what
+    return None
+
+
+def granted_unasked(attempt: Attempt) -> PreferenceDelta:
+    """Return the change of preferences that an attempt makes without anybody's word (D25)."""
+    sent = attempt.request.preferences
+    return replace(sent, autonomy=None) if _raising(attempt) else sent
+
+
+def _raising(attempt: Attempt) -> tuple[Ask, ...]:
+    """Return the ask for more autonomy, where the client can be asked (D25)."""
+    wanted = attempt.request.preferences.over(attempt.preferences)
+    if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
+        return ()
+    ask = f"May this run go on with the autonomy {wanted.autonomy!r} instead of {attempt.preferences.autonomy!r}?"
+    return (Ask(reason="needs_user_approval", ask=ask),)
+
+
+def raises_autonomy(before: Preferences, after: Preferences) -> bool:
+    """Say whether preferences let a run do more alone than before."""
+    return _AUTONOMY_ORDER.index(after.autonomy) > _AUTONOMY_ORDER.index(before.autonomy)

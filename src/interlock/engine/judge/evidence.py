@@ -1,0 +1,271 @@
+"""Is what came back enough? Judged against what the plan pins, and against nothing else (D20, D21).
+
+Every lack is a finding that says what was found and what to send instead, with the smallest valid example.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from interlock.decide.condition import loop_controls
+from interlock.decide.criteria import unmet
+from interlock.decide.evaluate import NOTHING, value_at
+from interlock.define.parts import Assessment
+from interlock.engine.judge import reasons
+from interlock.engine.judge.findings import Finding
+from interlock.engine.judge.schema_words import FAULTS_TOLD_MAX, in_words
+from interlock.engine.request import Request, placeholder_left
+from interlock.engine.template import rendered_line
+from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledWorkflow, ContractPack
+from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
+from interlock.record.context import Context
+from interlock.record.payloads import StepRef, TraceEntry
+
+_ASSESSMENT_KIND = "wr.assessment"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What evidence lacks, what was read into it, and what of it is valid.
+
+    `values` is what `set` may read: `artifact` of the contract, and `assessments` by id, a level being given as the
+    assessment spells it.
+    """
+
+    findings: tuple[Finding, ...]
+    trace: tuple[TraceEntry, ...] = ()
+    values: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judged:
+    """Judge what came back for a step; `context` is what the step sees: its node's, with what came on top of it."""
+    task = node.task
+    assert task is not None, "only a task has evidence"
+    findings: list[Finding] = []
+    readings: list[TraceEntry] = []
+    values: dict[str, Json] = {}
+    artifact = _contracted(workflow, node, request, findings)
+    if artifact is not None:
+        values["artifact"] = dict(artifact)
+    rated: dict[str, Json] = {}
+    for ref in task.evidence.assessments:
+        rating = _Rating(workflow=workflow, node=node, task=task, assessment=workflow.ratings[ref])
+        levels = rating.judge(request, findings, readings)
+        if levels is not None:
+            rated[ref] = levels
+    if rated:
+        values["assessments"] = rated
+    findings += _notes(node, task, request, context)
+    findings += [
+        reasons.missing_key(rendered_line(node.title, context), key)
+        for key in task.produces
+        if value_at(context, key) is NOTHING
+    ]
+    return Judged(findings=tuple(findings), trace=tuple(readings), values=values)
+
+
+def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Json], ...]:
+    """Return the smallest valid artifacts that a step asks for, built from what the plan pins."""
+    task = node.task
+    assert task is not None, "only a task wants evidence"
+    wanted: list[dict[str, Json]] = []
+    ref = node.evidence_schema_ref or ""
+    pack = workflow.packs.get(ref)
+    is_rated = ref == ASSESSMENT_CONTRACT and bool(task.evidence.assessments)
+    if pack is not None and pack.example is not None and task.evidence.artifact_required and not is_rated:
+        wanted.append(dict(pack.example) | _particulars(workflow, node, ref))
+    wanted += [_example(workflow.ratings[name], task) for name in task.evidence.assessments]
+    return tuple(wanted)
+
+
+def _particulars(workflow: CompiledWorkflow, node: PlanNode, ref: str) -> dict[str, Json]:
+    """Return what an example of a contract holds because of where its step stands."""
+    if ref == CAPABILITY_CONTRACT and node.capabilities:
+        return {"capability": node.capabilities[0]}
+    loop = _controlled_loop(workflow, node) if ref == LOOP_CONTROL_CONTRACT else None
+    return {"loopId": loop} if loop is not None else {}
+
+
+def _controlled_loop(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
+    """Return the loop that a step's loop-control artifact must name if it names one."""
+    scope = workflow.graphs.scope_of[node.node_id]
+    loop = workflow.graphs.loops[scope] if scope is not None else None
+    if loop is None or loop.condition_id is None:
+        return None
+    return next((term.loop_id for term in loop_controls(workflow.graphs.conditions[loop.condition_id])), None)
+
+
+def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
+    avoided = {_folded(one.level) for one in task.evidence.consequences if one.assessment_id in (None, assessment.id)}
+    dimensions: dict[str, Json] = {}
+    for dimension in assessment.dimensions:
+        if dimension.required:
+            fine = [level for level in dimension.levels if _folded(level) not in avoided]
+            dimensions[dimension.id] = (fine or list(dimension.levels))[0]
+    return {"kind": _ASSESSMENT_KIND, "assessmentId": assessment.id, "dimensions": dimensions}
+
+
+def _contracted(
+    workflow: CompiledWorkflow, node: PlanNode, request: Request, findings: list[Finding]
+) -> Mapping[str, Json] | None:
+    """Return the artifact that the step's contract asks for, if it came and is valid; else what it lacks is noted."""
+    assert node.task is not None, "as judged by the caller"
+    ref = node.evidence_schema_ref or ""
+    pack = workflow.packs[ref]
+    is_rated = ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
+    if pack.artifact_kind is None or pack.artifact_schema is None or is_rated:
+        return None
+    found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
+    examples = wanted_artifacts(workflow, node)
+    if not found:
+        if node.task.evidence.artifact_required:
+            kinds = tuple(str(artifact.get("kind")) for artifact in request.artifacts)
+            findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, examples))
+        return None
+    faults = [_artifact_fault(artifact, pack) for artifact in found]
+    valid = [artifact for artifact, fault in zip(found, faults, strict=True) if fault is None]
+    if not valid:
+        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, str(faults[0]), examples))
+        return None
+    lacks = list(_particular_faults(workflow, node, valid[0], examples))
+    findings += lacks
+    return None if lacks else valid[0]
+
+
+def _particular_faults(
+    workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], examples: tuple[dict[str, Json], ...]
+) -> Iterator[Finding]:
+    ref = node.evidence_schema_ref or ""
+    if ref == LOOP_CONTROL_CONTRACT:
+        loop, named = _controlled_loop(workflow, node), artifact.get("loopId")
+        if loop is not None and named is not None and named != loop:
+            fault = f"`loopId`: found {named!r}, this loop is {loop!r}"
+            yield reasons.invalid_artifact(ref, "wr.loop_control", fault, examples)
+    if ref == CAPABILITY_CONTRACT and node.capabilities:
+        capability, named = node.capabilities[0], artifact.get("capability")
+        if named != capability:
+            fault = f"`capability`: found {named!r}, this step is about {capability!r}"
+            yield reasons.invalid_artifact(ref, "wr.capability_observation", fault, examples)
+        elif artifact.get("status") != "available":
+            yield reasons.capability_missing(capability, str(artifact.get("status")))
+
+
+def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | None:
+    """Return how an artifact breaks its contract: its schema, or texts that were left as the example has them."""
+    fault = schema_fault(artifact, pack.artifact_schema or {})
+    if fault is not None or pack.example is None:
+        return fault
+    left = placeholder_left(dict(artifact), dict(pack.example))
+    return f"`{left}`: still the placeholder that was shown" if left else None
+
+
+def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
+    """Return where and how an artifact breaks its pinned schema, or None where it does not."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 — most steps have no artifacts; a start does not pay
+
+    errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
+    ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
+    told = [
+        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}"
+        for error in ordered[:FAULTS_TOLD_MAX]
+    ]
+    more = f"; and {len(ordered) - len(told)} more" if len(ordered) > len(told) else ""
+    return "; ".join(told) + more if told else None
+
+
+def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Finding]:
+    wanted = task.evidence
+    if wanted.notes == "required" and not request.has_notes():
+        yield reasons.missing_notes(rendered_line(node.title, context))
+    elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
+        lacks = unmet(wanted.criteria, request.notes or "", context)
+        if lacks:
+            yield reasons.unmet_criteria(lacks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rating:
+    """One assessment that a step asks for."""
+
+    workflow: CompiledWorkflow
+    node: PlanNode
+    task: Task
+    assessment: Assessment
+
+    def judge(self, request: Request, findings: list[Finding], readings: list[TraceEntry]) -> dict[str, Json] | None:
+        """Return the level of each dimension that was rated; what the rating lacks, or calls for, is noted."""
+        examples = (_example(self.assessment, self.task),)
+        named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
+        artifact = self._found(request)
+        if artifact is None:
+            kinds = tuple(_kind_words(artifact) for artifact in request.artifacts)
+            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples, named))
+            return None
+        schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
+        fault = schema_fault(artifact, schema) or self._dimension_fault(artifact)
+        if fault is not None:
+            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples, named))
+            return None
+        levels = self._levels(artifact, readings)
+        for consequence in self.task.evidence.consequences:
+            concerns = consequence.assessment_id in (None, self.assessment.id)
+            if concerns and _folded(consequence.level) in map(_folded, levels.values()):
+                findings.append(reasons.follow_up(self.assessment.id, consequence.level, consequence.guidance))
+        return dict(levels)
+
+    def _found(self, request: Request) -> Mapping[str, Json] | None:
+        """Return the artifact of this assessment. Where the step asks for one alone, the id may be left out."""
+        rated = [artifact for artifact in request.artifacts if artifact.get("kind") == _ASSESSMENT_KIND]
+        named = [artifact for artifact in rated if artifact.get("assessmentId") == self.assessment.id]
+        if not named and len(self.task.evidence.assessments) == 1:
+            named = [artifact for artifact in rated if artifact.get("assessmentId") is None]
+        return named[0] if named else None
+
+    def _dimension_fault(self, artifact: Mapping[str, Json]) -> str | None:
+        sent = cast("Mapping[str, Json]", artifact["dimensions"])
+        known = {dimension.id: dimension for dimension in self.assessment.dimensions}
+        for name, rated in sent.items():
+            if name not in known:
+                return f"`dimensions.{name}`: there is no such dimension; use {', '.join(known)}"
+            level = _level(rated)
+            if _folded(level) not in map(_folded, known[name].levels):
+                return f"`dimensions.{name}`: found {level!r}; use one of {' | '.join(known[name].levels)}"
+        missing = [name for name, dimension in known.items() if dimension.required and name not in sent]
+        return f"`dimensions.{missing[0]}`: is missing" if missing else None
+
+    def _levels(self, artifact: Mapping[str, Json], readings: list[TraceEntry]) -> dict[str, str]:
+        """Return the levels that were sent; one that was spelled otherwise is noted."""
+        sent = cast("Mapping[str, Json]", artifact["dimensions"])
+        levels: dict[str, str] = {}
+        for dimension in {one.id: one for one in self.assessment.dimensions}.values():
+            if dimension.id not in sent:
+                continue
+            level = _level(sent[dimension.id])
+            meant = next(one for one in dimension.levels if _folded(one) == _folded(level))
+            levels[dimension.id] = meant
+            if level != meant:
+                words = f"The level {level!r} of {dimension.id!r} was read as {meant!r}."
+                ref = StepRef(kind="step_id", step_id=self.node.node_id)
+                readings.append(
+                    TraceEntry(
+                        kind="evaluated_condition", summary=one_line(words, TRACE_SUMMARY_BYTES_MAX), refs=(ref,)
+                    )
+                )
+        return levels
+
+
+def _kind_words(artifact: Mapping[str, Json]) -> str:
+    """Return what an artifact is, with the assessment it names: that may be all that is wrong with it."""
+    named = artifact.get("assessmentId")
+    return str(artifact.get("kind")) + (f" of the assessment {named}" if named is not None else "")
+
+
+def _level(rated: Json) -> str:
+    return str(rated["level"]) if isinstance(rated, dict) else str(rated)
+
+
+def _folded(level: str) -> str:
+    return level.strip().lower()

@@ -1,0 +1,110 @@
+"""What an agent tells beside its evidence: what its client can do, and where it left the script (locks 1, appendix).
+
+Only a probe that the plan asks for, or a use that a step is about, counts as known; an agent's word alone is a claim.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from interlock.engine.judge import reasons
+from interlock.engine.judge.findings import Finding
+from interlock.engine.request import is_placeholder
+from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
+from interlock.kernel.text import truncated
+from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
+from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
+
+_CAPABILITY_KIND = "wr.capability_observation"
+_DIVERGENCE_KIND = "wr.workflow_divergence"
+_DIVERGENCE_EXAMPLE: Mapping[str, Json] = {
+    "kind": _DIVERGENCE_KIND,
+    "reason": "efficiency_skip",
+    "summary": "<what was done instead, and why>",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What is recorded of it, and what of it cannot be understood."""
+
+    records: tuple[CapabilityObserved | DivergenceRecorded, ...]
+    findings: tuple[Finding, ...]
+
+
+def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId) -> Observed:
+    """Return what the artifacts of an attempt tell beside the evidence of the step at `node`."""
+    records: list[CapabilityObserved | DivergenceRecorded] = []
+    findings: list[Finding] = []
+    for artifact in artifacts:
+        kind = artifact.get("kind")
+        if kind == _CAPABILITY_KIND:
+            records += _capability(node, artifact, attempt)
+        elif kind == _DIVERGENCE_KIND:
+            found = _divergence(node, artifact, attempt)
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                records.append(found)
+    kept = {record.to_bytes(): record for record in records}
+    return Observed(records=tuple(kept[key] for key in sorted(kept)), findings=tuple(findings))
+
+
+def _capability(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> list[CapabilityObserved]:
+    """Return the observation of one artifact; one that its own contract refuses is no observation."""
+    status, capability = artifact.get("status"), artifact.get("capability")
+    is_asked = node.evidence_schema_ref == CAPABILITY_CONTRACT and capability in (node.capabilities or (capability,))
+    result = "success" if status == "available" else "failure"
+    failure: dict[str, Json] = {} if result == "success" else {"failureCode": "unknown"}
+    if is_asked and node.provenance.source == "feature_injected" and node.provenance.origin_id is not None:
+        detail: dict[str, Json] = {"probeTemplateId": node.provenance.origin_id, "probeStepId": node.node_id}
+        provenance: dict[str, Json] = _strong("probe_step", detail | {"result": result})
+    elif is_asked:
+        detail = {"attemptContext": "workflow_step", "result": result}
+        provenance = _strong("attempted_use", detail | failure)
+    elif status != "unknown":
+        claim: dict[str, Json] = {"claimedBy": "agent", "claim": status}
+        provenance = {"kind": "manual_claim", "enforcementGrade": "weak", "detail": claim}
+    else:
+        return []
+    try:
+        record = CapabilityObserved.model_validate(
+            {
+                "capObsId": CapObsId(derived_id("capobs", attempt, digest_of(dict(artifact)))),
+                "capability": capability,
+                "status": status,
+                "provenance": provenance,
+            }
+        )
+    except ValidationError:
+        return []
+    return [record]
+
+
+def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
+    return {"kind": kind, "enforcementGrade": "strong", "detail": detail}
+
+
+def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Finding:
+    summary = artifact.get("summary")
+    if is_placeholder(summary):
+        return _refused("`summary`: still the placeholder that was shown")
+    fields = {
+        "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
+        "reason": artifact.get("reason"),
+        "summary": truncated(summary, DIVERGENCE_SUMMARY_BYTES_MAX) if isinstance(summary, str) else summary,
+        "relatedStepId": artifact.get("stepId") or node.node_id,
+    }
+    try:
+        return DivergenceRecorded.model_validate(fields)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = {"reason": "reason", "summary": "summary"}.get(str(fault["loc"][0]), "stepId")
+        return _refused(f"`{place}`: {fault['msg']}")
+
+
+def _refused(fault: str) -> Finding:
+    return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE_EXAMPLE,))

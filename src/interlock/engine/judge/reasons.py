@@ -1,0 +1,312 @@
+"""What evidence, decisions and people can lack, in words: what was found, and what to send instead (locks 3).
+
+Each function names its row of the one table in `engine.findings`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from interlock.decide.evaluate import Undecided
+from interlock.decide.evaluation_pass import Aborted
+from interlock.define.declared import Misfit
+from interlock.define.parts import EVIDENCE_ROOTS
+from interlock.engine.gates import Ask
+from interlock.engine.judge.findings import Finding
+from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
+from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.text import flat, one_line, truncated
+from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
+from interlock.record.outcome import (
+    BlockerPointer,
+    Capability,
+    CapabilityPointer,
+    ContextBudgetPointer,
+    ContextKeyPointer,
+    OutputContractPointer,
+    WorkflowStepPointer,
+)
+from interlock.record.payloads import GapDetail
+
+_USE_FRESH = " Use the tokens of this answer, not the earlier ones."
+_WANTED_BYTES_MAX = 300
+"""What is wanted may be a long list of choices."""
+_KEPT = " What you sent besides is kept and need not be sent again."
+
+
+def missing_notes(step_title: str) -> Finding:
+    """`contract_violation:missing_required_output` for a step whose evidence is its notes (D20)."""
+    return _finding(
+        "missing_required_output",
+        _contract(NOTES_CONTRACT),
+        f"The step {_quoted(step_title)} needs notes, and none came: `output.notesMarkdown` was absent or empty.",
+        "Do the step, then send the call of `nextCall` with `output.notesMarkdown` filled in: what you did and"
+        " decided, what you produced (files, numbers), anything notable. 10 to 30 lines, this step only." + _USE_FRESH,
+    )
+
+
+def missing_artifact(
+    ref: str,
+    kind: str,
+    sent: Sequence[str],
+    examples: Iterable[Mapping[str, Json]],
+    details: dict[str, JsonScalar] | None = None,
+) -> Finding:
+    """`contract_violation:missing_required_output` for a step that needs an artifact.
+
+    `details` tell it from others of its contract that are missing too.
+    """
+    found = f"found {_share(', '.join(map(repr, sent)))}" if sent else "no artifact came"
+    return _finding(
+        "missing_required_output",
+        _contract(ref),
+        f"The step needs an artifact of kind `{kind}` ({ref}); {found}.",
+        _example_words(examples) + _USE_FRESH,
+        details,
+    )
+
+
+def invalid_artifact(
+    ref: str,
+    kind: str,
+    fault: str,
+    examples: Iterable[Mapping[str, Json]],
+    details: dict[str, JsonScalar] | None = None,
+) -> Finding:
+    """`contract_violation:invalid_required_output` for an artifact that breaks its contract; `details` as above."""
+    return _finding(
+        "invalid_required_output",
+        _contract(ref),
+        f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
+        "Correct exactly that and send the artifact again. " + _example_words(examples) + _USE_FRESH,
+        details,
+    )
+
+
+def unmet_criteria(lacks: Sequence[str]) -> Finding:
+    """`contract_violation:invalid_required_output` for notes that do not meet the step's criteria."""
+    told = "; ".join(map(_share, lacks))
+    return _finding(
+        "invalid_required_output",
+        _contract(NOTES_CONTRACT),
+        f"The notes (`output.notesMarkdown`) are not enough: {truncated(told, AUTHORED_BYTES_MAX)}.",
+        f"Do what is missing, then send the notes again, whole: {truncated(told, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
+    )
+
+
+def follow_up(assessment: str, level: str, guidance: str) -> Finding:
+    """`contract_violation:invalid_required_output` for a rating that calls for more work."""
+    return _finding(
+        "invalid_required_output",
+        _contract("wr.contracts.assessment"),
+        f"The assessment {_quoted(assessment)} says {_quoted(level)}, which calls for more work first:"
+        f" {_share(guidance)}",
+        f"{truncated(guidance, 2 * AUTHORED_BYTES_MAX)} Then rate again and send the new assessment." + _USE_FRESH,
+        {"assessmentId": assessment, "level": level},
+    )
+
+
+def missing_key(step_title: str, key: str) -> Finding:
+    """`contract_violation:missing_required_output` for a context key that a step must bring."""
+    return _finding(
+        "missing_required_output",
+        _key(key),
+        f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, and it is not set.",
+        f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
+    )
+
+
+def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
+    """`contract_violation:invalid_required_output` for what a step would set and the declared key does not take.
+
+    The pointer is where the value came from: that is what can be sent again.
+    """
+    wanted = one_line(unfit.wanted, _WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        _key(source),
+        f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
+        f" {unfit.found}; {_named(key)!r} is declared as {wanted}.",
+        f"Send the call of `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        {"key": key, "found": unfit.found, "wanted": wanted},
+    )
+
+
+def undecided(found: Undecided, what: str) -> Finding:
+    """Refuse what leads to a decision that cannot be made (D22); `what` names the part of the plan."""
+    if found.path is None:
+        return _finding(
+            "missing_required_output",
+            _contract(LOOP_CONTROL_CONTRACT),
+            f"{_quoted(what)} turns on an artifact of kind `wr.loop_control`, and none for this loop came.",
+            'Send {"kind": "wr.loop_control", "decision": "stop"} in `output.artifacts`, or "continue".' + _USE_FRESH,
+        )
+    is_missing = found.found == "not set"
+    return _finding(
+        "missing_required_output" if is_missing else "invalid_required_output",
+        _key(found.path),
+        f"{_quoted(what)} turns on the context key {_named(found.path)!r}, which is {found.found}; it needs"
+        f" {found.wanted}.",
+        f"Send the call of `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
+    )
+
+
+def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
+    """Refuse to go on with a loop whose passes are used up (D23, locks 9)."""
+    return _finding(
+        "invariant_violation",
+        _contract(LOOP_CONTROL_CONTRACT),
+        f"The loop {loop_id!r} had all its {max_iterations} passes; the artifact asks for one more.",
+        f'Send {{"kind": "wr.loop_control", "loopId": "{loop_id}", "decision": "stop"}} in `output.artifacts`, and say'
+        " in `summary` what is left undone." + _USE_FRESH,
+        {"loopId": loop_id, "iteration": iteration, "maxIterations": max_iterations},
+    )
+
+
+def aborted(step_id: str, failed: Aborted) -> Finding:
+    """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
+    return _finding(
+        "invariant_violation",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, wanted"
+        f" {failed.wanted}. Nothing of this report was applied.",
+        "Send other context values for the keys it reads; if none are wrong, tell the user that the workflow is."
+        + _USE_FRESH,
+        {"conditionId": _named(failed.condition or step_id)},
+    )
+
+
+def endless(node_id: str) -> Finding:
+    """Refuse what would resolve more of the plan in one go than any sensible workflow has."""
+    return _finding(
+        "invariant_violation",
+        WorkflowStepPointer(kind="workflow_step", step_id=node_id),
+        f"More than {WALK_NODES_MAX} parts of the plan would be passed over without asking anybody.",
+        "Tell the user: the workflow's loops skip all their steps. Other context keys may lead elsewhere." + _USE_FRESH,
+    )
+
+
+def context_too_large(measured: int, maximum: int) -> Finding:
+    """Refuse an advance whose `set` actions would make the context too large."""
+    return _finding(
+        "invariant_violation",
+        ContextBudgetPointer(kind="context_budget"),
+        f"With what the step sets, the context would have {measured} bytes, at most {maximum}.",
+        "Remove large keys from the context: send them as null." + _USE_FRESH,
+    )
+
+
+def capability_missing(capability: Capability, status: str) -> Finding:
+    """`capability_missing:*` for a capability that the workflow requires (locks 3)."""
+    is_unknown = status == "unknown"
+    return _finding(
+        "required_capability_unknown" if is_unknown else "required_capability_unavailable",
+        CapabilityPointer(kind="capability", capability=capability),
+        f"The workflow requires the capability {capability!r}; the probe says it is {status}.",
+        "Tell the user. Once it works, repeat the probe and send its result with status `available`." + _USE_FRESH,
+    )
+
+
+def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = None) -> Finding:
+    """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
+    told = f" {_share(unheard)}" if unheard else ""
+    fix = "Ask the user. When they have answered, send the call of `nextCall`."
+    if unheard:
+        fix = (
+            "Stop and tell the user what is asked; sending the call again by yourself asks them in vain. When they are"
+            " ready to answer, send the call of `nextCall`."
+        )
+    return _finding(
+        ask.reason,
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"Only the user can give this, and it is not there ({_reason(ask.reason)}): {_share(ask.ask)}{told}",
+        fix,
+        {"ask": number},
+    )
+
+
+def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
+    """`user_only_dependency:needs_user_approval`: a person was asked and said no (D24)."""
+    told = f" They said: {_share(words)}" if words else ""
+    return _finding(
+        "needs_user_approval",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{told}",
+        "Talk with the user about what they want changed, do it, then send the call of `nextCall`; they are asked"
+        " again." + _USE_FRESH,
+    )
+
+
+def corrupted(where: str, found: str) -> Finding:
+    """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (locks 3).
+
+    The step is told as `unknown`: what says which one it is cannot be trusted, or not be read.
+    """
+    return _finding(
+        "storage_corruption_detected",
+        WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
+        f"What is stored of this run is damaged ({_share(where)}: {_share(found)}), so nothing is built on it.",
+        "Tell the user. To go on with the work, begin a new run with `start_workflow`.",
+    )
+
+
+def claimed(step_id: str, confirmed_by: str, statement: str) -> Finding:
+    """`user_only_dependency:needs_user_approval` that rests on the agent's own word (D24)."""
+    return _finding(
+        "needs_user_approval",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The agent claims that {_share(confirmed_by)} confirmed: {_share(statement)}",
+        "Confirm it to the agent, or redo the step on a branch of its own.",
+        {"claim": True},
+    )
+
+
+def _reason(reason: str) -> str:
+    return reason.removeprefix("needs_user_").replace("_", " ")
+
+
+def _place(path: str) -> str:
+    """Return where a context path is sent: a key by its name, a member within its whole key."""
+    key, _, member = path.partition(".")
+    if key in EVIDENCE_ROOTS:
+        return f"the artifact in `output.artifacts` again, with {_named(member)!r} right"
+    return f"`context` holding {_named(key)!r}" + (f" whole, with {_named(member)!r} in it" if member else "")
+
+
+def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:
+    shown = ", ".join(json.dumps(example, ensure_ascii=False) for example in examples)
+    if not shown:
+        return "See the step's prompt."
+    return f"Put this into `output.artifacts`, with your own values: {truncated(shown, 2 * AUTHORED_BYTES_MAX)}."
+
+
+def _share(text: str) -> str:
+    """Return authored or submitted text on one line, cut to its share of a message (locks: BlockerReport)."""
+    return truncated(flat(text), AUTHORED_SHARE_BYTES_MAX)
+
+
+def _quoted(text: str) -> str:
+    """Return such a text in quotes; the marker of a cut stands outside of what is spelled."""
+    return _share(repr(text))
+
+
+def _named(key: str) -> str:
+    """Return a key as it is shown; one that is blank is shown in quotes."""
+    return one_line(key, CONTEXT_KEY_BYTES_MAX) or repr(key)
+
+
+def _contract(ref: str) -> OutputContractPointer:
+    return OutputContractPointer(kind="output_contract", contract_ref=ref)
+
+
+def _key(key: str) -> ContextKeyPointer:
+    return ContextKeyPointer(kind="context_key", key=_named(key))
+
+
+def _finding(
+    detail: GapDetail,
+    pointer: BlockerPointer,
+    message: str,
+    fix: str,
+    details: dict[str, JsonScalar] | None = None,
+) -> Finding:
+    return Finding(detail=detail, pointer=pointer, message=message, fix=fix, details=details)

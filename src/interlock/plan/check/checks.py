@@ -1,0 +1,254 @@
+"""What only the whole document shows: names that refer to nothing, keys nobody declares, evidence easily gamed."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from interlock.decide.condition import LoopControl, comparisons
+from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
+from interlock.define.parts import Assessment
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.blanks import check_blanks
+from interlock.plan.check.declarations import check_declarations
+from interlock.plan.check.kinds import unanswerable_reads
+from interlock.plan.check.reads import guards, read_paths
+from interlock.plan.check.set_checks import check_sets
+from interlock.plan.check.sources import check_sources
+from interlock.plan.records import LOOP_CONTROL_CONTRACT
+
+_FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\s*)?", re.IGNORECASE)
+"""A word, or a word that is said to be true: nobody has to have done anything to write it."""
+
+_RULES_COMPARED_MAX = 100
+"""Criteria of one step that are compared with each other: more of them could only cost."""
+
+
+def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield what is wrong or odd with a document as a whole."""
+    steps = list(doc.all_steps(document.steps))
+    yield from check_declarations(document)
+    yield from _features(document)
+    yield from _functions(document, steps)
+    yield from _evidence(document, steps)
+    yield from _loop_decisions(steps)
+    yield from _capabilities(document, steps)
+    yield from check_blanks(document)
+    if document.is_checked_for_keys:
+        yield from _keys(document, steps)
+        yield from check_sets(document)
+        yield from check_sources(document)
+        yield from unanswerable_reads(document)
+
+
+def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
+    guess = did_you_mean(name, known)
+    return f"Did you mean `{guess}`?" if guess else otherwise
+
+
+def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    for use in document.features:
+        feature = FEATURES.get(use.feature_id)
+        if feature is None:
+            fix = _meant(use.feature_id, FEATURES, f"Use one of {', '.join(sorted(FEATURES))}.")
+            yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", fix)
+            continue
+        if use.feature_id in seen:
+            yield fault(use.at, "duplicate_id", f"The feature {use.feature_id!r} stands twice.", "Keep one.")
+        seen.add(use.feature_id)
+        at = f"{use.at.removesuffix('.id')}.config"
+        fields = {field.name: field for field in feature.config}
+        for name, value in use.config.items():
+            field = fields.get(name)
+            if field is None:
+                known = ", ".join(sorted(fields)) or "nothing"
+                yield fault(f"{at}.{name}", "unknown_key", f"{name!r} is not configurable.", f"It takes: {known}.")
+            elif not field.takes(value):
+                message = f"{name!r} is {value!r}."
+                yield fault(f"{at}.{name}", "wrong_value", message, f"Write {field.in_words()}.")
+
+
+def _capabilities(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    for step in steps:
+        for capability in step.capabilities if isinstance(step, doc.AgentStep) else ():
+            if document.capabilities.get(capability) == "disabled":
+                message = f"The step uses {capability!r}, which the workflow disables."
+                yield fault(step.at, "wrong_value", message, "Allow it in `capabilities`, or do without it here.")
+
+
+def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    known = {function.name for function in document.functions}
+    for step in steps:
+        if isinstance(step, doc.AgentStep | doc.LoopStep):
+            known |= {function.name for function in step.own_functions}
+    for step in steps:
+        for number, name in enumerate(step.functions if isinstance(step, doc.AgentStep) else ()):
+            if name not in known:
+                tell = fault if document.is_checked_for_keys else warning
+                fix = _meant(name, known, "Define it in `functionDefinitions`.")
+                message = f"There is no function {name!r}."
+                yield tell(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)
+
+
+def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    ratings = {assessment.id: assessment for assessment in document.assessments}
+    asked: set[str] = set()
+    for step in steps:
+        if not isinstance(step, doc.AgentStep):
+            continue
+        wanted = step.evidence
+        asked |= set(wanted.assessments)
+        ref = wanted.contract_ref
+        if ref is not None and (ref not in PACKS or PACKS[ref].kind is None):
+            offered = sorted(name for name, pack in PACKS.items() if pack.kind is not None)
+            fix = _meant(ref, offered, f"Use one of {', '.join(offered)}.")
+            message = f"There is no contract {ref!r} for artifacts."
+            yield fault(f"{step.at}.outputContract.contractRef", "unknown_contract_ref", message, fix)
+        for number, name in enumerate(wanted.assessments):
+            if name not in ratings:
+                fix = _meant(name, ratings, "Define it in `assessments`.")
+                at = f"{step.at}.assessmentRefs[{number}]"
+                yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", fix)
+        asked_here = {name: ratings[name] for name in wanted.assessments if name in ratings}
+        yield from _consequences(step, asked_here)
+        yield from _unacceptable(step, asked_here)
+        if wanted.criteria is not None and _is_gameable(wanted.criteria):
+            message = "One text proves nothing: it can be written without doing the work."
+            fix = "Use `outputContract`, or several criteria that only the work can meet."
+            yield warning(f"{step.at}.validationCriteria", "gameable_validation", message, fix)
+        yield from _contradiction(step)
+    for number, assessment in enumerate(document.assessments):
+        if assessment.id not in asked:
+            message = f"No step asks for the assessment {assessment.id!r}."
+            yield warning(f"assessments[{number}]", "unassessed_outcome", message, "Name it in `assessmentRefs`.")
+
+
+def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
+    seen: set[tuple[str, str | None]] = set()
+    for one in step.evidence.consequences:
+        if (one.level, one.assessment_id) in seen:
+            message = f"The level {one.level!r} has two consequences."
+            yield fault(one.at, "duplicate_consequence", message, "Keep one of them.")
+        seen.add((one.level, one.assessment_id))
+        named = [ratings[one.assessment_id]] if one.assessment_id in ratings else list(ratings.values())
+        if one.assessment_id is not None and one.assessment_id not in ratings:
+            fix = _meant(one.assessment_id, ratings, "Name one of the step's `assessmentRefs`.")
+            message = f"The step does not ask for the assessment {one.assessment_id!r}."
+            yield fault(f"{one.at}.when.forAssessment", "unknown_assessment", message, fix)
+            continue
+        levels = sorted({level for rating in named for level in _levels(rating)})
+        if one.level.strip().lower() not in {level.strip().lower() for level in levels}:
+            fix = _meant(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
+            message = f"No dimension has the level {one.level!r}."
+            yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, fix)
+
+
+def _unacceptable(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
+    """Tell a dimension that no level of lets the step go on: whatever is sent, it would be refused."""
+    for name, rating in ratings.items():
+        avoided = {one.level.strip().lower() for one in step.evidence.consequences if one.assessment_id in (None, name)}
+        for dimension in rating.dimensions:
+            if dimension.required and avoided >= {level.strip().lower() for level in dimension.levels}:
+                message = f"Every level of {dimension.id!r} calls for more work, so no rating is ever accepted."
+                fix = "Leave one level without a consequence."
+                yield fault(f"{step.at}.assessmentConsequences", "wrong_value", message, fix)
+
+
+def _levels(rating: Assessment) -> Iterator[str]:
+    for dimension in rating.dimensions:
+        yield from dimension.levels
+
+
+def _is_gameable(criteria: Criteria) -> bool:
+    if isinstance(criteria, EveryOf):
+        return len(criteria.of) == 1 and _is_gameable(criteria.of[0])
+    return isinstance(criteria, Contains) and bool(_FLAG.fullmatch(criteria.value))
+
+
+def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
+    """Tell a text that notes must hold and, by a shorter one, must not hold."""
+    joined = _joined(step.evidence.criteria) if step.evidence.criteria is not None else ()
+    rules = list(islice(joined, _RULES_COMPARED_MAX))
+    wanted = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
+    for rule in rules:
+        barred = rule.of if isinstance(rule, NoneOf) else None
+        if not isinstance(barred, Contains) or barred.when is not None:
+            continue
+        for text in wanted:
+            if barred.value in text:
+                message = f"Notes must contain {text!r} and must not contain {barred.value!r}."
+                yield fault(f"{step.at}.validationCriteria", "wrong_value", message, "Drop one of the two.")
+
+
+def _joined(criteria: Criteria) -> Iterator[Criteria]:
+    if isinstance(criteria, EveryOf):
+        for part in criteria.of:
+            yield from _joined(part)
+    else:
+        yield criteria
+
+
+def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    """A native loop that turns on loop control needs the step that makes the decision, last in its body."""
+    for step in steps:
+        if not isinstance(step, doc.LoopStep) or step.condition is None:
+            continue
+        condition = step.condition.condition
+        if not isinstance(condition, LoopControl) or condition.when_absent == "hold":
+            continue
+        last = step.body[-1]
+        is_decision = (
+            isinstance(last, doc.AgentStep)
+            and last.when is None
+            and last.evidence.contract_ref == LOOP_CONTROL_CONTRACT
+            and last.evidence.contract_required
+        )
+        if not is_decision:
+            message = f"No step of {step.id!r} decides at the end of every pass."
+            fix = f"Let its last step, without `when`, have the output contract `{LOOP_CONTROL_CONTRACT}`."
+            yield fault(f"{step.at}.body", "loop_decision_missing", message, fix)
+
+
+def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
+    """Conditions may read only what the document declares; loops only what the agent does not write freely."""
+    firm = {one.key for one in document.inputs} | {"goal"}
+    produced: set[str] = set()
+    for step in steps:
+        if isinstance(step, doc.AgentStep):
+            firm |= {action.key for action in step.sets}
+            produced |= set(step.produces)
+        if isinstance(step, doc.LoopStep):
+            firm |= {name for name in (step.iteration_var, step.index_var, step.item_var) if name is not None}
+    known = firm | produced
+    for step in steps:
+        for guard in guards(step):
+            yield from _undeclared(guard, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
+        if isinstance(step, doc.LoopStep) and step.condition is not None:
+            yield from _unfirm(step.condition, firm, produced)
+        for at, path in read_paths(step):
+            key = path.partition(".")[0]
+            # A path that begins with nothing is told as such.
+            if key.strip() and key not in known:
+                fix = _meant(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
+                yield fault(at, "undeclared_key", f"Nobody declares the key {key!r}.", fix)
+
+
+def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
+    """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
+    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+        if key in produced - firm:
+            message = f"A loop does not turn on {key!r}, which steps only produce."
+            fix = "Let a step `set` it from an artifact or a rating, or declare it in `inputs`."
+            yield fault(guard.at, "undeclared_key", message, fix)
+    fix = "A loop reads loop control, declared `inputs` or keys that steps `set`."
+    yield from _undeclared(guard, firm, fix, passed=produced)
+
+
+def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
+    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+        if key.strip() and key not in known and key not in passed:
+            fix = _meant(key, known, otherwise)
+            yield fault(guard.at, "undeclared_key", f"Nobody declares the key {key!r} that it reads.", fix)

@@ -1,0 +1,121 @@
+"""What kind of value each declared context key holds, and the reads that no such value can answer (D22).
+
+A strict operator never coerces: where a key can only be of another kind, the run would wait for ever.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
+
+from interlock.decide.condition import Compare, comparisons
+from interlock.decide.evaluate import kind_of
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, fault
+from interlock.kernel.canonical import Json
+from interlock.plan.check.reads import guards, has_blank_part, read_paths
+
+Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
+Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
+"""Declared keys with the kinds they may hold; None where nothing is declared of it."""
+
+IN_WORDS: Mapping[Kind, str] = {
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+    "list": "a list",
+    "object": "an object",
+}
+_BY_WORDS: Mapping[str, Kind] = {words: kind for kind, words in IN_WORDS.items()}
+_ORDERED: tuple[Kind, ...] = ("number",)
+_TEXT: tuple[Kind, ...] = ("string",)
+_WANTED: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
+    **{name: (name, _ORDERED) for name in ("gt", "gte", "lt", "lte")},
+    "starts_with": ("startsWith", _TEXT),
+    "ends_with": ("endsWith", _TEXT),
+    "contains": ("contains", ("list", "string")),
+}
+"""How each operator that wants a kind is spelled, and what it wants."""
+
+
+def kind_of_value(value: Json) -> Kind | None:
+    """Return what an input of this value is declared as; None for null, which no input is."""
+    return _BY_WORDS.get(kind_of(value))
+
+
+def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
+    """Return the keys that a document declares, each with what it may hold."""
+    kinds: dict[str, frozenset[Kind] | None] = {one.key: frozenset((one.type,)) for one in document.inputs}
+    kinds["goal"] = frozenset(_TEXT)
+    inputs = kinds.keys() | ()
+
+    def declare(key: str, held: frozenset[Kind] | None) -> None:
+        before = kinds.get(key, frozenset())
+        kinds[key] = None if before is None or held is None else before | held
+
+    for step in doc.all_steps(document.steps):
+        if isinstance(step, doc.AgentStep):
+            for action in step.sets:
+                kind = kind_of_value(action.value)
+                declare(action.key, frozenset((kind,)) if kind is not None else None)
+            for key in step.produces:
+                # What an input says of a key holds for the steps that produce it.
+                declare(key, frozenset() if key in inputs else None)
+        if isinstance(step, doc.LoopStep):
+            declare(step.iteration_var, frozenset(_ORDERED))
+            declare(step.index_var, frozenset(_ORDERED))
+            if step.item_var is not None:
+                declare(step.item_var, None)
+    return kinds
+
+
+def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield each read of a declared key that can never be answered: of another kind, or a path into no object."""
+    kinds = declared_kinds(document)
+    for step in doc.all_steps(document.steps):
+        turning = (step.condition,) if isinstance(step, doc.LoopStep) and step.condition is not None else ()
+        for guard in (*guards(step), *turning):
+            for term in comparisons(guard.condition):
+                yield from _compared(term, guard.at, kinds)
+        for at, path in read_paths(step):
+            yield from path_faults(at, path, kinds)
+            if "." not in path and not at.endswith("]"):
+                wanted: tuple[Kind, ...] = ("list",) if at.endswith(".items") else _ORDERED
+                yield from _unfit(at, path, f"`{at.rpartition('.')[2]}`", wanted, kinds)
+
+
+def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
+    """Yield why nothing can stand at a path: a part of it is blank, or it leads into what is no object."""
+    if has_blank_part(path):
+        fix = "Write names with single dots between them, such as `key.member`."
+        yield fault(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
+        return
+    key, _, members = path.partition(".")
+    held = kinds.get(key)
+    if members and held and "object" not in held:
+        message = f"Nothing stands at {path!r}: {key!r} holds {_in_words(held)}."
+        yield fault(at, "wrong_type", message, f"Paths go into objects only: read {key!r} as a whole, or another key.")
+
+
+def _compared(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
+    if term.op == "exists":
+        return
+    found = list(path_faults(at, term.var, kinds))
+    yield from found
+    if not found and "." not in term.var and term.op in _WANTED:
+        spelled, wanted = _WANTED[term.op]
+        yield from _unfit(at, term.var, f"`{spelled}`", wanted, kinds)
+
+
+def _unfit(at: str, key: str, reader: str, wanted: tuple[Kind, ...], kinds: Kinds) -> Iterator[Diagnostic]:
+    held = kinds.get(key)
+    if not held or not held.isdisjoint(wanted):
+        return
+    words = " or ".join(IN_WORDS[kind] for kind in wanted)
+    declared = f"declare {key!r} with `type: {wanted[0]}`, or " if key != "goal" else ""
+    fix = f"{declared}read another key."
+    yield fault(
+        at, "wrong_type", f"{key!r} holds {_in_words(held)}, and {reader} reads {words}.", fix[:1].upper() + fix[1:]
+    )
+
+
+def _in_words(held: frozenset[Kind]) -> str:
+    return " or ".join(IN_WORDS[kind] for kind in sorted(held))

@@ -1,0 +1,166 @@
+"""What `set` takes its values from: each `from` leads to something that is there whenever the step is done."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+from interlock.decide.condition import Compare, Condition, Not
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.parts import Assessment
+from interlock.kernel.canonical import Json
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
+from interlock.plan.check.reads import has_blank_part, read_paths
+from interlock.plan.records import ASSESSMENT_CONTRACT
+
+_HALT = "the step could not be done without it"
+
+
+def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield each `from` that leads to nothing, or to what may not be there when the step is done."""
+    kinds = declared_kinds(document)
+    ratings = {assessment.id: assessment for assessment in document.assessments}
+    for step in doc.all_steps(document.steps):
+        for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
+            if action.source is not None:
+                assert isinstance(step, doc.AgentStep), "only these set anything"
+                yield from _source(step, action.source, f"{step.at}.set[{number}].from", kinds, ratings)
+    yield from _removed_and_read(document.steps)
+
+
+def _source(
+    step: doc.AgentStep, path: str, at: str, kinds: Kinds, ratings: Mapping[str, Assessment]
+) -> Iterator[Diagnostic]:
+    head, *members = path.split(".")
+    wanted = step.evidence
+    if has_blank_part(path):
+        yield from path_faults(at, path, kinds)
+    elif head == "artifact" and (wanted.contract_ref is not None or wanted.assessments):
+        yield from _of_artifact(wanted, members, at)
+    elif head == "assessments" and wanted.assessments:
+        yield from _of_rating(wanted, members, at, ratings)
+    elif head not in kinds:
+        yield _undeclared(head, at, kinds)
+    else:
+        yield from path_faults(at, path, kinds)
+
+
+def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
+    if key == "artifact":
+        fix = "Give the step an `outputContract`, or read a declared key."
+        return fault(at, "undeclared_key", "The step asks for no artifact.", fix)
+    if key == "assessments":
+        return fault(at, "undeclared_key", "The step asks for no assessment.", "Name it in `assessmentRefs`.")
+    otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
+    fix = _meant(key, [*kinds, "artifact", "assessments"], "", otherwise)
+    return fault(at, "undeclared_key", f"Nobody declares the key {key!r}.", fix)
+
+
+def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Iterator[Diagnostic]:
+    ref = wanted.contract_ref or ASSESSMENT_CONTRACT
+    pack = PACKS.get(ref)
+    if pack is None or pack.schema is None:
+        return
+    if wanted.contract_ref is not None and not wanted.contract_required and not wanted.assessments:
+        message = f"The contract `{ref}` is not required here: {_HALT}."
+        yield fault(at, "wrong_value", message, "Leave out `required: false` of `outputContract`, or this entry.")
+    schema: Mapping[str, Json] = pack.schema
+    before = "artifact"
+    for member in members:
+        here = f"{before}.{member}"
+        if schema.get("type", "object") != "object" and "anyOf" not in schema:
+            message = f"Nothing stands at `{here}`: `{before}` is no object."
+            yield fault(at, "wrong_type", message, f"Write `{before}`.")
+            return
+        inner = cast("Mapping[str, Mapping[str, Json]]", schema.get("properties") or {})
+        if member not in inner:
+            # An object without known members may hold anything; one with them need hold no other.
+            if inner:
+                fix = _meant(member, inner, f"{before}.", f"Use one of {', '.join(sorted(inner))}.")
+                yield fault(at, "undeclared_key", f"The contract `{ref}` asks for no `{here}`.", fix)
+            return
+        if member not in cast("Iterable[str]", schema.get("required") or ()):
+            message = f"`{here}` may be left out of the artifact: {_HALT}."
+            yield fault(at, "wrong_value", message, "Read a member that is always there, or the whole around it.")
+            return
+        schema, before = inner[member], here
+
+
+def _of_rating(
+    wanted: doc.EvidenceWanted, members: list[str], at: str, ratings: Mapping[str, Assessment]
+) -> Iterator[Diagnostic]:
+    if not members:
+        return
+    name, *inside = members
+    rating = ratings.get(name)
+    if name not in wanted.assessments:
+        asked = ", ".join(f"`assessments.{one}`" for one in wanted.assessments)
+        fix = _meant(name, wanted.assessments, "assessments.", f"The step asks for {asked}.")
+        yield fault(at, "unknown_assessment", f"The step does not ask for the assessment {name!r}.", fix)
+    elif rating is not None and inside:
+        dimensions = {dimension.id: dimension for dimension in rating.dimensions}
+        dimension = dimensions.get(inside[0])
+        here = f"assessments.{name}."
+        if dimension is None:
+            fix = _meant(inside[0], dimensions, here, f"Its dimensions are {', '.join(dimensions)}.")
+            yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", fix)
+        elif len(inside) > 1:
+            message = f"Nothing stands below `{here}{inside[0]}`: it is a level."
+            yield fault(at, "wrong_type", message, f"Write `{here}{inside[0]}`.")
+        elif not dimension.required:
+            message = f"The dimension {inside[0]!r} may be left unrated: {_HALT}."
+            yield fault(at, "wrong_value", message, "Leave out its `required: false`, or read another dimension.")
+
+
+def _meant(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
+    guess = did_you_mean(name, known)
+    return f"Did you mean `{before}{guess}`?" if guess else otherwise
+
+
+def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
+    """Tell a step that needs a key which the step right before it removes: nobody can send it in between."""
+    before: doc.Step | None = None
+    for step in steps:
+        removed = _removed(before) if isinstance(before, doc.AgentStep) else set[str]()
+        for at, key in _wants(step):
+            if key in removed:
+                assert before is not None, "it removes the key"
+                message = f"The step before it, {before.id!r}, has just removed {key!r}."
+                fix = f"Let {before.id!r} set it to something, or ask for {key!r} no more."
+                yield fault(at, "wrong_value", message, fix)
+        for inner in _sequences(step):
+            yield from _removed_and_read(inner)
+        before = step
+
+
+def _removed(step: doc.AgentStep) -> set[str]:
+    last = {action.key: action for action in step.sets}
+    return {key for key, action in last.items() if action.source is None and action.value is None}
+
+
+def _wants(step: doc.Step) -> Iterator[tuple[str, str]]:
+    """Yield the keys that a step cannot be reached without, each with its place before it."""
+    if step.when is None:
+        yield from ((at, path.partition(".")[0]) for at, path in read_paths(step))
+    elif (term := _single(step.when.condition)) is not None and term.op != "exists":
+        yield step.when.at, term.key
+
+
+def _single(condition: Condition) -> Compare | None:
+    while isinstance(condition, Not):
+        condition = condition.of
+    return condition if isinstance(condition, Compare) else None
+
+
+def _sequences(step: doc.Step) -> Iterator[tuple[doc.Step, ...]]:
+    """Yield the steps inside a step as far as they follow each other."""
+    match step:
+        case doc.LoopStep():
+            yield step.body
+        case doc.ParallelStep():
+            yield from step.branches
+        case doc.ChoiceStep():
+            yield from (branch.steps for branch in step.branches)
+            yield step.otherwise or ()
+        case doc.AgentStep() | doc.TemplateStep():
+            return

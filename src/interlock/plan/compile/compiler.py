@@ -1,0 +1,209 @@
+"""The compiler: a document becomes the typed plan that runs exactly as inspected. Pure, deterministic, total."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, has_errors, warning
+from interlock.define.parts import plainly
+from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
+from interlock.kernel.ids import SourceKind
+from interlock.plan import records
+from interlock.plan.builtins.features import FEATURES
+from interlock.plan.builtins.packs import PACKS
+from interlock.plan.check.checks import check_document
+from interlock.plan.check.validate import validate_plan
+from interlock.plan.compile.builder import Builder, PlanTooLargeError
+from interlock.plan.compile.prompts import Prompts
+from interlock.plan.compile.routines import Library, builtin_routines
+from interlock.plan.compiled import (
+    AppliedFeature,
+    CapabilityDemand,
+    CompiledWarning,
+    CompiledWorkflow,
+    ContractPack,
+    ScopedFunction,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A workflow that can run, and what the compiler found odd."""
+
+    workflow: CompiledWorkflow
+    warnings: Diagnostics
+
+
+def compile_workflow(document: doc.WorkflowDocument, library: Library | None = None) -> Compiled | Diagnostics:
+    """Return the compiled workflow of a document, or every fault that only compiling shows.
+
+    Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
+    """
+    library = library or Library(routines=builtin_routines())
+    found = list(islice(chain(check_document(document), document.oddities), DIAGNOSTICS_FOUND_MAX))
+    features = _features(document)
+    prompts = Prompts(
+        slots={slot.slot_id: slot for slot in document.extension_points}, bindings=library.bindings, features=features
+    )
+    builder = Builder(
+        prompts=prompts,
+        routines=library.routines,
+        assessments={assessment.id: assessment for assessment in document.assessments},
+        agent_role=document.agent_role,
+    )
+    plan: records.Plan | None = None
+    with suppress(PlanTooLargeError):
+        plan = builder.plan_of(_probes(document), document.steps)
+    found += prompts.faults
+    if plan is None or has_errors(found):
+        return tuple(found)
+    found += [_placed(one, builder) for one in validate_plan(plan, PACKS)]
+    if has_errors(found):
+        return tuple(found)
+    return Compiled(workflow=_workflow(document, builder, plan, found), warnings=tuple(found))
+
+
+_ANYWHERE = ("",)
+_RESTS_ON: Mapping[DiagnosticCode, tuple[str, ...]] = {
+    "undeclared_key": ("inputs", "steps"),
+    "unknown_function": ("functionDefinitions", "steps"),
+    "unknown_assessment": ("assessments", "steps"),
+    "unknown_level": ("assessments", "steps"),
+    "unassessed_outcome": ("assessments", "steps"),
+    "unknown_slot": ("extensionPoints",),
+    "unknown_condition": ("conditions",),
+    # A source may define more routines than are known here.
+    "unknown_template": _ANYWHERE,
+    "loop_decision_missing": ("steps",),
+    "automatic_cycle": ("steps",),
+    "duplicate_node_id": ("steps",),
+}
+"""Codes that may only seem at fault because another fault was taken out, with the members of a document that say so."""
+
+
+def faults_beside(told: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
+    """Return what compiling shows of a document whose faults of form were taken out, beside what was told of it."""
+    found = compile_workflow(rest)
+    diagnostics = found.warnings if isinstance(found, Compiled) else found
+    known = {(one.path, one.code) for one in told}
+    return tuple(one for one in diagnostics if not _is_unsure(one, told) and (one.path, one.code) not in known)
+
+
+def _is_unsure(found: Diagnostic, told: Diagnostics) -> bool:
+    rests_on = _RESTS_ON.get(found.code, ())
+    return any(one.path.startswith(rests_on) for one in told) if rests_on else False
+
+
+def placement_diagnostics(
+    workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
+) -> Diagnostics:
+    """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (locks 7)."""
+    suggestion = suggested_id(workflow_id, source_kind, taken)
+    if source_kind != "bundled" and is_reserved(workflow_id):
+        message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+        return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
+    if id_status(workflow_id) == "legacy":
+        return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
+    return ()
+
+
+def _features(document: doc.WorkflowDocument) -> tuple[AppliedFeature, ...]:
+    """Return the known features in the order of their ids, each with its whole configuration."""
+    used = {use.feature_id: use for use in document.features if use.feature_id in FEATURES}
+    return tuple(
+        AppliedFeature(
+            feature_id=feature_id,
+            config={
+                field.name: used[feature_id].config.get(field.name, field.default)
+                for field in FEATURES[feature_id].config
+            },
+        )
+        for feature_id in sorted(used)
+    )
+
+
+def _probes(document: doc.WorkflowDocument) -> Iterator[tuple[doc.AgentStep, records.Provenance]]:
+    """Yield a first step for each capability that the workflow requires: try it, say what came of it."""
+    for capability, need in sorted(document.capabilities.items()):
+        if need != "required":
+            continue
+        step = doc.AgentStep(
+            at=f"capabilities.{capability}",
+            id=f"probe--{capability}",
+            title=f"Check that {_NAMES[capability]} works",
+            prompt=doc.prose(_PROBES[capability]),
+            evidence=doc.EvidenceWanted(notes="optional", contract_ref=records.CAPABILITY_CONTRACT),
+            capabilities=(capability,),
+        )
+        origin = f"wr.capabilities.{capability}"
+        yield step, records.Provenance(source="feature_injected", origin_id=origin)
+
+
+_NAMES = {"delegation": "delegation", "web_browsing": "web browsing"}
+_PROBES = {
+    "delegation": "This workflow needs subagents. Start one with your client's own subagent tool, let it answer with a"
+    " single word, and report what came of it. Do not call `start_workflow` for this.",
+    "web_browsing": "This workflow needs the web. Fetch one small public page with the tool your client has for it, and"
+    " report what came of it.",
+}
+
+
+def _placed(found: Diagnostic, builder: Builder) -> Diagnostic:
+    """Return a fault of the plan with its place in the author's document."""
+    inner = found.path.partition("[")[2].rstrip("]")
+    at = builder.at.get(inner) or builder.at.get(inner.partition(">")[0])
+    return replace(found, path=at) if at else found
+
+
+def _workflow(
+    document: doc.WorkflowDocument, builder: Builder, plan: records.Plan, found: list[Diagnostic]
+) -> CompiledWorkflow:
+    fields: dict[str, object] = {
+        "schema_version": 1,
+        "workflow_id": document.id,
+        "name": document.name,
+        "description": document.description,
+        "guidance": document.guidance,
+        "references": tuple(map(plainly, document.references)),
+        "capabilities": tuple(
+            CapabilityDemand(capability=capability, need=need)
+            for capability, need in sorted(document.capabilities.items())
+        ),
+        "features": builder.prompts.features,
+        "inputs": tuple(sorted(map(plainly, document.inputs), key=lambda one: one.key)),
+        "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
+        "assessments": tuple(sorted(map(plainly, document.assessments), key=lambda one: one.id)),
+        "contracts": tuple(_packs(plan)),
+        "plan": plan,
+        "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
+    }
+    if document.agent_role is not None:
+        fields["agent_role"] = document.agent_role
+    if document.recommended is not None:
+        fields["recommended"] = plainly(document.recommended)
+    return CompiledWorkflow.model_validate(fields)
+
+
+def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[ScopedFunction]:
+    yield from (ScopedFunction(function=plainly(function)) for function in document.functions)
+    loops = [step for step in doc.all_steps(document.steps) if isinstance(step, doc.LoopStep)]
+    for step in (*loops, *builder.steps.values()):
+        yield from (ScopedFunction(function=plainly(function), owner=step.id) for function in step.own_functions)
+
+
+def _packs(plan: records.Plan) -> Iterator[ContractPack]:
+    """Yield the packs that the plan refers to, in the order of their references, whole (D21)."""
+    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
+    refs |= {records.ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
+    for ref in sorted(refs):
+        pack = PACKS[ref]
+        fields: dict[str, object] = {
+            "artifact_kind": pack.kind,
+            "artifact_schema": pack.schema,
+            "example": pack.example,
+        }
+        said = {name: value for name, value in fields.items() if value is not None}
+        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **said})

@@ -1,0 +1,98 @@
+"""Explain: why a run stands at a node, from the captured record of what its decisions read (D4.24)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from interlock.decide.condition import in_words
+from interlock.engine.walk.trace import GOES_ON, LEAVES
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import NodeId, SessionId
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.service.run.attempts import stored_object
+from interlock.service.run.context import scene_of
+from interlock.service.run.plans import Plans
+from interlock.store.ports import SessionReader
+from interlock.views.session import Node, Session
+from interlock.views.standing import refusal_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Why a run stands at a node.
+
+    `decisions` are those of the call that led there, in order: the condition in words, what it read, what came of it
+    and the way taken. `record` is the same as data.
+    """
+
+    session: SessionId
+    node: NodeId
+    title: str
+    decisions: tuple[str, ...]
+    effects: tuple[str, ...]
+    reasons: tuple[str, ...]
+    refusal: tuple[str, ...]
+    gaps: tuple[str, ...]
+    record: Mapping[str, Json]
+
+
+def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explained:
+    """Return why a run stands at a node.
+
+    Raises:
+        ContentDamagedError: The captured record, the snapshot or the pinned workflow is missing or damaged.
+    """
+    scene = scene_of(session, session.runs[node.run], plans)
+    captures = [stored_object(reader, digest) for digest in node.captures]
+    decisions = [one for capture in captures for one in _objects(capture, "decisions")]
+    effects = [one for capture in captures for one in _objects(capture, "effects")]
+    refusal = refusal_of(session, node)
+    return Explained(
+        session=session.session,
+        node=node.node,
+        title=scene.title(node),
+        decisions=tuple(_decision(scene.workflow, one) for one in decisions),
+        effects=tuple(f"`{one['key']}` = {_value(one)}" for one in effects),
+        reasons=tuple(entry.summary for entry in node.trace),
+        refusal=tuple(f"{one.code}: {one.message}" for one in refusal.blockers) if refusal is not None else (),
+        gaps=tuple(gap.summary for gap in node.gaps),
+        record=captures[0] if captures else {},
+    )
+
+
+def _objects(capture: Mapping[str, Json], name: str) -> Iterator[dict[str, Json]]:
+    listed = capture.get(name)
+    for one in listed if isinstance(listed, list) else []:
+        if isinstance(one, dict):
+            yield one
+
+
+def _decision(workflow: CompiledWorkflow, one: Mapping[str, Json]) -> str:
+    """Return one decision: where, in which pass, on what, with which inputs, with which result, which way."""
+    passes = "".join(f", pass {_number(frame) + 1} of `{frame['loopId']}`" for frame in _objects(one, "passes"))
+    condition = workflow.graphs.conditions.get(str(one.get("conditionId")))
+    asked = in_words(condition) if condition is not None else "one more pass"
+    read = [f"`{value['path']}` = {_value(value)}" for value in _objects(one, "read")]
+    verdict = {True: "holds", False: "does not hold", None: "could not be decided"}[cast("bool | None", one["verdict"])]
+    way = _way(workflow, one.get("took"))
+    return f"`{one['at']}`{passes}: {asked} [{', '.join(read) or 'nothing read'}] {verdict}{way}"
+
+
+def _way(workflow: CompiledWorkflow, took: Json) -> str:
+    if took is None:
+        return ""
+    if took in (GOES_ON, LEAVES):
+        return " → the loop goes on" if took == GOES_ON else " → the loop ends"
+    edge = next((edge for edge in workflow.plan.edges if edge.edge_id == took), None)
+    return f" → `{edge.target if edge is not None else took}`"
+
+
+def _number(frame: Mapping[str, Json]) -> int:
+    return int(cast("int", frame["iteration"]))
+
+
+def _value(captured: Mapping[str, Json]) -> str:
+    if "value" in captured:
+        return json.dumps(captured["value"], ensure_ascii=False)
+    return f"{captured['bytes']} bytes of {captured['digest']}"

@@ -1,0 +1,210 @@
+"""One appended plan again: what the log says came in, put through the same decision as when it came (seed 3)."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from interlock.engine.advance import decide_advance
+from interlock.engine.gates import Asking, GateClaims, Reply, reply_of
+from interlock.engine.judge.attempt import Advanced, Refused
+from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
+from interlock.engine.start import Start, plan_start
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.ids import NodeId
+from interlock.record import events as ev
+from interlock.record.append_plan import AppendPlan
+from interlock.record.base import Autonomy
+from interlock.record.outcome import Blocked
+from interlock.record.snapshot import Complete
+from interlock.service.run.attempts import answered_at, attempt_on, brought_by
+from interlock.service.run.context import scene_of
+from interlock.service.run.plans import Plans
+from interlock.store.ports import SessionReader
+from interlock.views.session import BASELINE, Advance, Session
+
+KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
+
+_UNTOLD_MAX = 6
+"""Of so many pieces of evidence, at most, every selection is tried as what was sent."""
+
+
+class BrokenChainError(InterlockError):
+    """A plan is about a node that nothing leads on from, or does not make the node that it says."""
+
+    def __init__(self, key: KeyEvent, found: str) -> None:
+        super().__init__(f"{key.kind} at {key.event_index}: {found}")
+        self.node = None if isinstance(key, ev.RunStartedEvent) else key.scope.node_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """An appended plan: its events, the one that is its key, the node it made, the session before and after it."""
+
+    events: tuple[ev.Event, ...]
+    key: KeyEvent
+    node: NodeId
+    before: Session
+    after: Session
+
+
+def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...]) -> Recorded | None:
+    """Return an appended plan with its key event, or None where nothing was decided in it.
+
+    Raises:
+        BrokenChainError: See there.
+    """
+    key = next((event for event in events if isinstance(event, KeyEvent)), None)
+    if key is None:
+        return None
+    if isinstance(key, ev.RunStartedEvent):
+        node = after.runs[key.scope.run_id].root
+    else:
+        node = _advance_of(after, key).child if key.scope.node_id in before.nodes else None
+    if node is None or node not in after.nodes or node in before.nodes:
+        raise BrokenChainError(key, "no node that it makes")
+    return Recorded(events=events, key=key, node=node, before=before, after=after)
+
+
+def derived_plan(reader: SessionReader, plans: Plans, recorded: Recorded) -> AppendPlan | str:
+    """Return the plan that follows from what came in, or why none does.
+
+    Raises:
+        BrokenChainError: See there.
+        ContentDamagedError: Something that the plan needs is missing or damaged.
+    """
+    if isinstance(recorded.key, ev.RunStartedEvent):
+        return _start(reader, plans, recorded, recorded.key)
+    return _advance(reader, plans, recorded, recorded.key)
+
+
+def is_as_sent(reader: SessionReader, recorded: Recorded) -> bool:
+    """Say whether what is recorded can be what the attempt's request digest was taken of.
+
+    The log does not tell what of the evidence a retry sent again, nor an autonomy that a refused attempt asked for. So
+    each way it may have been is tried; where there are too many, the digest proves nothing.
+
+    Raises:
+        ContentDamagedError: Something that came in is missing or damaged.
+    """
+    if isinstance(recorded.key, ev.RunStartedEvent):
+        return True
+    child, digest = recorded.after.nodes[recorded.node], recorded.key.data.request_digest
+    brought, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
+    earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
+    kept = [one for one in brought.artifacts if one in earlier.artifacts and one.get("kind") != CONFIRMATION_KIND]
+    is_untold = brought.notes is not None and brought.notes == earlier.notes
+    if len(kept) + is_untold > _UNTOLD_MAX:
+        return True
+    artifacts = [one for one in brought.artifacts if one not in kept]
+    for notes, again, preferences in itertools.product(
+        (brought.notes, None) if is_untold else (brought.notes,),
+        itertools.chain.from_iterable(itertools.combinations(kept, count) for count in range(len(kept) + 1)),
+        _preferences_sent(recorded),
+    ):
+        sent = Request(notes=notes, artifacts=(*artifacts, *again), context=_context_sent(recorded))
+        if replace(sent, preferences=preferences).digest() == digest:
+            return True
+    return False
+
+
+def _advance_of(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
+    advance = after.advance(key.scope.node_id, key.data.attempt_id)
+    assert advance is not None, "the event records it"
+    return advance
+
+
+def _start(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.RunStartedEvent) -> AppendPlan | str:
+    changed = _preferences_changed(recorded)
+    is_chosen = changed is not None and changed.source == "user"
+    plan = plan_start(
+        Start(
+            session=recorded.after.session,
+            is_new_session=recorded.before.next_index == 0,
+            run=key.scope.run_id,
+            workflow=plans.workflow(key.data.workflow_hash),
+            workflow_hash=key.data.workflow_hash,
+            workflow_bytes=reader.workflow_bytes(key.data.workflow_hash),
+            source_kind=key.data.workflow_source_kind,
+            source_ref=key.data.workflow_source_ref,
+            request=Request(
+                context=_context_sent(recorded), preferences=_chosen(recorded) if is_chosen else PreferenceDelta()
+            ),
+            baseline=changed.effective if changed is not None else BASELINE,
+        )
+    )
+    return plan if isinstance(plan, AppendPlan) else plan.message
+
+
+def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.AdvanceRecordedEvent) -> AppendPlan | str:
+    child, before = recorded.after.nodes[recorded.node], recorded.before
+    node, scene = before.nodes[key.scope.node_id], scene_of(before, before.runs[child.run], plans)
+    if isinstance(scene.snapshot(node).state, Complete):
+        raise BrokenChainError(key, "the run is complete at the node it is about")
+    evidence, answered = brought_by(reader, child), answered_at(reader, child)
+    request = Request(
+        notes=evidence.notes,
+        artifacts=evidence.artifacts,
+        context=_context_sent(recorded),
+        preferences=_chosen(recorded),
+        asking=Asking(
+            client_can=answered is not None,
+            claims=_claims_policy(recorded),
+            reply=reply_of(answered) if answered is not None else None,
+        ),
+    )
+    if _was_declined(key):
+        # What a person said no to is kept in words alone: the gate of the step, else more autonomy.
+        declined = Asking(client_can=True, reply=Reply(action="decline", client="", answers={}))
+        autonomy = request.preferences.autonomy or "full_auto_never_stop"
+        request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
+    decision = decide_advance(attempt_on(reader, scene, node, key.data.attempt_id, request))
+    return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
+
+
+def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:
+    """Say whether a person's no was recorded: nothing else refuses an attempt for what only a user can give (D24)."""
+    outcome = key.data.outcome
+    return isinstance(outcome, Blocked) and {one.code for one in outcome.blockers.blockers} == {"USER_ONLY_DEPENDENCY"}
+
+
+def _context_sent(recorded: Recorded) -> Mapping[str, Json]:
+    """Return what came in of context, apart from what the step set."""
+    sent: dict[str, Json] = {}
+    for event in recorded.events:
+        if isinstance(event, ev.ContextSetEvent) and event.data.source != "merge":
+            sent |= event.data.context
+    return sent
+
+
+def _preferences_changed(recorded: Recorded) -> "ev.data.PreferencesChanged | None":
+    events = [event.data for event in recorded.events if isinstance(event, ev.PreferencesChangedEvent)]
+    return events[0] if events else None
+
+
+def _chosen(recorded: Recorded) -> PreferenceDelta:
+    changed = _preferences_changed(recorded)
+    if changed is None:
+        return PreferenceDelta()
+    keys, effective = {change.key for change in changed.delta}, changed.effective
+    return PreferenceDelta(
+        autonomy=effective.autonomy if "autonomy" in keys else None,
+        risk_policy=effective.risk_policy if "riskPolicy" in keys else None,
+    )
+
+
+def _preferences_sent(recorded: Recorded) -> Iterator[PreferenceDelta]:
+    """Yield what may have been sent: of a refused attempt, more autonomy that nobody agreed to is not kept (D25)."""
+    chosen = _chosen(recorded)
+    yield chosen
+    outcome = recorded.key.data.outcome if isinstance(recorded.key, ev.AdvanceRecordedEvent) else None
+    if isinstance(outcome, Blocked) and chosen.autonomy is None:
+        yield from (replace(chosen, autonomy=autonomy) for autonomy in get_args(Autonomy))
+
+
+def _claims_policy(recorded: Recorded) -> GateClaims:
+    """Return how claims were taken: one that was accepted is disclosed as such (D24)."""
+    gaps = [event.data for event in recorded.events if isinstance(event, ev.GapRecordedEvent)]
+    is_taken = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)
+    return "always" if is_taken else "never"

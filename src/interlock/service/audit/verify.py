@@ -1,0 +1,194 @@
+"""Verify: make every recorded decision again from what the log says came in, and compare (seed 3, D33).
+
+Nothing is written. Words are not compared, for a later release may say things better; facts are: what came in, what was
+decided, what was read for it, what it set, and where the run stood afterwards.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from interlock.decide.catalogue import catalogue_digest
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import Digest, NodeId, SessionId
+from interlock.record.append_plan import AppendPlan
+from interlock.record.base import UnknownVersionError
+from interlock.record.events import DecisionTraceAppendedEvent, Event
+from interlock.record.payloads import DecisionTraceAppended
+from interlock.service.audit.compare import compared_captures, compared_events
+from interlock.service.audit.replay import BrokenChainError, Recorded, derived_plan, is_as_sent, recorded_plan
+from interlock.service.run.attempts import stored_object
+from interlock.service.run.plans import Plans
+from interlock.service.transfer.salvage import health_words
+from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError, UnfinishedAppend
+from interlock.views.session import BrokenHistoryError, evolve, new_session
+
+Code = Literal[
+    "hash_mismatch",
+    "unsupported_version",
+    "provenance_mismatch",
+    "decision_mismatch",
+    "effect_mismatch",
+    "snapshot_mismatch",
+    "missing_capture",
+    "chain_broken",
+]
+"""Why a record does not verify; a closed set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One thing that the log says and that does not follow: the node, what stands there, what follows, what to do."""
+
+    code: Code
+    session: SessionId
+    node: NodeId | None
+    where: str
+    found: str
+    fix: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the mismatch as commands print it."""
+        return {
+            "code": self.code,
+            "session": self.session,
+            "node": self.node,
+            "where": self.where,
+            "found": self.found,
+            "fix": self.fix,
+        }
+
+
+def verify_session(
+    reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
+) -> tuple[Mismatch, ...]:
+    """Return what of a session does not verify, at most one thing a node, in the order of its log; else nothing.
+
+    What another build decided with other operators is not compared, and that is told; `is_forced` compares it.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    check = _Check(reader=reader, plans=plans, session=session_id, is_forced=is_forced)
+    try:
+        return tuple(check.run(reader.history(session_id)))
+    except BrokenHistoryError as error:
+        return (check.mismatch("chain_broken", None, "events", str(error), _ASK),)
+    except SessionUnhealthyError as error:
+        return (check.unhealthy(error),)
+
+
+def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
+    """Return a sentence about an append that was interrupted in a session, or None. It is no mismatch.
+
+    Raises:
+        StoreFailureError: The disk failed.
+    """
+    try:
+        found = reader.unfinished(session)
+    except SessionUnhealthyError:
+        return None
+    return _UNFINISHED[found] if found is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Check:
+    reader: SessionReader
+    plans: Plans
+    session: SessionId
+    is_forced: bool
+
+    def run(self, history: Sequence[tuple[Event, ...]]) -> Iterator[Mismatch]:
+        before = new_session(self.session)
+        for events in history:
+            after = evolve(before, *events)
+            try:
+                recorded = recorded_plan(before, after, events)
+                if recorded is not None:
+                    yield from self._plan(recorded)
+            except BrokenChainError as error:
+                yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
+            before = after
+
+    def mismatch(self, code: Code, node: NodeId | None, where: str, found: str, fix: str) -> Mismatch:
+        return Mismatch(code=code, session=self.session, node=node, where=where, found=found, fix=fix)
+
+    def unhealthy(self, error: SessionUnhealthyError) -> Mismatch:
+        salvaged = self.reader.salvage(self.session)
+        found = health_words(salvaged) if salvaged is not None else f"{error.health.value}: {error.found}"
+        if error.health is Health.UNKNOWN_VERSION:
+            return self.mismatch("unsupported_version", None, error.where, found, _NEWER)
+        code: Code = "chain_broken" if error.breaks_history else "hash_mismatch"
+        return self.mismatch(code, None, error.where, found, self._restore())
+
+    def _restore(self) -> str:
+        return f"{_RESTORE} `interlock session repair {self.session}`."
+
+    def _plan(self, recorded: Recorded) -> Iterator[Mismatch]:
+        try:
+            found = self._judged(recorded)
+        except UnknownVersionError as error:
+            found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, _NEWER)
+        except ContentDamagedError as error:
+            is_capture = error.digest == _capture_of(recorded)
+            code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
+            what = "capture" if is_capture else error.what
+            found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore())
+        if found is not None:
+            yield found
+
+    def _judged(self, recorded: Recorded) -> Mismatch | None:
+        """Return the first thing of a plan that does not follow, or None where all of it does."""
+        node, reference = recorded.node, _capture_of(recorded)
+        capture = stored_object(self.reader, reference) if reference is not None else None
+        if capture is not None and not self.is_forced and capture.get("catalogue") != catalogue_digest():
+            found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
+            return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)
+        derived = derived_plan(self.reader, self.plans, recorded)
+        if not is_as_sent(self.reader, recorded):
+            found = "what is recorded of what came in is not what the digest was taken of"
+            return self.mismatch("hash_mismatch", node, "advance_recorded.data.requestDigest", found, _ASK)
+        if isinstance(derived, str):
+            found = f"recorded as made; what came in leads to: {derived}"
+            return self.mismatch("decision_mismatch", node, recorded.key.kind, found, _ASK)
+        return self._compared(recorded, derived, capture)
+
+    def _compared(self, recorded: Recorded, derived: AppendPlan, capture: Mapping[str, Json] | None) -> Mismatch | None:
+        made = _capture_made(derived)
+        if capture is None and made:
+            found = "recorded: no capture; what came in leads to decisions of which one is kept"
+            return self.mismatch("missing_capture", recorded.node, "decision_trace_appended", found, _ASK)
+        apart = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
+        if apart is not None:
+            return self.mismatch(apart.code, recorded.node, apart.where, apart.found, _ASK)
+        for ref, _ in derived.snapshots:
+            self.reader.snapshot(ref)
+        return None
+
+
+def _capture_of(recorded: Recorded) -> Digest | None:
+    """Return the captured record that a plan refers to, if it does."""
+    traces = [event.data for event in recorded.events if isinstance(event, DecisionTraceAppendedEvent)]
+    return next((trace.capture_ref for trace in traces if trace.capture_ref is not None), None)
+
+
+def _capture_made(derived: AppendPlan) -> dict[str, Json]:
+    """Return the captured record that a derived plan comes with; empty where nothing was decided."""
+    made = dict(derived.artifacts)
+    for draft in derived.drafts:
+        if isinstance(draft.data, DecisionTraceAppended) and draft.data.capture_ref is not None:
+            return cast("dict[str, Json]", json.loads(made[draft.data.capture_ref]))
+    return {}
+
+
+_UNFINISHED = {
+    UnfinishedAppend.SEGMENT: "An append was interrupted before it counted. Nobody got an answer from it, and"
+    " `interlock gc` takes what it left.",
+    UnfinishedAppend.GROUP: "An append was interrupted before it was surely on the disk. Nobody got an answer from it;"
+    " it counts once the next call has written to the session.",
+}
+_ASK = "Somebody changed the record, or another build of Interlock wrote it: compare with a backup."
+_FORCE = "Verify with the build that wrote it, or compare all the same with `--force`."
+_RESTORE = "Restore the session from a backup, or copy what is sound of it into a new one:"
+_NEWER = "Nothing of it is damaged. Use the Interlock that wrote it."

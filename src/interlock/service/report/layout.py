@@ -1,0 +1,146 @@
+"""The account of a session as a page."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from interlock.kernel.text import truncated
+from interlock.record.outcome import Blocker
+from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.session_report import (
+    Artifact,
+    Branch,
+    GapAccount,
+    RunAccount,
+    SessionAccount,
+    StepAccount,
+)
+from interlock.service.run.context import Place, Scene
+from interlock.views.status import status_words
+
+_OF_A_PLACE = {"repo_root"}
+"""What says where on somebody's disk the work was done: not for others' eyes."""
+_NOTES_BYTES_MAX = 600
+_NODES_DRAWN_MAX = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How an account is shown: whole, or notes and drawings up to a size; `is_for_others` leaves out whose disk.
+
+    `draw` makes the tree of a run that branched; without it, its branches are only listed.
+    """
+
+    newest_first: bool
+    is_whole: bool
+    is_for_others: bool
+    draw: Callable[[Scene], str] | None = None
+
+
+def page_of(account: SessionAccount, look: Look) -> Page:
+    """Return the account as a page, run after run."""
+    return tuple(block for run in account.runs for block in _run(account, run, look))
+
+
+def _run(account: SessionAccount, run: RunAccount, look: Look) -> Iterator[Block]:
+    yield Heading(level=1, line=(Said(run.summary.workflow_name), f": run {run.summary.label}"))
+    yield Facts(tuple(_facts(account, run, look)))
+    if run.blockers:
+        yield Heading(level=2, line=("Why it does not go on",))
+        yield Bullets(tuple(_blocker(blocker) for blocker in run.blockers))
+    if run.gaps:
+        yield Heading(level=2, line=(f"Open gaps: {len(run.gaps)}",))
+        yield Bullets(tuple(_gap(gap) for gap in run.gaps))
+    yield Heading(level=2, line=("Steps, the newest first" if look.newest_first else "Steps",))
+    for step in reversed(run.steps) if look.newest_first else run.steps:
+        yield from _step(step, look)
+    if run.left_out:
+        yield Remark((f"{run.left_out} earlier steps are left out; `interlock session show --all` has them.",))
+    if len(run.branches) > 1:
+        yield Heading(level=2, line=(f"Branches: {len(run.branches)}",))
+        yield Bullets(tuple(_branch(branch) for branch in run.branches))
+        if look.draw is not None and (look.is_whole or run.summary.nodes <= _NODES_DRAWN_MAX):
+            yield Drawing(look.draw(run.scene))
+        else:
+            yield Remark((f"`interlock session graph {run.summary.label}` draws its {run.summary.nodes} nodes.",))
+
+
+def _facts(account: SessionAccount, run: RunAccount, look: Look) -> Iterator[tuple[str, Line]]:
+    summary = run.summary
+    if summary.goal is not None:
+        yield "Goal", (Said(summary.goal),)
+    at: Line = (f": step {summary.number} of {summary.total}, ", Said(summary.step)) if summary.step is not None else ()
+    yield "Status", (status_words(summary.status), *at)
+    yield "Workflow", (Said(summary.workflow_id), f" ({run.source_kind}, ", Said(run.source_ref), ")")
+    yield "Pinned as", (run.workflow_hash,)
+    preferences = run.preferences
+    yield "Preferences", (f"autonomy {preferences.autonomy}, risk policy {preferences.risk_policy}",)
+    yield "Began", (Said(summary.started_at or "unknown"),)
+    yield "Last worked on", (Said(summary.last_at or "unknown"), *_through(summary.client))
+    for key, value in run.observed.items():
+        if not (look.is_for_others and key in _OF_A_PLACE):
+            yield key.replace("_", " ").capitalize(), (Said(value),)
+    if run.context_keys:
+        yield "Context keys", _listed(run.context_keys)
+    yield "Session", (f"{account.session}, {account.events} events, run {summary.run}, {summary.nodes} nodes",)
+
+
+def _through(client: str | None) -> Line:
+    return (" through ", Said(client)) if client is not None else ()
+
+
+def _listed(texts: tuple[str, ...]) -> Line:
+    parts: list[str | Said] = []
+    for text in texts:
+        parts += [", ", Said(text)] if parts else [Said(text)]
+    return tuple(parts)
+
+
+def _step(step: StepAccount, look: Look) -> Iterator[Block]:
+    when: Line = (", ", Said(step.at)) if step.is_done and step.at is not None else ()
+    yield Heading(level=3, line=(*_place(step.place, "", ". "), *(when if step.is_done else (": pending",))))
+    if step.notes is not None:
+        yield Quote(_cut(step.notes, look))
+    if step.checkpoint is not None:
+        yield Remark(("Notes of the last checkpoint in it:",))
+        yield Quote(_cut(step.checkpoint, look))
+    items = [_artifact(artifact) for artifact in step.artifacts]
+    for number, blockers in enumerate(step.refused, start=1):
+        items += [(f"attempt {number} was refused: ", *_blocker(blocker)) for blocker in blockers]
+    if items:
+        yield Bullets(tuple(items))
+
+
+def _place(place: Place, before: str, after: str) -> Line:
+    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    return f"{before}{place.number}{after}", Said(place.title), within
+
+
+def _in_line(place: Place) -> Line:
+    return _place(place, "step ", ", ")
+
+
+def _cut(notes: str, look: Look) -> str:
+    return notes if look.is_whole else truncated(notes, _NOTES_BYTES_MAX, "…")
+
+
+def _artifact(artifact: Artifact) -> Line:
+    kind: Line = (Said(artifact.kind),) if artifact.kind is not None else (Said(artifact.content_type),)
+    damaged = "" if artifact.is_readable else ", missing or damaged"
+    return "artifact ", *kind, f", {artifact.bytes} bytes, {artifact.digest}{damaged}"
+
+
+def _blocker(blocker: Blocker) -> Line:
+    fix: Line = (" ", Said(blocker.suggested_fix)) if blocker.suggested_fix is not None else ()
+    return f"{blocker.code}: ", Said(blocker.message), *fix
+
+
+def _gap(told: GapAccount) -> Line:
+    gap = told.gap
+    where: Line = _in_line(told.step) if told.step is not None else ("the start",)
+    what = f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: "
+    return what, Said(gap.summary), " Left in ", *where, f". To resolve: {told.remedy}"
+
+
+def _branch(branch: Branch) -> Line:
+    where: Line = _in_line(branch.place) if branch.place is not None else ("complete",)
+    return *where, f" ({branch.node})", ", preferred" if branch.is_tip else ""

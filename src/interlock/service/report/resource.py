@@ -1,0 +1,39 @@
+"""One session's readable record: what its resource holds. Writes nothing."""
+
+from interlock.kernel.budgets import ECHO_BYTES_MAX, RECORD_BYTES_MAX, RECORD_STEPS_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line, truncated, utf8_bytes
+from interlock.service.ports import ReadPorts
+from interlock.service.report.layout import Look, page_of
+from interlock.service.report.markdown import as_markdown
+from interlock.service.report.session_report import Accounts
+from interlock.service.run.history import history_of
+
+_WHOLE = Look(newest_first=False, is_whole=True, is_for_others=True)
+_SHORT = Look(newest_first=True, is_whole=False, is_for_others=True)
+
+
+def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
+    """Return a session's runs as Markdown: where they stand, what was done, what is open.
+
+    A long one is told in short: the latest steps, the newest first, and what is still too long is cut and said to be.
+
+    Raises:
+        SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    history = history_of(ports.reader, session)
+    if history is None:
+        found = one_line(session, ECHO_BYTES_MAX)
+        return Refusal(
+            code=ErrorCode.SESSION_NOT_FOUND,
+            message=f"There is no session {found!r} in this data directory.",
+            suggestion="`resume_session` finds sessions by words of their goal or notes.",
+        )
+    accounts, runs = Accounts(ports.reader, ports.plans, history), tuple(history.facts.runs)
+    whole = as_markdown(page_of(accounts.session(runs), _WHOLE))
+    if utf8_bytes(whole) <= RECORD_BYTES_MAX:
+        return whole
+    short = as_markdown(page_of(accounts.session(runs, steps_max=RECORD_STEPS_MAX), _SHORT))
+    rest = f"\n\nThis is the record in short; `interlock session report {session}` has all of it.\n"
+    return truncated(short, RECORD_BYTES_MAX - utf8_bytes(rest)) + rest

@@ -1,0 +1,100 @@
+"""Runs as lists show them: which of them are wanted, by what is told of each, and in which order."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import tokens
+from interlock.views.status import RunStatus
+from interlock.views.summary import RunSummary, SessionSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A run in a list, and its session."""
+
+    session: SessionId
+    run: RunSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which runs a list shows; what is left out asks for nothing.
+
+    `branch` is one, or how one begins (locks 2.3); `since_ms` is in milliseconds since the epoch.
+    """
+
+    statuses: frozenset[RunStatus] = frozenset()
+    workflow: str | None = None
+    branch: str | None = None
+    since_ms: int | None = None
+
+    def fits(self, run: RunSummary) -> bool:
+        """Say whether a run is wanted."""
+        if self.statuses and run.status not in self.statuses:
+            return False
+        if self.workflow is not None and run.workflow_id != self.workflow:
+            return False
+        if self.branch is not None and not (run.branch or "").startswith(self.branch):
+            return False
+        if self.since_ms is None:
+            return True
+        last_at = moment_of(run.last_at)
+        return last_at is not None and last_at >= self.since_ms
+
+
+def rows_of(summary: SessionSummary) -> tuple[Row, ...]:
+    """Return the rows of a session."""
+    return tuple(Row(session=summary.session, run=run) for run in summary.runs)
+
+
+def newest_first(rows: Iterable[Row]) -> list[Row]:
+    """Return rows by when their runs were last worked on, the newest first and the unknown last; then by id."""
+    placed = sorted(rows, key=lambda row: (row.session, row.run.run))
+    return sorted(placed, key=_age)
+
+
+def texts_of(row: Row) -> tuple[str, ...]:
+    """Return what words are looked for in, unless every step is read: label, workflow, goal, the tip's notes."""
+    run = row.run
+    return run.label, run.workflow_id, run.workflow_name, run.goal or "", run.notes or ""
+
+
+def holds_all(texts: Iterable[str], words: Iterable[str]) -> bool:
+    """Say whether some texts together hold every word.
+
+    Words are compared as everywhere (locks 2.3). One that holds none of the characters which that knows, as in other
+    scripts, is looked for as it stands.
+    """
+    whole = "\n".join(texts)
+    found, plain = tokens(whole), _plain(whole)
+    return all(tokens(word) <= found if tokens(word) else _plain(word) in plain for word in words)
+
+
+def _age(row: Row) -> float:
+    last_at = moment_of(row.run.last_at)
+    return float("inf") if last_at is None else -last_at
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).lower()
+
+
+def moment_of(text: str | None) -> int | None:
+    """Return a recorded time in milliseconds since the epoch; None where there is none, or it is no time.
+
+    A time without a zone is UTC, as all recorded ones are.
+    """
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return round((aware - _EPOCH).total_seconds() * 1000)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,121 @@
+"""From the log to what an attempt is judged by: the same facts for a first call and for whoever looks again later."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import cast
+
+from interlock.engine.judge.attempt import Attempt
+from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
+from interlock.service.run.context import Scene
+from interlock.store.ports import ContentDamagedError, SessionReader
+from interlock.views.recap import notes_of_attempt
+from interlock.views.session import Node, Session
+from interlock.views.standing import attempts_on, chain_head
+
+
+def attempt_on(reader: SessionReader, scene: Scene, node: Node, attempt: AttemptId, request: Request) -> Attempt:
+    """Return an attempt on a node with the facts that the log gives.
+
+    Raises:
+        ContentDamagedError: A snapshot or an artifact is missing or damaged.
+    """
+    session = scene.session
+    return Attempt(
+        session=session.session,
+        run=node.run,
+        node=node.node,
+        attempt=attempt,
+        is_fork=attempt != ack_attempt(node.node),
+        refusals=node.refusals,
+        snapshot=scene.snapshot(node),
+        preferences=node.preferences,
+        workflow=scene.workflow,
+        request=request,
+        context=session.context(node.node),
+        earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
+        open_gaps=tuple(_open_gaps(session, node)),
+    )
+
+
+def brought_by(reader: SessionReader, node: Node) -> Request:
+    """Return the evidence that the attempt brought which made a node.
+
+    Raises:
+        ContentDamagedError: An artifact is missing or damaged.
+    """
+    notes, artifacts = notes_of_attempt(node), list[Mapping[str, Json]]()
+    for content_type, digest in _files(node, {WHOLE_NOTES_CONTENT_TYPE, ARTIFACT_CONTENT_TYPE}):
+        if content_type == WHOLE_NOTES_CONTENT_TYPE:
+            notes = reader.artifact(digest).decode("utf-8", "replace")
+        else:
+            artifacts.append(stored_object(reader, digest))
+    return Request(notes=notes, artifacts=tuple(artifacts))
+
+
+def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | None:
+    """Return all of the notes that an attempt brought, or as much as can be read of them; they hang on the node."""
+    notes: str | None = None
+    for output in node.outputs:
+        payload = output.payload
+        name = "notes" if isinstance(payload, NotesPayload) else payload.sha256
+        if output.output_id != derived_id("out", attempt, name):
+            continue
+        if isinstance(payload, NotesPayload):
+            notes = payload.notes_markdown
+        elif payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
+            with suppress(ContentDamagedError):
+                notes = reader.artifact(payload.sha256).decode("utf-8", "replace")
+    return notes
+
+
+def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:
+    """Return what a person answered who was asked before the run came to a node; None where nobody was.
+
+    Raises:
+        ContentDamagedError: The record is missing or damaged.
+    """
+    for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
+        return stored_object(reader, digest)
+    return None
+
+
+def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
+    """Return the JSON object that is stored under a digest.
+
+    Raises:
+        ContentDamagedError: It is missing or damaged, or no object although its bytes are those of its name.
+    """
+    try:
+        value: object = json.loads(reader.artifact(digest))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ContentDamagedError(what="artifact", digest=digest, found="no JSON object")
+    return cast("dict[str, Json]", value)
+
+
+def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
+    for output in node.outputs:
+        if output.is_of_checkpoint:
+            continue
+        if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
+            yield output.payload.content_type, output.payload.sha256
+
+
+def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:
+    """Yield what other attempts on a node's step left open: those on its whole chain of refused attempts."""
+    waiting = [chain_head(session, node)]
+    while waiting:
+        here = waiting.pop()
+        for attempt in attempts_on(here):
+            advance = session.advance(here.node, attempt)
+            if advance is None:
+                continue
+            child = session.nodes[advance.child]
+            yield from ((attempt, gap) for gap in child.gaps if gap.gap_id in session.open_gaps)
+            if child.kind == "blocked_attempt":
+                waiting.append(child)

@@ -1,0 +1,192 @@
+"""Resolving tokens with the key ring, or saying what was meant (locks 1.2, D3, D15)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL
+from interlock.engine.answer.words import RunWords
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
+from interlock.record.short_tokens import SentToken, ShortKind, ShortRef
+from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, kind_of
+from interlock.service.ports import ReadPorts
+from interlock.service.tokens.mint import PREFIXES, Argument
+from interlock.service.tokens.suggest import Place, label_in, place_labelled, place_of, token_meant
+from interlock.store.ports import SessionUnhealthyError
+from interlock.views.session import LABEL_CHARS, Session
+
+_WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentTokens:
+    """How a call names a node: by a token; a second `stateToken` and a run's label are optional checks."""
+
+    argument: Argument
+    token: SentToken
+    check: SentToken | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """The node or attempt that a verified token refers to, and its session if that had to be loaded to find it."""
+
+    ref: TokenRef
+    session: Session | None
+
+
+def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = None) -> Resolved | Refusal:
+    """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more.
+
+    `known` is a session that is loaded already.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError, KeyRingDamagedError: See `service.failures`.
+    """
+    found = _verified(ports, sent.token)
+    if isinstance(found, TokenFault):
+        return _unverified(ports, found, sent)
+    if isinstance(found, ShortRef):
+        resolved = _whole(ports, found, sent.argument, known)
+    else:
+        resolved = Resolved(ref=found, session=None)
+    if isinstance(resolved, Refusal) or kind_of(resolved.ref) is _WANTED[sent.argument]:
+        return resolved
+    return _wrong_kind(ports, resolved, sent.argument)
+
+
+def _verified(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
+    found = token.verified(_keys(ports, fresh=False))
+    is_foreign = isinstance(found, TokenFault) and found.code is ErrorCode.TOKEN_BAD_SIGNATURE
+    return token.verified(_keys(ports, fresh=True)) if is_foreign else found
+
+
+def _keys(ports: ReadPorts, *, fresh: bool) -> Sequence[SigningKey]:
+    ring = ports.key_ring.keys(fresh=fresh)
+    return ring.keys() if ring is not None else ()
+
+
+def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> Session | None:
+    """Return the session of a verified token, which names a node with this tag; None if it does not exist.
+
+    What is wrong with it names the run with this label.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError: See `service.failures`.
+    """
+    try:
+        with ports.trace.span("load"):
+            return ports.reader.load(session, tag)
+    except SessionUnhealthyError as error:
+        error.label = label
+        raise
+
+
+def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> Resolved | Refusal:
+    """Return what a short reference refers to in its session, or that history is gone (D3)."""
+    is_known = known is not None and known.session == ref.session
+    session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
+    whole = whole_reference(session, ref) if session is not None else None
+    return Resolved(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
+
+
+def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
+    """Return the reference that a short one stands for in its session; None where the session has no such node."""
+    node = session.nodes.get(session.tags.get(ref.tag, NodeId("")))
+    if node is None:
+        return None
+    attempts = {ShortKind.FORK: fork_attempt, ShortKind.CHECKPOINT: checkpoint_attempt}
+    if ref.kind is ShortKind.STATE:
+        run = session.runs[node.run]
+        return StateRef(session=ref.session, run=node.run, node=node.node, workflow_hash=run.workflow_hash)
+    attempt_of = attempts.get(ref.kind)
+    attempt = attempt_of(node.node, ref.number) if attempt_of is not None else ack_attempt(node.node)
+    return AttemptRef(kind=ref.kind.kind, session=ref.session, run=node.run, node=node.node, attempt=attempt)
+
+
+def scope_mismatch(
+    message: str, suggestion: str, *, instead: Mapping[str, Json] | None = None, **details: Json
+) -> Refusal:
+    """Return the refusal of a token that is ours but does not belong here."""
+    return Refusal(
+        code=ErrorCode.TOKEN_SCOPE_MISMATCH,
+        message=message,
+        suggestion=suggestion,
+        details=details,
+        correction=Correction(instead=instead) if instead is not None else None,
+    )
+
+
+def lost_history(argument: Argument, *, words: RunWords | None = None, label: str = "") -> Refusal:
+    """Return the refusal of a token whose node or attempt the log does not hold: history is gone (D2)."""
+    named: dict[str, Json] = words.to_json() if words else {"label": label}
+    return Refusal(
+        code=ErrorCode.TOKEN_UNKNOWN_NODE,
+        message=f"The `{argument}` was issued here, but the log of run `{named['label']}` does not hold what it refers"
+        " to: the stored history is shorter than when the token was issued.",
+        suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup, and to run"
+        " `interlock doctor`. To go on, use a token of an earlier answer of this run, or begin anew with"
+        " `start_workflow`.",
+        details={"run": named},
+    )
+
+
+def _wrong_kind(ports: ReadPorts, resolved: Resolved, argument: Argument) -> Refusal:
+    ref, kind = resolved.ref, kind_of(resolved.ref)
+    named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
+    session = resolved.session or ports.reader.load(ref.session, tag_of(ref.node))
+    place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
+    node = session.nodes.get(ref.node) if session is not None else None
+    if place is not None:
+        named = place.scene.words(node).to_json()
+    meant = place.current(argument, node) if place is not None and node is not None else None
+    of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
+    refusal = scope_mismatch(
+        f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
+        f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
+        f" `{PREFIXES[argument]}`.",
+        found=kind.value,
+        expected=_WANTED[argument].value,
+        run=named,
+    )
+    if meant is not None:
+        return replace(refusal, correction=Correction(instead={argument: meant}))
+    return _with_look(refusal, place)
+
+
+def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusal:
+    argument, text = sent.argument, sent.token.text
+    match fault.code:
+        case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
+            message = f"`{argument}` is a token of {fault.found}, which this release does not know."
+        case ErrorCode.TOKEN_BAD_SIGNATURE:
+            message = (
+                f"`{argument}` does not verify: this data directory did not issue it, its text was altered, or its key"
+                " was rotated out."
+            )
+        case _:
+            message = f"`{argument}` is not a token ({fault.found}); one begins with `{PREFIXES[argument]}`."
+    fix = (
+        f"Copy the `{argument}` of the last answer of this run, whole and unchanged. If there is none,"
+        " `resume_session` finds the run, with a few words of its goal."
+    )
+    refusal = Refusal(
+        code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
+    )
+    meant = token_meant(ports, text, argument, sent.run)
+    if meant is not None:
+        near = (
+            "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
+        )
+        fix = f"{near} right. Otherwise: {fix}"
+        return replace(refusal, suggestion=fix, correction=Correction(instead={argument: meant}))
+    places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
+    return _with_look(refusal, next((place for place in places if place is not None), None))
+
+
+def _with_look(refusal: Refusal, place: Place | None) -> Refusal:
+    """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
+    look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
+    return replace(refusal, correction=look)

@@ -1,0 +1,29 @@
+"""Append a plan, and tell what came of it to whoever looks for the session later (D13)."""
+
+from interlock.kernel.budgets import SUMMARY_RUNS_MAX
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.base import UnknownVersionError
+from interlock.record.events import Actor
+from interlock.service.clock import mint_event, recorded_at
+from interlock.service.ports import Ports
+from interlock.service.run.summaries import summary_of
+from interlock.store.ports import ContentDamagedError, StoreFailureError, Witness
+from interlock.views.session import Session
+
+
+def appended(ports: Ports, witness: Witness, plan: AppendPlan, actor: Actor | None) -> Session:
+    """Append a plan, and cache what is told of the session after it. The cache is derived: without it all still holds.
+
+    Raises:
+        StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
+    """
+    stamps = Stamps(mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=actor)
+    with ports.read.trace.span("append"):
+        session = ports.writer.append(witness, plan, stamps)
+    if len(session.runs) <= SUMMARY_RUNS_MAX:
+        try:
+            ports.writer.cache_summary(witness, summary_of(session, ports.read.plans).to_bytes())
+        except (ContentDamagedError, UnknownVersionError, StoreFailureError):
+            # The append stands; a reader who finds no summary of it makes one.
+            return session
+    return session

@@ -1,0 +1,172 @@
+"""`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (locks 1.2)."""
+
+from dataclasses import dataclass, field, replace
+
+from interlock.engine.answer.checkpoint import Bookmarked, render_checkpoint
+from interlock.engine.answer.model import Answer, Warned
+from interlock.engine.answer.secret_scanning import secret_warnings
+from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
+from interlock.engine.request import Request
+from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, derived_id, node_of_attempt
+from interlock.record.append_plan import AppendPlan
+from interlock.record.events import Actor
+from interlock.record.payloads import NotesPayload
+from interlock.record.snapshot import Running
+from interlock.service.ports import Ports
+from interlock.service.run.attempts import whole_notes
+from interlock.service.tokens.mint import minting
+from interlock.service.tokens.resolve import SentTokens, lost_history
+from interlock.service.tools import warnings
+from interlock.service.tools.append import appended
+from interlock.service.tools.pending_step import step_of
+from interlock.service.tools.target import Target, load_target
+from interlock.service.unanswered import after_append
+from interlock.store.ports import KeyRing
+from interlock.views.recap import current_output
+from interlock.views.session import Node, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCommand:
+    """A parsed call; `request` holds notes and artifacts alone."""
+
+    tokens: SentTokens
+    request: Request = field(default_factory=Request)
+    actor: Actor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A checkpoint that was requested, its target, and the keys that sign its answer.
+
+    The keys are read before anything is appended: once it is, nothing may keep the answer back.
+    """
+
+    target: Target
+    request: Request
+    ring: KeyRing
+
+
+def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Refusal:
+    """Make a checkpoint, or tell of it when it was made.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
+    """
+    target = load_target(ports.read, command.tokens)
+    if isinstance(target, Refusal):
+        return target
+    assert target.attempt is not None, "a checkpoint is an attempt"
+    call = _Call(target=target, request=command.request, ring=ports.read.key_ring.ensured())
+    session, made = target.scene.session, node_of_attempt(target.attempt)
+    if made in session.nodes:
+        return _render_recorded(ports, call, session)
+    refusal = _refusal(target, session)
+    if refusal is not None:
+        return refusal
+    with ports.writer.hold(session.session) as witness:
+        now = witness.session
+        if now is None or target.node.node not in now.nodes:
+            return lost_history("checkpointToken", words=target.scene.words())
+        session = now
+        if made not in session.nodes:
+            refusal = _refusal(target, session)
+            if refusal is not None:
+                return refusal
+            session = appended(ports, witness, _plan(target, session, command.request), command.actor)
+    return _render_recorded(ports, call, session)
+
+
+def _refusal(target: Target, session: Session) -> Refusal | None:
+    """Refuse a checkpoint that no recorded history leads to, one of an end, and one too many (D2, D3)."""
+    node, scene = session.nodes[target.node.node], target.scene
+    is_next = target.attempt == checkpoint_attempt(node.node, node.checkpoints)
+    if not is_next or not isinstance(scene.snapshot(node).state, Running):
+        return lost_history("checkpointToken", words=scene.words(node))
+    if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
+        return None
+    words = scene.words(node)
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The step of run `{words.label}` has {node.checkpoints} checkpoints; at most that many are kept.",
+        suggestion="Go on with the step: finish it, or report what is done with `continue_workflow`.",
+        details={"path": "checkpointToken", "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": words.to_json()},
+    )
+
+
+def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
+    node, attempt = session.nodes[target.node.node], target.attempt
+    assert attempt is not None, "a checkpoint is an attempt"
+    # What the attempt brought that made the node stays: a checkpoint corrects an earlier checkpoint only.
+    current = current_output(node, "recap")
+    return plan_checkpoint(
+        Checkpoint(
+            session=session.session,
+            run=node.run,
+            node=node.node,
+            attempt=attempt,
+            workflow_hash=target.scene.run.workflow_hash,
+            snapshot=node.snapshot,
+            request=request,
+            supersedes=current.output_id if current is not None and current.is_of_checkpoint else None,
+        )
+    )
+
+
+@after_append()
+def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
+    """Render a recorded checkpoint, the same each time: later events have no part in it."""
+    target = call.target
+    assert target.attempt is not None, "a checkpoint is an attempt"
+    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
+    node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
+    step = step_of(scene, node)
+    assert step is not None, "a checkpoint is of a step"
+    mint = minting(ports.read, call.ring, session, scene.run)
+    following = _number(node, target.attempt) + 1
+    return render_checkpoint(
+        Bookmarked(
+            run=scene.words(node),
+            node=made.node,
+            step=step,
+            state_token=mint.state(made.node),
+            checkpoint_token=mint.checkpoint(node.node, following) if following < CHECKPOINTS_PER_NODE_MAX else None,
+            ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
+            warnings=(
+                *warnings.notes_cut(_notes(node, target.attempt)),
+                *_ignored(made, call.request),
+                *secret_warnings(None, whole_notes(ports.read.reader, node, target.attempt)),
+            ),
+        )
+    )
+
+
+def _number(node: Node, attempt: AttemptId) -> int:
+    """Return which checkpoint of its node an attempt made, counted from 0."""
+    return next(number for number in range(node.checkpoints) if checkpoint_attempt(node.node, number) == attempt)
+
+
+def _notes(node: Node, attempt: AttemptId) -> str | None:
+    """Return the notes that a checkpoint brought, as they are kept."""
+    wanted = derived_id("out", attempt, "notes")
+    payloads = [output.payload for output in node.outputs if output.output_id == wanted]
+    return next((payload.notes_markdown for payload in payloads if isinstance(payload, NotesPayload)), None)
+
+
+def _was_done(session: Session, node: Node, made: Node) -> bool:
+    """Say whether the step had been reported when the checkpoint was made."""
+    advance = session.advance(node.node, ack_attempt(node.node))
+    return advance is not None and advance.index < made.index
+
+
+def _ignored(made: Node, request: Request) -> tuple[Warned, ...]:
+    if made.request_digest in (None, request.digest()):
+        return ()
+    message = (
+        "This checkpoint was made before with other content; that record stands and what came now was ignored. Send it"
+        " again with the `checkpointToken` of this answer."
+    )
+    return (Warned(code="REPLAY_PAYLOAD_IGNORED", message=message),)

@@ -1,0 +1,51 @@
+"""`continue_workflow`: the tokens decide whether it looks (rehydrate) or acts (advance)."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interlock.engine.answer.model import Answer, NeedsPerson
+from interlock.engine.request import Request
+from interlock.kernel.errors import Refusal
+from interlock.kernel.ids import WorkflowHash
+from interlock.record.events import Actor
+from interlock.service.catalog import Pinnable
+from interlock.service.ports import Ports
+from interlock.service.tokens.resolve import SentTokens
+from interlock.service.tools.advance import advance
+from interlock.service.tools.rehydrate import rehydrate
+from interlock.service.tools.target import load_target
+from interlock.views.session import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinueCommand:
+    """A parsed call; `request` is empty unless there is an `ackToken`."""
+
+    tokens: SentTokens
+    workspace: Path | None = None
+    request: Request = field(default_factory=Request)
+    actor: Actor | None = None
+
+
+def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal | NeedsPerson:
+    """Look at a node, or attempt to advance it; an attempt may wait for a person.
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
+    """
+    target = load_target(ports.read, command.tokens)
+    if isinstance(target, Refusal):
+        return target
+    if target.attempt is None:
+        return rehydrate(ports.read, target, _source_hash(ports, command, target.scene.run))
+    return advance(ports, target, command.request, command.actor)
+
+
+def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | None:
+    """Return what the source of a run's workflow compiles to now; None where it is gone, or does not compile."""
+    entry = ports.catalog.view(command.workspace).entries.get(run.workflow_id)
+    if entry is None or (entry.source.kind, entry.source.ref) != (run.source_kind, run.source_ref):
+        return None
+    compiled = entry.compiled
+    return compiled.workflow_hash if isinstance(compiled, Pinnable) else None

@@ -1,0 +1,122 @@
+"""Rehydrate: show a node as it is. Pure over the log: two calls give the same bytes (locks 1.2, D2, D13)."""
+
+from dataclasses import dataclass, replace
+
+from interlock.engine.answer.model import Answer, Facts, ForkOffer, Warned, render_answer
+from interlock.engine.answer.prompt import guidance_of
+from interlock.engine.answer.words import title_in_code
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
+from interlock.kernel.ids import WorkflowHash
+from interlock.service.ports import ReadPorts
+from interlock.service.run.context import Scene
+from interlock.service.tokens.mint import Mint
+from interlock.service.tools import warnings
+from interlock.service.tools.pending_step import step_of
+from interlock.service.tools.recap import Recovery
+from interlock.service.tools.target import Target
+from interlock.store.ports import KeyRingDamagedError, SessionReader
+from interlock.views.session import Node
+from interlock.views.standing import Standing, standing_of, tip_below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here:
+    reader: SessionReader
+    scene: Scene
+    node: Node
+    standing: Standing
+    mint: Mint
+
+
+def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None = None) -> Answer:
+    """Return the addressed node's own step and where it stands; `source_hash` is what its workflow compiles to now.
+
+    Raises:
+        StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
+    """
+    scene, node = target.scene, target.node
+    ring = ports.key_ring.keys()
+    if ring is None:
+        raise KeyRingDamagedError("the key ring vanished after a token verified")
+    here = _Here(
+        reader=ports.reader,
+        scene=scene,
+        node=node,
+        standing=standing_of(scene.session, node.node),
+        mint=Mint(ring=ring, session=scene.session, run=scene.run, form=ports.token_format),
+    )
+    with ports.trace.span("render"):
+        facts = _facts(here)
+        changed = tuple(warnings.source_changed(scene.run, source_hash))
+        return render_answer(replace(facts, warnings=(*facts.warnings, *changed)))
+
+
+def _facts(here: _Here) -> Facts:
+    scene, node, standing = here.scene, here.node, here.standing
+    at = standing.first if standing.passed_to is not None else standing.last
+    facts = Facts(
+        occasion="rehydrate",
+        run=scene.words(node),
+        state_token=here.mint.state(at.node),
+        step=step_of(scene, node),
+        preferences=at.preferences,
+        recap=Recovery(reader=here.reader, scene=scene, standing=standing).text(),
+        guidance=guidance_of(scene.workflow),
+        references=scene.workflow.references,
+    )
+    if facts.step is None:
+        return facts
+    if standing.passed_to is not None:
+        return _passed(here, facts)
+    if standing.is_used_up:
+        return _used_up(here, facts)
+    last = standing.last
+    ack = here.mint.ack(last.node)
+    is_free = last.checkpoints < CHECKPOINTS_PER_NODE_MAX
+    checkpoint = here.mint.checkpoint(last.node, last.checkpoints) if is_free else None
+    return replace(facts, ack_token=ack, checkpoint_token=checkpoint, blockers=standing.blockers)
+
+
+def _passed(here: _Here, facts: Facts) -> Facts:
+    """The step is done: no token that would silently fork it, but the way to where the run stands (D2)."""
+    scene, first = here.scene, here.standing.first
+    tip = scene.session.nodes[tip_below(scene.session, first)]
+    stands = scene.stands_at(tip)
+    where = f"already done; the run stands at {stands}"
+    run_tip = scene.run.tip
+    if run_tip is not None and run_tip != tip.node:
+        preferred = scene.stands_at(scene.session.nodes[run_tip])
+        where = f"already done; this branch stands at {stands}, the run prefers another branch, at {preferred}"
+    assert facts.step is not None, "a step that is done was a step"
+    return replace(
+        facts,
+        redirect=here.mint.state(tip.node),
+        fork=_fork(here, "To redo this step on a branch of its own, keeping what came after it, ack with this"),
+        where=where,
+        warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(facts.step.title)} is {where}."),),
+    )
+
+
+def _used_up(here: _Here, facts: Facts) -> Facts:
+    """Nothing more is recorded on this chain; a fork of its first node goes on (D2, D8)."""
+    scene, first = here.scene, here.standing.first
+    warned = Warned(
+        code="ATTEMPT_LIMIT_REACHED",
+        message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before trying on.",
+    )
+    facts = replace(
+        facts,
+        blockers=here.standing.blockers,
+        warnings=(warned,),
+        fork=_fork(here, "To try the step again on a fresh branch, ack with this"),
+    )
+    tip = tip_below(scene.session, first)
+    # Where the tip is this chain's own end, looking there would lead back here: only another fork goes on.
+    if tip == here.standing.last.node:
+        return facts
+    return replace(facts, redirect=here.mint.state(tip))
+
+
+def _fork(here: _Here, words: str) -> ForkOffer:
+    first = here.standing.first
+    return ForkOffer(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")

@@ -1,0 +1,204 @@
+"""`resume_session`: find the run to go on with when no token is at hand. Writes nothing (locks 2.3, D13, D34)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer
+from interlock.engine.answer.words import title_in_code
+from interlock.kernel.budgets import (
+    CANDIDATE_SNIPPET_BYTES_MAX,
+    CANDIDATES_MAX,
+    ECHO_BYTES_MAX,
+    HEADER_GOAL_BYTES_MAX,
+    HEADER_TITLE_BYTES_MAX,
+)
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import RunId, SessionId
+from interlock.kernel.text import in_code, json_in_code, one_line, printable, quoted, tokens, truncated
+from interlock.service.ports import ReadPorts
+from interlock.service.tokens.mint import Mint
+from interlock.service.tools.observations import repo_root_hash
+from interlock.store.ports import NOWHERE, KeyRing, KeyRingDamagedError, SessionUnhealthyError
+from interlock.views.resume import Candidate, Wanted, ranked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeCommand:
+    """A parsed call."""
+
+    query: str | None = None
+    workspace: Path | None = None
+    git_branch: str | None = None
+    git_head_sha: str | None = None
+    session: SessionId | None = None
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A candidate whose session was verified, with the token that shows it."""
+
+    candidate: Candidate
+    state_token: str
+
+
+def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
+    """Return the runs that may be the one that is looked for, best first.
+
+    Raises:
+        StoreFailureError, KeyRingDamagedError: See `service.failures`.
+    """
+    wanted = _wanted(ports, command)
+    with ports.trace.span("load"):
+        listing = ports.summaries.listing()
+    order = ranked(listing.sessions, wanted)
+    found, skipped = _verified(ports, order) if order else ([], 0)
+    if skipped and not found and not wanted.is_exact:
+        # What matched cannot be read; what can be is offered as where nothing matches.
+        order = ranked(listing.sessions, Wanted(repo=wanted.repo))
+        found, skipped = _verified(ports, order)
+    more = max(len(order) - len(found) - skipped, 0)
+    reasons = list(_reasons(command, wanted, [one.candidate for one in found]))
+    # What cannot be read may be what is looked for, unless it is known to be another session.
+    unreadable = skipped + sum(wanted.session in (None, one.session) for one in listing.unreadable)
+    if unreadable:
+        reasons.append(f"Left out, because they cannot be read: {unreadable}. The user can run `interlock doctor`.")
+    return _answer(found, " ".join(reasons) or None, more)
+
+
+def _wanted(ports: ReadPorts, command: ResumeCommand) -> Wanted:
+    """Return what is looked for. Where nothing is said, it is where the caller's workspace stands in git."""
+    wanted = Wanted(
+        words=tokens(command.query or ""),
+        branch=command.git_branch,
+        head_sha=command.git_head_sha,
+        session=command.session,
+        run=command.run,
+    )
+    here = ports.anchors(command.workspace) if not wanted.is_exact else NOWHERE
+    is_silent = wanted.is_open and command.query is None
+    return Wanted(
+        words=wanted.words,
+        branch=here.branch if is_silent else wanted.branch,
+        head_sha=here.head_sha if is_silent else wanted.head_sha,
+        repo=repo_root_hash(here.repo_root) if here.repo_root is not None else None,
+        session=wanted.session,
+        run=wanted.run,
+    )
+
+
+def _verified(ports: ReadPorts, order: Sequence[Candidate]) -> tuple[list[_Found], int]:
+    """Return the first candidates whose sessions verify, and how many before them did not (locks 10)."""
+    ring = ports.key_ring.keys()
+    if ring is None:
+        raise KeyRingDamagedError("sessions are stored, but the key ring that signs their tokens is gone")
+    found: list[_Found] = []
+    skipped = 0
+    for candidate in order:
+        if len(found) == CANDIDATES_MAX:
+            break
+        token = _token(ports, ring, candidate)
+        if token is None:
+            skipped += 1
+        else:
+            found.append(_Found(candidate=candidate, state_token=token))
+    return found, skipped
+
+
+def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
+    try:
+        session = ports.reader.load(candidate.session)
+    except SessionUnhealthyError:
+        return None
+    run = session.runs.get(candidate.run.run) if session is not None else None
+    if session is None or run is None or run.tip is None:
+        return None
+    return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
+
+
+def _reasons(command: ResumeCommand, wanted: Wanted, found: Sequence[Candidate]) -> Iterator[str]:
+    """Say why nothing matched, or what the matching left out."""
+    if wanted.is_exact and not found:
+        named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
+        where = f"session {command.session!r}" if command.run and command.session else "this data directory"
+        yield f"There is no {named} in {where}; nothing else is offered."
+        return
+    if command.query is not None and not wanted.words:
+        said = one_line(command.query, ECHO_BYTES_MAX)
+        yield f"The query {said!r} holds no word that can be searched for (letters a to z, digits, `_`, `-`)."
+    if not found:
+        yield "No run is stored here. Begin with `list_workflows` and `start_workflow`."
+    elif found[0].why == ("recency_fallback",) and not (wanted.is_open and command.query is None):
+        yield "Nothing matches; these are the latest runs. Ask the user before you go on with one of them."
+
+
+def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
+    shown = list(found)
+    structure: dict[str, Json] = {"candidates": [_candidate(one) for one in shown]}
+    parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to go on with**" if shown else "**No run was found**"]
+    if reason is not None:
+        structure["reason"] = reason
+        parts.append(reason)
+    parts += [_words(number, one) for number, one in enumerate(shown, start=1)]
+    if more:
+        structure["more"] = more
+        parts.append(f"{more} more; narrow by `query`, `gitBranch`, `sessionId` or `runId`.")
+    return Answer(structure=structure, text="\n\n".join(parts))
+
+
+def _title(one: _Found) -> str:
+    run = one.candidate.run
+    name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
+    return f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name
+
+
+def _pending(one: _Found) -> str | None:
+    run = one.candidate.run
+    if run.step is None:
+        return None
+    return f"step {run.number} of {run.total}: {one_line(run.step, HEADER_TITLE_BYTES_MAX)}"
+
+
+def _arguments(one: _Found) -> dict[str, Json]:
+    return {"stateToken": one.state_token, "run": one.candidate.run.label}
+
+
+def _snippet(one: _Found) -> str:
+    return truncated(printable(one.candidate.run.notes or "(no notes yet)"), CANDIDATE_SNIPPET_BYTES_MAX)
+
+
+def _candidate(one: _Found) -> dict[str, Json]:
+    run = one.candidate.run
+    named: dict[str, Json] = {"label": run.label, "workflowId": run.workflow_id}
+    if run.goal:
+        named["goal"] = one_line(run.goal, HEADER_GOAL_BYTES_MAX)
+    named |= {"sessionId": one.candidate.session, "runId": run.run, "workflowName": run.workflow_name}
+    told: dict[str, Json] = {"run": named, "title": _title(one), "status": run.status}
+    pending = _pending(one)
+    if pending is not None:
+        told["pendingStep"] = pending
+    if run.last_at is not None:
+        told["lastActivity"] = run.last_at
+    told["whyMatched"] = list(one.candidate.why)
+    told["stateToken"] = one.state_token
+    told["nextCall"] = {"tool": CONTINUE_TOOL, "arguments": _arguments(one)}
+    told["snippet"] = _snippet(one)
+    return told
+
+
+def _words(number: int, one: _Found) -> str:
+    run = one.candidate.run
+    step = title_in_code(run.step) if run.step is not None else None
+    place = f"step {run.number} of {run.total}: {step}" if step is not None else "complete"
+    goal = f": {in_code(one_line(run.goal, HEADER_GOAL_BYTES_MAX))}" if run.goal else ""
+    name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
+    when = f" · last worked on {run.last_at}" if run.last_at else ""
+    return "\n".join(
+        [
+            f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
+            f"   Matched: {', '.join(one.candidate.why)}. To go on, call `{CONTINUE_TOOL}`:",
+            json_in_code(_arguments(one)),
+            quoted(_snippet(one)),
+        ]
+    )

@@ -1,0 +1,326 @@
+"""`start_workflow`: begin a run, in a new session or in one that exists (D27)."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interlock.define.declared import Misfit, misfit, named_type
+from interlock.define.parts import ContextInput
+from interlock.engine.answer.model import LIST_TOOL, Answer, Facts, NeedsPerson, render_answer
+from interlock.engine.answer.prompt import guidance_of
+from interlock.engine.answer.secret_scanning import secret_warnings
+from interlock.engine.gates import Ask, Question
+from interlock.engine.judge.confirmation import raises_autonomy
+from interlock.engine.judge.findings import Finding
+from interlock.engine.request import Request
+from interlock.engine.start import Start, plan_start
+from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.base import Preferences, UnknownVersionError
+from interlock.record.context import Context
+from interlock.record.events import Actor
+from interlock.record.outcome import ContextKeyPointer
+from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
+from interlock.service.clock import mint_run, mint_session
+from interlock.service.ports import Ports
+from interlock.service.run.context import scene_of
+from interlock.service.tokens.mint import minting
+from interlock.service.tools import warnings
+from interlock.service.tools.append import appended
+from interlock.service.tools.context_limits import context_refusal
+from interlock.service.tools.observations import observed_of
+from interlock.service.tools.pending_step import step_of
+from interlock.service.unanswered import StartIds, StartKey, after_append, named
+from interlock.store.ports import ContentDamagedError, KeyRing, SessionUnhealthyError, StoreFailureError
+from interlock.views.session import Run, Session
+
+SESSION_STAND_IN = "<sessionId of an answer of that session>"
+"""Stands for a session that only the caller can name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartCommand:
+    """A parsed call. `request` holds the initial context with the goal, and the preferences."""
+
+    workflow_id: str
+    workspace: Path | None
+    request: Request = field(default_factory=Request)
+    session: SessionId | None = None
+    actor: Actor | None = None
+
+
+def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
+    """Begin a run and return its first step; one that is to do more alone than the baseline may wait for a person.
+
+    The same call again, after one that may be recorded and got no answer, makes no second run (FAIL-2).
+
+    Raises:
+        StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
+            See `service.failures`; nothing was recorded this time.
+        UnansweredError: The run may be recorded.
+    """
+    entry = found_entry(ports.catalog.view(command.workspace), command.workflow_id)
+    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
+    if isinstance(pinned, Refusal):
+        return pinned
+    assert isinstance(entry, Entry), "what compiled is an entry"
+    refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
+    if refusal is not None:
+        return refusal
+    key = (command.workflow_id, command.workspace, command.session, command.request.digest())
+    earlier = _earlier(ports, key)
+    if isinstance(earlier, Answer):
+        return earlier
+    joined = _joined(ports, command.session)
+    if isinstance(joined, Refusal):
+        return joined
+    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.shell), run=mint_run(ports.shell))
+    try:
+        with named(ids.session, ids.run):
+            outcome = _begin(ports, command, entry, ids, joined)
+    except StoreFailureError:
+        ports.unanswered.forget(ids)
+        raise
+    if isinstance(outcome, Answer):
+        ports.unanswered.forget(ids)
+    return outcome
+
+
+def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
+    """Return the answer of a start that was sent before and not answered, or the ids that it has if it is not recorded.
+
+    None if the call is a start of its own: nothing was sent before, the run went on since, so that somebody found it in
+    another way, or the run is damaged.
+
+    Raises:
+        UnansweredError: The disk failed, so it is not known what is recorded.
+    """
+    ids = ports.unanswered.find(key)
+    if ids is None:
+        return None
+    answer = None
+    try:
+        with named(ids.session, ids.run, is_repeat=True):
+            ring = ports.read.key_ring.ensured()
+            # Only under the lock is it decided whether what was written counts (APP-6).
+            with ports.writer.hold(ids.session) as witness:
+                session = witness.session
+            if session is None or ids.run not in session.runs:
+                return ids
+            run = session.runs[ids.run]
+            if run.tip == run.root:
+                answer = _render_begun(ports, ring, session, run)
+    except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
+        answer = None
+    ports.unanswered.forget(ids)
+    return answer
+
+
+def _begin(
+    ports: Ports, command: StartCommand, entry: Entry, ids: StartIds, joined: Session | None
+) -> Answer | Refusal | NeedsPerson:
+    """Record a run under its ids, in the session that it joins or in a new one, and return its first step."""
+    pinned = entry.compiled
+    assert isinstance(pinned, Pinnable), "what is begun compiled"
+    baseline = (joined.baseline if joined is not None else None) or ports.baseline
+    start = Start(
+        session=ids.session,
+        is_new_session=command.session is None,
+        run=ids.run,
+        workflow=pinned.workflow,
+        workflow_hash=pinned.workflow_hash,
+        workflow_bytes=pinned.data,
+        source_kind=entry.source.kind,
+        source_ref=entry.source.ref,
+        request=command.request,
+        baseline=baseline,
+        observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
+    )
+    plan = plan_start(start)
+    if isinstance(plan, Finding):
+        return _cannot_begin(plan)
+    waits = _autonomy_asked(command, baseline, pinned.workflow.name)
+    if waits is not None:
+        return waits
+    # All that the answer needs is read before the append: once that is made, nothing may keep the answer back.
+    ring = ports.read.key_ring.ensured()
+    ports.read.plans.keep_start(plan)
+    with ports.writer.hold(ids.session) as witness:
+        if joined is not None and witness.session is None:
+            return _no_session(ids.session)  # it was collected since it was looked at
+        ports.unanswered.keep(ids)
+        session = appended(ports, witness, plan, command.actor)
+    return _render_begun(ports, ring, session, session.runs[ids.run])
+
+
+def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
+    """Return the session that a run joins, None for a new one. What its first run began with stays so (locks 4)."""
+    if session is None:
+        return None
+    return ports.read.reader.load(session) or _no_session(session)
+
+
+@after_append()
+def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
+    """Render the first step of a run that began."""
+    assert run.root is not None, "a start makes a root"
+    scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
+    mint = minting(ports.read, ring, session, run)
+    step = step_of(scene, node)
+    with ports.read.trace.span("render"):
+        return render_answer(
+            Facts(
+                occasion="start",
+                run=scene.words(node),
+                state_token=mint.state(node.node),
+                ack_token=mint.ack(node.node) if step is not None else None,
+                checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,
+                step=step,
+                warnings=(
+                    *warnings.disclosed(node),
+                    *warnings.beyond_advice(scene.workflow, node.preferences),
+                    *secret_warnings(session.deltas.get(node.node), notes=None),
+                ),
+                preferences=node.preferences,
+                guidance=guidance_of(scene.workflow),
+                references=scene.workflow.references,
+            )
+        )
+
+
+def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
+    """Return the workflow of an id, or a refusal that names its faults, or the id that was meant."""
+    entry = view.entries.get(workflow_id)
+    if entry is not None:
+        return entry
+    workflow_id = one_line(workflow_id, ECHO_BYTES_MAX * 2)
+    refused = view.refused_of(workflow_id)
+    if refused is not None:
+        return _invalid(refused, workflow_id)
+    guess = view.nearest(workflow_id)
+    meant = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
+    return Refusal(
+        code=ErrorCode.WORKFLOW_NOT_FOUND,
+        message=f"There is no workflow {workflow_id!r}.",
+        suggestion=f"{meant} `list_workflows` for the ids that exist.",
+        details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
+        correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
+    )
+
+
+def compiled_of(entry: Entry) -> Pinnable | Refusal:
+    """Return what a workflow compiles to, or a refusal that names every fault."""
+    compiled = entry.compiled
+    return _invalid(compiled, entry.workflow_id) if isinstance(compiled, RefusedFile) else compiled
+
+
+def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
+    shown = file.diagnostics[:DIAGNOSTICS_MAX]
+    lines = "\n".join(f"- {diagnostic.in_one_line()}" for diagnostic in shown)
+    more = len(file.diagnostics) - len(shown)
+    where = f"{file.source.ref} of the {file.source.kind} source"
+    return Refusal(
+        code=ErrorCode.WORKFLOW_INVALID,
+        message=f"The workflow {workflow_id!r} ({where}) cannot run:\n{lines}"
+        + (f"\n- and {more} more" if more else ""),
+        suggestion="Correct the file as each line says, then send the same call again; no restart is needed.",
+        details={
+            "source": file.source.ref,
+            "sourceKind": file.source.kind,
+            "diagnostics": [diagnostic.to_json() for diagnostic in shown],
+        },
+    )
+
+
+def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
+    """Return why the initial context does not hold what a workflow declares, or None where it does."""
+    unfit = {one.key: found for one in workflow.inputs if (found := _misfit(one, context.get(one.key))) is not None}
+    if not unfit:
+        return None
+    lines = "\n".join(f"- {_misfit_words(one, unfit[one.key])}" for one in workflow.inputs if one.key in unfit)
+    # What a step sets by itself is not asked for, unless what came for it does not fit.
+    wanted = [one for one in workflow.inputs if one.required or one.key in unfit or one.key not in workflow.set_by]
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
+        suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
+        details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
+        correction=Correction(instead={"context": {one.key: _stand_in(one) for one in wanted}}),
+    )
+
+
+def _misfit(declared: ContextInput, value: object) -> Misfit | None:
+    """Return why a value does not fit; what only says what belongs there is no value."""
+    if value == _stand_in(declared):
+        return Misfit(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
+    return misfit(declared, value)
+
+
+def _stand_in(declared: ContextInput) -> str:
+    return f"<{declared.type}: {declared.description}>"
+
+
+def _misfit_words(declared: ContextInput, unfit: Misfit) -> str:
+    what = f"`{declared.key}` ({declared.type}): {declared.description} Found {unfit.found}"
+    return f"{what}." if unfit.is_kind else f"{what}; use {unfit.wanted}."
+
+
+def _wanted(declared: ContextInput) -> dict[str, Json]:
+    wanted: dict[str, Json] = {
+        "key": declared.key,
+        "type": declared.type,
+        "required": declared.required,
+        "description": declared.description,
+    }
+    if declared.choices:
+        wanted["choices"] = list(declared.choices)
+    return wanted
+
+
+def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
+    """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
+    wanted = command.request.preferences.over(baseline)
+    if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
+        return None
+    reply = command.request.asking.reply
+    if reply is not None and reply.action == "accept":
+        return None
+    said = f"They said: {reply.comment}" if reply is not None and reply.comment else None
+    told = (reply.unheard() if reply is not None else None) or said
+    refusal = Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun."
+        + (f" {told}" if told else ""),
+        suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
+        details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
+    )
+    if reply is not None and reply.action == "decline":
+        return refusal
+    ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
+    question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
+    subject = digest_of({"workflowId": command.workflow_id, "request": command.request.digest()})
+    return NeedsPerson(question=question, subject=subject, answer=refusal)
+
+
+def _cannot_begin(finding: Finding) -> Refusal:
+    """Return why a run cannot reach its first step: what it turns on must be in the initial context (D22)."""
+    key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"The run cannot begin: {finding.message}",
+        suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
+        details={"path": f"context.{key}" if key else "workflowId"},
+    )
+
+
+def _no_session(session: SessionId) -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_FOUND,
+        message=f"There is no session {session!r} in this data directory.",
+        suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
+        details={"sessionId": session},
+        correction=Correction(instead={"sessionId": SESSION_STAND_IN}),
+    )

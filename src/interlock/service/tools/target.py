@@ -1,0 +1,169 @@
+"""What a call is about: a verified token's node in a healthy session, in the run it says (D4, D15)."""
+
+import json
+from dataclasses import dataclass, replace
+
+from interlock.engine.answer.model import CONTINUE_TOOL
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
+from interlock.kernel.ids import AttemptId, tag_of
+from interlock.kernel.text import one_line
+from interlock.record.tokens import AttemptRef, StateRef, TokenRef
+from interlock.service.ports import ReadPorts
+from interlock.service.run.context import Scene, scene_of
+from interlock.service.tokens.mint import Argument
+from interlock.service.tokens.resolve import SentTokens, load_session, lost_history, resolve_token, scope_mismatch
+from interlock.service.tokens.suggest import place_labelled, place_of_run
+from interlock.store.ports import SessionUnhealthyError
+from interlock.views.session import LABEL_CHARS, Node, Session
+from interlock.views.standing import chain_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The node a call addresses, its run, and the attempt it makes, if it makes one."""
+
+    scene: Scene
+    node: Node
+    attempt: AttemptId | None
+
+
+def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
+    """Return the target that a call names, or why its tokens and its run name none, or not the same one.
+
+    Raises:
+        StoreFailureError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
+    """
+    resolved = resolve_token(ports, sent)
+    if isinstance(resolved, Refusal):
+        return resolved
+    check = _resolve_check(ports, sent, resolved.session)
+    if isinstance(check, Refusal):
+        return check
+    ref, label = resolved.ref, resolved.ref.run[-LABEL_CHARS:]
+    session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
+    if session is None or ref.run not in session.runs:
+        return lost_history(sent.argument, label=label)
+    scene = scene_of(session, session.runs[ref.run], ports.plans)
+    node = session.nodes.get(ref.node)
+    if node is None or node.run != ref.run:
+        return lost_history(sent.argument, words=scene.words())
+    refusal = _disagreement(ports, scene, node, sent, check)
+    if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
+        refusal = _hash_mismatch(scene)
+    if refusal is not None:
+        return refusal
+    return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
+
+
+def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
+    """Return what the `stateToken` refers to that was sent as a check; None if none was sent."""
+    if sent.check is None:
+        return None
+    try:
+        check = resolve_token(ports, replace(sent, argument="stateToken", token=sent.check), known)
+    except SessionUnhealthyError as error:
+        return scope_mismatch(
+            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{sent.argument}` to"
+            " another.",
+            f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
+            instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
+        )
+    return check if isinstance(check, Refusal) else check.ref
+
+
+def _disagreement(
+    ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, check: TokenRef | None
+) -> Refusal | None:
+    """Refuse a call whose label or whose second token names another run or step than its token."""
+    run = sent.run
+    if run is not None and not (len(run) >= len(scene.words(node).label) and scene.run.run.endswith(run)):
+        return _another_run(ports, scene, node, sent, run)
+    if check is None:
+        return None
+    if check.run != scene.run.run or check.session != scene.session.session:
+        return _two_runs(ports, scene, node, sent.argument, check)
+    return None if _is_same_place(scene.session, node, check) else _two_steps(scene, node, sent.argument)
+
+
+def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, run: str) -> Refusal:
+    """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4).
+
+    Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
+    """
+    words, found = scene.words(node), one_line(run, ECHO_BYTES_MAX)
+    same = f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.'
+    refusal = scope_mismatch(
+        f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
+        f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
+        run=words.to_json(),
+        found=found,
+        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean"), "run": "<its label>"},
+    )
+    place = place_labelled(ports, run, scene.session)
+    if place is None:
+        return refusal
+    other = place.scene.words()
+    named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
+    look = json.dumps(place.look(), separators=(",", ":"))
+    return replace(
+        refusal,
+        suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
+        f" shows where it stands. {same}",
+        correction=Correction(
+            instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
+        ),
+    )
+
+
+def _token_of(argument: Argument, run: str) -> str:
+    """Return what stands for a token that only the caller can name."""
+    return f"<{argument} of the last answer of {run}>"
+
+
+def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
+    """Say whether two tokens name one node; any node of one chain of refused attempts or its checkpoints counts."""
+    other = session.nodes.get(check.node)
+    return other is not None and chain_head(session, other).node == chain_head(session, node).node
+
+
+def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, check: TokenRef) -> Refusal:
+    words = scene.words(node)
+    place = place_of_run(ports, check.session, check.run)
+    named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
+    if place is not None:
+        other_words = place.scene.words()
+        named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
+    if check.run == scene.run.run:
+        named += f" of another session, {check.session}: one is a copy of the other"
+    return scope_mismatch(
+        f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
+        f" `stateToken` to {named}.",
+        f"Send the `{argument}` of the run you mean, alone: it names its run by itself.",
+        run=words.to_json(),
+        instead={"stateToken": None, argument: _token_of(argument, "the run you mean")},
+    )
+
+
+def _two_steps(scene: Scene, node: Node, argument: Argument) -> Refusal:
+    words = scene.words(node)
+    return scope_mismatch(
+        f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
+        f"Send the `{argument}` of the step you mean, alone: it names its step by itself.",
+        run=words.to_json(),
+        instead={"stateToken": None, argument: _token_of(argument, "the step you mean")},
+    )
+
+
+def _goal(goal: str | None) -> str:
+    return f", goal {goal[:60]!r}" if goal else ""
+
+
+def _hash_mismatch(scene: Scene) -> Refusal:
+    words = scene.words()
+    return Refusal(
+        code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,
+        message=f"The `stateToken` pins another workflow than run `{words.label}` does.",
+        suggestion="Use a token of the last answer of this run.",
+        details={"run": words.to_json()},
+    )

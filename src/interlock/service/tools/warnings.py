@@ -1,0 +1,125 @@
+"""What an agent is warned of: derived from the log alone, so that a replay says the same (D37)."""
+
+from collections.abc import Iterable, Iterator
+
+from interlock.engine.answer.model import Warned
+from interlock.engine.judge.confirmation import raises_autonomy
+from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAPS_MAX
+from interlock.kernel.ids import WorkflowHash
+from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.base import Preferences
+from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
+from interlock.service.run.context import Scene
+from interlock.views.session import Node, Run, Session
+
+_GAP_BYTES_MAX = 200
+_RISK_ORDER = ("conservative", "balanced", "aggressive")
+
+
+def notes_cut(notes: str | None) -> Iterator[Warned]:
+    """Warn of notes that were over their budget."""
+    if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
+        message = (
+            f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"
+            " stored beside them as an artifact."
+        )
+        yield Warned(code="NOTES_TRUNCATED", message=message)
+
+
+def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
+    """Tell that a run goes on as it was pinned, though its source says something else by now (locks 6)."""
+    if now is None or now == run.workflow_hash:
+        return
+    message = (
+        f"The source of `{run.workflow_id}` has changed since this run began. The run goes on as it was pinned; only a"
+        " new run follows the changed source."
+    )
+    yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
+
+
+def decided_otherwise(scene: Scene, node: Node) -> Iterator[Warned]:
+    """Warn of loops that ended because their passes are used up, and of levels that were read otherwise (D23)."""
+    for entry in node.trace:
+        refs = entry.refs or ()
+        loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
+        passes = next((ref.value for ref in refs if isinstance(ref, IterationRef)), None)
+        if entry.kind == "exited_loop" and loop and passes == scene.workflow.graphs.loops[loop].max_iterations:
+            message = f"The loop {loop!r} ended because its {passes} passes are used up, not because it was done."
+            yield Warned(code="LOOP_LIMIT_REACHED", message=message)
+        if entry.kind == "evaluated_condition" and any(isinstance(ref, StepRef) for ref in refs):
+            yield Warned(code="LEVEL_NORMALISED", message=entry.summary)
+
+
+def disclosed(node: Node) -> Iterator[Warned]:
+    """Tell what was missing where the run went on all the same."""
+    critical = [gap for gap in node.gaps if gap.severity == "critical" and gap.resolution.kind == "unresolved"]
+    for words in _counted(critical):
+        yield Warned(code="GAP_RECORDED", message=f"Missing, and disclosed as a gap of this run: {words}")
+
+
+def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
+    """Tell what a run left open when it came to its end at a node.
+
+    What happened later, on whatever branch, changes nothing of it: a replay says what the first answer said (D37).
+    """
+    then = [one for one in session.nodes.values() if one.run == node.run and one.index <= node.index]
+    told = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
+    resolved = {gap.resolution.resolves_gap_id for gap in told if gap.resolution.kind == "resolves"}
+    still = [
+        gap
+        for gap in told
+        if gap.severity == "critical" and gap.resolution.kind == "unresolved" and gap.gap_id not in resolved
+    ]
+    if not still:
+        return
+    listed = " ".join(f"({number}) {words}" for number, words in enumerate(_counted(still), start=1))
+    message = f"The run is complete with {len(still)} open gaps; tell the user of each: {listed}"
+    yield Warned(code="COMPLETE_WITH_GAPS", message=message)
+
+
+def claimed(node: Node) -> Iterator[Warned]:
+    """Warn of facts that rest on the agent's word alone, as the risk policy asks (locks 4).
+
+    Conservative: each of them. Balanced: those that a decision used, which are the claims that opened a gate.
+    Aggressive: none.
+    """
+    policy = node.preferences.risk_policy
+    if policy == "aggressive":
+        return
+    for gap in node.gaps:
+        if gap.severity == "warning" and gap.resolution.kind == "unresolved":
+            yield Warned(code="CLAIMED_FACT", message=f"A gate was opened by a claim. {flat(gap.summary)}")
+    if policy == "balanced":
+        return
+    for seen in node.observed:
+        if seen.provenance.enforcement_grade == "weak":
+            words = f"That {seen.capability!r} is {seen.status} is your word alone; it is recorded as a claim."
+            yield Warned(code="CLAIMED_FACT", message=words)
+
+
+def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Iterator[Warned]:
+    """Warn of preferences that go further than the author recommends; nothing is refused for it (locks 5)."""
+    advice = workflow.recommended
+    if advice is None:
+        return
+    advised = Preferences(
+        autonomy=advice.recommended_autonomy or preferences.autonomy,
+        risk_policy=advice.recommended_risk_policy or preferences.risk_policy,
+    )
+    if raises_autonomy(advised, preferences):
+        message = f"The autonomy is {preferences.autonomy!r}; the author recommends at most {advised.autonomy!r}."
+        yield Warned(code="BEYOND_RECOMMENDATION", message=message)
+    if _RISK_ORDER.index(preferences.risk_policy) > _RISK_ORDER.index(advised.risk_policy):
+        message = (
+            f"The risk policy is {preferences.risk_policy!r}; the author recommends at most {advised.risk_policy!r}."
+        )
+        yield Warned(code="BEYOND_RECOMMENDATION", message=message)
+
+
+def _counted(gaps: Iterable[GapRecorded]) -> Iterator[str]:
+    listed = list(gaps)
+    for gap in listed[:WARNED_GAPS_MAX]:
+        yield one_line(gap.summary, _GAP_BYTES_MAX)
+    if len(listed) > WARNED_GAPS_MAX:
+        yield f"and {len(listed) - WARNED_GAPS_MAX} more."

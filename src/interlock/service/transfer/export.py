@@ -1,0 +1,117 @@
+"""Export: one session with all it refers to as a bundle (locks 1.3). Reads only."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlock.kernel.budgets import BUNDLE_BYTES_MAX, BUNDLE_DEPTH_MAX, BUNDLE_VALUES_MAX
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.kernel.json_bounds import find_excess
+from interlock.record.bundle import (
+    BUNDLE_BOUNDS,
+    ArtifactText,
+    BundleEnvelope,
+    Producer,
+    SalvageBanner,
+    bundle_id,
+    sealed,
+)
+from interlock.record.content import Contents
+from interlock.record.events import Event
+from interlock.record.manifest import attested
+from interlock.service.clock import Shell, recorded_at
+from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
+from interlock.store.ports import SessionReader
+from interlock.version import VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A bundle's bytes and what they hold; `banner` if they are not the whole session."""
+
+    data: bytes
+    bundle_id: str
+    session: SessionId
+    events: int
+    banner: SalvageBanner | None
+
+
+def export_session(
+    reader: SessionReader, shell: Shell, session: SessionId, *, is_salvage: bool = False
+) -> Exported | Refusal:
+    """Return a session as a bundle. With `is_salvage` what is sound of a damaged one, under a banner that says so.
+
+    Raises:
+        SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    prefix = sound_prefix(reader, session)
+    if isinstance(prefix, Refusal):
+        return prefix
+    if prefix.banner is not None and not is_salvage:
+        return _damaged(prefix, prefix.banner)
+    size = _size(prefix.contents)
+    if size > BUNDLE_BYTES_MAX:
+        return _too_many_bytes(session, size)
+    events: list[Json] = [event.to_json() for events in prefix.history for event in events]
+    envelope = BundleEnvelope(
+        bundle_schema_version=1,
+        bundle_id=bundle_id(session, events),
+        exported_at=recorded_at(shell),
+        producer=Producer(app_version=VERSION),
+        **({"salvage": prefix.banner} if prefix.banner is not None else {}),
+    )
+    data = sealed(envelope, _session(prefix, events))
+    if len(data) > BUNDLE_BYTES_MAX:
+        return _too_many_bytes(session, len(data))
+    if find_excess(data, BUNDLE_BOUNDS) is not None:
+        found = f"more than {BUNDLE_VALUES_MAX} values, or values nested deeper than {BUNDLE_DEPTH_MAX} levels"
+        return _too_large(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
+    return Exported(data=data, bundle_id=envelope.bundle_id, session=session, events=len(events), banner=prefix.banner)
+
+
+def _session(prefix: SoundPrefix, events: list[Json]) -> dict[str, Json]:
+    contents = prefix.contents
+    return {
+        "sessionId": prefix.session,
+        "events": events,
+        "manifest": _manifest(prefix.session, prefix.history),
+        "snapshots": {ref: json.loads(data) for ref, data in contents.snapshots.items()},
+        "pinnedWorkflows": {one: json.loads(data) for one, data in contents.workflows.items()},
+        "artifacts": {digest: ArtifactText.of(data).to_json() for digest, data in contents.artifacts.items()},
+    }
+
+
+def _manifest(session: SessionId, history: Sequence[Sequence[Event]]) -> list[Json]:
+    """Return the manifest's records: they follow from the events, and are those of the log that was read."""
+    return [json.loads(line) for _, group in attested(session, history) for line in group.data.splitlines()]
+
+
+def _size(contents: Contents) -> int:
+    parts = (contents.snapshots, contents.workflows, contents.artifacts)
+    return sum(len(data) for part in parts for data in part.values())
+
+
+def _damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
+    return Refusal(
+        code=ErrorCode.SESSION_NOT_HEALTHY,
+        message=f"{prefix.session} is damaged, so it is not exported as if it were whole. Its first {prefix.events}"
+        f" events are sound; unusable is {left_out_words(banner)}.",
+        suggestion="Restore it from a backup, or export the sound part alone with `--salvage`. Nothing was written.",
+        details={"salvage": banner.to_json()},
+    )
+
+
+def _too_many_bytes(session: SessionId, size: int) -> Refusal:
+    found = f"{size} bytes or more, at most {BUNDLE_BYTES_MAX}"
+    return _too_large(session, found, {"bytes": size, "bytesMax": BUNDLE_BYTES_MAX})
+
+
+def _too_large(session: SessionId, found: str, details: dict[str, Json]) -> Refusal:
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=f"A bundle of {session} would have {found}.",
+        suggestion="Copy the data directory instead: it works elsewhere as it is. Nothing was written.",
+        details=details,
+    )

@@ -1,0 +1,54 @@
+"""Import: a bundle becomes a session, under its own id where that is free (locks 1.3)."""
+
+from dataclasses import dataclass
+
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.kernel.text import one_line
+from interlock.record.bundle import BundleError, SalvageBanner
+from interlock.service.transfer.bundle_check import checked_bundle
+from interlock.service.transfer.restore import Restored, Restoring
+
+_AGAIN = "Export the session again where it is whole, and carry the file as it is: as bytes, not through an editor."
+_FIXES = {
+    ErrorCode.BUNDLE_INVALID_FORMAT: "A bundle is the file that `interlock session export` writes, byte for byte."
+    f" {_AGAIN}",
+    ErrorCode.BUNDLE_UNSUPPORTED_VERSION: "A newer Interlock wrote it: import it with that one or a newer one.",
+    ErrorCode.BUNDLE_INTEGRITY_FAILED: f"It was changed or damaged on its way. {_AGAIN}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came of a bundle: the session, that of the bundle, and its banner if it was not a whole session."""
+
+    restored: Restored
+    source: SessionId
+    banner: SalvageBanner | None
+
+
+def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
+    """Make a session of a bundle's bytes. All of it is judged before any of it is stored.
+
+    Raises:
+        SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
+        UnansweredError: The session may be recorded.
+    """
+    try:
+        bundle = checked_bundle(data)
+    except BundleError as error:
+        return _refused(error)
+    restored = ports.restored(bundle.session, bundle.history, bundle.contents)
+    return Imported(restored=restored, source=bundle.session, banner=bundle.banner)
+
+
+def _refused(error: BundleError) -> Refusal:
+    return Refusal(
+        code=error.code,
+        message=f"The file is not imported: {error.where}: {one_line(error.found, _FOUND_BYTES_MAX)}.",
+        suggestion=f"{_FIXES.get(error.code, _AGAIN)} Nothing was stored.",
+        details={"where": error.where, "found": one_line(error.found, _FOUND_BYTES_MAX)},
+    )
+
+
+_FOUND_BYTES_MAX = 300

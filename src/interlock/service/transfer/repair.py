@@ -1,0 +1,38 @@
+"""Repair: what is sound of a damaged session becomes a session of its own; the damaged one stays (D10, locks 10)."""
+
+from dataclasses import dataclass
+
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.record.bundle import SalvageBanner
+from interlock.service.transfer.restore import Restored, Restoring
+from interlock.service.transfer.salvage import sound_prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """The session that was made, the damaged one it came of, and what was left out and why."""
+
+    restored: Restored
+    source: SessionId
+    banner: SalvageBanner
+
+
+def repair_session(ports: Restoring, session: SessionId) -> Repaired | Refusal:
+    """Copy the sound beginning of a damaged session into a new one.
+
+    Raises:
+        SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.
+        UnansweredError: The new session may be recorded.
+    """
+    prefix = sound_prefix(ports.read.reader, session)
+    if isinstance(prefix, Refusal):
+        return prefix
+    if prefix.banner is None:
+        return Refusal(
+            code=ErrorCode.VALIDATION_ERROR,
+            message=f"{session} is whole: all of its {prefix.events} events and what they refer to verify.",
+            suggestion="There is nothing to repair, and nothing was written.",
+        )
+    restored = ports.restored(None, prefix.history, prefix.contents)
+    return Repaired(restored=restored, source=session, banner=prefix.banner)

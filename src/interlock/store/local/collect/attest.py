@@ -1,0 +1,59 @@
+"""Whether a session's bytes are those that its manifest attests: what can be said without reading a record."""
+
+from pydantic import ValidationError
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.ids import SessionId
+from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.manifest import SegmentClosed, SnapshotPinned, parse_segment_closed, segment_rel_path
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps
+from interlock.store.local.session.settled import missing_bytes, read_mark
+from interlock.store.regular_file import NotRegularFileError
+
+
+def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | None:
+    """Return the segments of a manifest whose every line is whole and in order, and of whose segments none differs.
+
+    None says nothing of what is the matter, if anything is: that takes a reading.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    try:
+        data = files.read(layout.manifest(session))
+        mark = read_mark(files, session)
+        is_whole = data.endswith(b"\n") and not missing_bytes(mark, len(data))
+        return frozenset(_segments(files, session, data)) if is_whole else None
+    except (FileNotFoundError, NotRegularFileError, MalformedRecordError, UnknownVersionError, ValidationError):
+        return None
+
+
+def _segments(files: FileOps, session: SessionId, manifest: bytes) -> list[str]:
+    """Return the segments that the lines attest.
+
+    Raises:
+        FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError: Something does not agree.
+    """
+    paths, next_event = list[str](), 0
+    for index, line in enumerate(manifest[:-1].split(b"\n")):
+        record = _record(line, is_first=index == 0)
+        if record.manifest_index != index or record.session_id != session:
+            raise MalformedRecordError("manifest", "out of order")
+        if isinstance(record, SnapshotPinned):
+            continue
+        first, last = record.first_event_index, record.last_event_index
+        path = layout.segment(session, first, last)
+        segment = files.read(path)
+        is_next = first == next_event and record.segment_rel_path == segment_rel_path(first, last)
+        if not is_next or len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
+            raise MalformedRecordError("segment", "not what the manifest attests")
+        next_event = last + 1
+        paths.append(path)
+    return paths
+
+
+def _record(line: bytes, *, is_first: bool) -> SegmentClosed | SnapshotPinned:
+    if is_first or b'"kind":"segment_closed"' in line:
+        return parse_segment_closed(line)
+    return SnapshotPinned.model_validate_json(line, by_name=False)

@@ -1,0 +1,74 @@
+"""Mark-and-sweep over a data directory, put together."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
+from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
+from interlock.store.local import layout
+from interlock.store.local.collect.keep import KeepFile
+from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
+from interlock.store.local.collect.sweep import make_room, sweep
+from interlock.store.local.content import ContentFiles
+from interlock.store.local.files import FileOps, OsFiles, store_failure
+from interlock.store.local.locks import Locks, OsLocks, is_held
+from interlock.store.local.upkeep import alone
+from interlock.store.ports import ContentDamagedError
+from interlock.store.retention import DamagedContent, Glance, Marked, Retention, Swept
+
+
+class LocalCollector:
+    """The collector over files below one directory, and the keep marks there. Opening it touches nothing."""
+
+    def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
+        self._root = root
+        self._files = files or OsFiles(root)
+        self._locks = locks or OsLocks(root)
+        # Writers go first: what one holds right now is left to the next sweep.
+        self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
+        self.keep_marks = KeepFile(self._files, self._locks)
+
+    def mark(self, told: Progress = untold) -> Marked:
+        """See `Collector.mark`."""
+        return mark(self._files, self._session_locks, told)
+
+    def glance(self, told: Progress = untold) -> Glance:
+        """See `StoreInspector.glance`."""
+        return glance(self._files, self._session_locks, told)
+
+    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
+        """See `StoreInspector.damaged_content`."""
+        return tuple(damaged_content(self._files, marked))
+
+    def held_sessions(self) -> tuple[SessionId, ...]:
+        """See `StoreInspector.held_sessions`."""
+        try:
+            names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
+        except OSError as error:
+            raise store_failure(error) from error
+        return tuple(SessionId(name) for name in names if is_held(self._root, SessionId(name)))
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `Collector.alone`."""
+        return alone(self._files, self._locks)
+
+    def make_room(self, marked: Marked, retention: Retention) -> None:
+        """See `Collector.make_room`."""
+        make_room(self._files, self._session_locks, marked, retention)
+
+    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+        """See `Collector.sweep`."""
+        return sweep(self._files, self._session_locks, marked, retention)
+
+
+def damaged_content(files: FileOps, marked: Marked) -> Iterator[DamagedContent]:
+    """Yield what `StoreInspector.damaged_content` returns."""
+    content = ContentFiles(files)
+    for name in sorted(frozenset[str]().union(*(one.content for one in marked.sessions))):
+        try:
+            content.read(name, layout.digest_in(name), CONTENT_KINDS[name.rpartition("/")[0]].value)
+        except ContentDamagedError as damage:
+            refer = tuple(one.session for one in marked.sessions if name in one.content)
+            yield DamagedContent(name=name, found=damage.found, sessions=refer)

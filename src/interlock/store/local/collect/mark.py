@@ -1,0 +1,254 @@
+"""The look of mark-and-sweep: every session is read and dropped again, everything else is listed (D33).
+
+A session is as sound as a server would find it: each group is verified, and folded unless its writer vouches that he
+did. What it refers to is what its pins
+and its events say. A `glance` is for people who only want to know how things stand: it holds each session's bytes
+against what its manifest attests, and reads whole only what does not agree.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
+from interlock.store.local import layout
+from interlock.store.local.collect.attest import attested_segments
+from interlock.store.local.files import FileOps, FileStat, store_failure
+from interlock.store.local.locks import Locks, hold_if_made
+from interlock.store.local.session.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
+from interlock.store.local.session.summary_cache import SummaryCache
+from interlock.store.ports import Health, SessionBusyError
+from interlock.store.retention import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.views.session import evolve
+
+CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
+"""What each directory of content-addressed files holds."""
+_TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
+"""Where temporary files can stand outside of sessions."""
+
+
+def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
+    """See `Collector.mark`."""
+    marking = _Marking(files=files, locks=locks)
+    try:
+        marking.run(told)
+    except OSError as error:
+        raise store_failure(error) from error
+    return Marked(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
+
+
+def glance(files: FileOps, locks: Locks, told: Progress = untold) -> Glance:
+    """See `StoreInspector.glance`."""
+    marking = _Marking(files=files, locks=locks, read=_attested_or_read)
+    try:
+        marking.run(told)
+    except OSError as error:
+        raise store_failure(error) from error
+    return Glance(
+        attested=tuple(one.session for one in marking.sessions),
+        unsound=tuple(marking.unsound),
+        debris=tuple(item for item in marking.items if item.kind not in CONTENT),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSession:
+    """A session as it was read: how far, its segments, the content it refers to, and its newest recorded time."""
+
+    session: SessionId
+    manifest_bytes: int
+    segments: frozenset[str]
+    content: frozenset[str] = frozenset()
+    recorded_s: float = 0.0
+
+    def last_activity_s(self, files: FileOps) -> float:
+        """Return when it was last written to; to be on the safe side, the later of what the log and the file say."""
+        manifest = files.stat(layout.manifest(self.session))
+        return max(self.recorded_s, manifest.modified_s if manifest is not None else 0.0)
+
+
+def read_session(files: FileOps, session: SessionId) -> ReadSession:
+    """Read a session from its first group to its last.
+
+    What a current summary vouches for is not folded again: whoever cached it had folded it all.
+
+    Raises:
+        DamageError: See `reading`.
+        OSError: The disk failed.
+    """
+    folded_bytes = SummaryCache(files).folded_bytes(session)
+    if folded_bytes:
+        found = _read(files, session, counted)
+        if found.manifest_bytes <= folded_bytes:
+            return found
+    return _read(files, session, evolve)
+
+
+def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
+    manifest_bytes, recorded_s = 0, 0.0
+    segments, content = set[str](), set[str]()
+    for verified, segment in whole_groups(files, session, fold):
+        path, *refers = content_paths(session, segment)
+        segments.add(path)
+        content.update(refers)
+        manifest_bytes = verified.manifest_bytes
+        recorded_s = max(recorded_s, *map(_seconds, {event.recorded_at for event in segment.events}))
+    return ReadSession(
+        session=session,
+        manifest_bytes=manifest_bytes,
+        segments=frozenset(segments),
+        content=frozenset(content),
+        recorded_s=recorded_s,
+    )
+
+
+def _attested_or_read(files: FileOps, session: SessionId) -> ReadSession:
+    """Return what the manifest attests if its segments agree; else read the session whole, which says what is wrong."""
+    attested = attested_segments(files, session)
+    if attested is None:
+        return read_session(files, session)
+    stat = files.stat(layout.manifest(session))
+    return ReadSession(session=session, manifest_bytes=stat.size if stat is not None else 0, segments=attested)
+
+
+def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
+    """Yield a directory and everything below it, each directory before what it holds. Links are not followed."""
+    stat = files.stat(path)
+    if stat is None:
+        return
+    yield path, stat
+    if stat.is_dir and not files.is_link(path):
+        for name in files.names(path):
+            yield from tree(files, f"{path}/{name}")
+
+
+def newest_s(below: list[tuple[str, FileStat]]) -> float:
+    """Return when anything of a tree was last written."""
+    return max((stat.modified_s for _, stat in below), default=0.0)
+
+
+def is_beginning(files: FileOps, session: SessionId) -> bool:
+    """Say whether a directory without a group can be what a start left: a later segment shows that more was there."""
+    firsts = {name.partition("-")[0] for name in files.names(layout.events_dir(session)) if layout.is_segment(name)}
+    return all(int(first) == 0 for first in firsts)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Marking:
+    """What was found so far."""
+
+    files: FileOps
+    locks: Locks
+    read: Callable[[FileOps, SessionId], ReadSession] = read_session
+    sessions: list[MarkedSession] = field(default_factory=list[MarkedSession])
+    unsound: list[UnsoundSession] = field(default_factory=list[UnsoundSession])
+    items: list[Item] = field(default_factory=list[Item])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """Each name of content once: sessions share most of theirs."""
+
+    def run(self, told: Progress) -> None:
+        # What stands outside is listed first: what comes after that is young, and no sweep takes it.
+        self._content()
+        self._trash()
+        found = sorted(self.files.names(layout.SESSIONS))
+        for number, name in enumerate(found):
+            told(number, len(found))
+            path = f"{layout.SESSIONS}/{name}"
+            if layout.is_session(name):
+                self._session(SessionId(name))
+            elif not self.files.is_link(path):
+                self._add(Kind.LEFTOVER, path)
+        told(len(found), len(found))
+
+    def _content(self) -> None:
+        for directory in _TEMP_DIRS:
+            kind = CONTENT_KINDS.get(directory)
+            for name in self.files.names(directory):
+                path = f"{directory}/{name}" if directory else name
+                if layout.is_temp(name):
+                    self._add(Kind.TEMP, path)
+                elif kind is not None and layout.is_content(name):
+                    self._add(kind, path)
+
+    def _trash(self) -> None:
+        for directory in (layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS):
+            for name in own_names(self.files, directory):
+                self._add(Kind.TRASH, f"{directory}/{name}")
+        for directory in CONTENT_KINDS:
+            for name in filter(layout.is_content, own_names(self.files, layout.trashed(directory))):
+                path = f"{directory}/{name}"
+                self._add(Kind.TRASH, layout.trashed(path), content=path)
+
+    def _session(self, session: SessionId) -> None:
+        try:
+            found = self._read(session)
+            below = list(tree(self.files, layout.session_dir(session)))
+            last_s = found.last_activity_s(self.files)
+        except DamageError as damage:
+            self._refuse(session, damage.health, damage.where, damage.found)
+            return
+        except FileNotFoundError:
+            # It went while it was looked at; unless it is back, for then nobody has seen what it refers to.
+            if self.files.stat(layout.session_dir(session)) is not None:
+                self._refuse(session, Health.CORRUPT_HEAD, "manifest", "gone while it was read")
+            return
+        if found.segments:
+            self._sound(found, below, last_s)
+        elif is_beginning(self.files, session):
+            self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
+        else:
+            self._refuse(session, Health.CORRUPT_HEAD, "manifest", "gone, though segments stand")
+
+    def _read(self, session: SessionId) -> ReadSession:
+        read = partial(self.read, self.files, session)
+        try:
+            return surely_read(read, partial(hold_if_made, self.files, self.locks, session))
+        except SessionBusyError:
+            return read()
+
+    def _sound(self, found: ReadSession, below: list[tuple[str, FileStat]], last_s: float) -> None:
+        session = found.session
+        marked = MarkedSession(
+            session=session,
+            last_activity_s=last_s,
+            bytes=sum(stat.size for _, stat in below if not stat.is_dir),
+            content=frozenset(self.names.setdefault(name, name) for name in found.content),
+        )
+        self.sessions.append(marked)
+        for path, stat in below:
+            if layout.is_temp(path) or (_is_segment(path) and path not in found.segments):
+                kind = Kind.TEMP if layout.is_temp(path) else Kind.SEGMENT
+                item = Item(kind=kind, name=path, bytes=stat.size, modified_s=stat.modified_s, session=session)
+                self.items.append(item)
+
+    def _add(self, kind: Kind, path: str, *, session: SessionId | None = None, content: str | None = None) -> None:
+        below = list(tree(self.files, path))
+        if below:
+            size = sum(stat.size for _, stat in below if not stat.is_dir)
+            item = Item(kind=kind, name=path, bytes=size, modified_s=newest_s(below), session=session, content=content)
+            self.items.append(item)
+
+    def _refuse(self, session: SessionId, health: Health, where: str, found: str) -> None:
+        self.unsound.append(UnsoundSession(session=session, health=health, where=where, found=found))
+
+
+def _is_segment(path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    return directory.endswith("/events") and layout.is_segment(name)
+
+
+def _seconds(recorded_at: str | None) -> float:
+    """Return a recorded time in seconds since the epoch; what is no time counts as none."""
+    try:
+        return datetime.fromisoformat(recorded_at).timestamp() if recorded_at is not None else 0.0
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def own_names(files: FileOps, directory: str) -> list[str]:
+    """Return the names in a directory of the trash; none where a link on the way leads to somebody else's files."""
+    parts = directory.split("/")
+    ways = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    return [] if any(files.is_link(way) for way in ways) else files.names(directory)

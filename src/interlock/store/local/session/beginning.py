@@ -1,0 +1,75 @@
+"""The directory that a call makes for a new session: it goes again if the call records nothing in it.
+
+Only what can hold no history is removed: under the session's lock, with an empty manifest, no segment and nothing
+settled. It leaves in one renaming, so another process that makes or waits for the same session meets all of it or
+nothing.
+"""
+
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+from interlock.kernel.ids import SessionId
+from interlock.store.local import layout
+from interlock.store.local.content import discard
+from interlock.store.local.files import FileOps
+from interlock.store.local.locks import Locks
+from interlock.store.local.session.settled import read_mark
+from interlock.store.ports import SessionBusyError
+
+
+@contextmanager
+def removed_if_unused(files: FileOps, locks: Locks, session: SessionId) -> Generator[None]:
+    """Remove a session's directory, if the disk allows it, that was made inside and that records nothing."""
+    if not _is_missing(files, session):
+        yield
+        return
+    try:
+        yield
+    except SessionBusyError:
+        # Whoever holds the session is about to record something in it.
+        raise
+    except Exception:
+        _remove_if_unused(files, locks, session)
+        raise
+    _remove_if_unused(files, locks, session)
+
+
+def _is_missing(files: FileOps, session: SessionId) -> bool:
+    try:
+        return files.stat(layout.session_dir(session)) is None
+    except OSError:
+        return False
+
+
+def _remove_if_unused(files: FileOps, locks: Locks, session: SessionId) -> None:
+    with suppress(OSError, SessionBusyError):
+        if _is_unused(files, session):
+            with locks.hold(session):
+                if _is_unused(files, session):
+                    _remove(files, session)
+
+
+def _is_unused(files: FileOps, session: SessionId) -> bool:
+    manifest, mark = files.stat(layout.manifest(session)), read_mark(files, session)
+    if (manifest is not None and manifest.size) or (mark is not None and mark.manifest_bytes != 0):
+        return False
+    made = {path.rpartition("/")[2] for path in _made(session)}
+    return not files.names(layout.events_dir(session)) and made.issuperset(files.names(layout.session_dir(session)))
+
+
+def _remove(files: FileOps, session: SessionId) -> None:
+    directory = layout.session_dir(session)
+    gone = layout.temp(directory, secrets.token_hex(8))
+    files.rename(directory, gone)
+    events, *plain = (gone + path.removeprefix(directory) for path in _made(session))
+    for path in plain:
+        discard(files, path)
+    with suppress(FileNotFoundError):
+        files.remove_dir(events)
+    files.remove_dir(gone)
+
+
+def _made(session: SessionId) -> tuple[str, ...]:
+    """Return what a hold makes in a session's directory, the one directory first."""
+    return layout.events_dir(session), layout.manifest(session), layout.lock(session), layout.settled(session)

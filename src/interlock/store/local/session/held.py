@@ -1,0 +1,65 @@
+"""The witness of a held session, and what the ports promise of whatever a hold may meet."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from interlock.kernel.ids import SessionId
+from interlock.store.local.files import store_failure
+from interlock.store.local.session.reading import DamageError, Verified
+from interlock.store.ports import SessionUnhealthyError, Witness, WitnessReleasedError
+from interlock.views.session import BrokenHistoryError, Session
+
+
+class HeldSession:
+    """The witness of this store: valid inside the `with` block that yielded it, for its session alone."""
+
+    def __init__(self, verified: Verified) -> None:
+        self._verified: Verified | None = verified
+
+    @property
+    def session(self) -> Session | None:
+        """See `Witness.session`."""
+        facts = self.verified().facts
+        return facts if facts.next_index else None
+
+    def verified(self) -> Verified:
+        """Return what was verified under the lock.
+
+        Raises:
+            WitnessReleasedError: The hold has ended.
+        """
+        if self._verified is None:
+            raise WitnessReleasedError("the session's hold has ended")
+        return self._verified
+
+    def advance(self, verified: Verified | None) -> None:
+        """Go on with what an append made true; None ends the hold."""
+        self._verified = verified
+
+
+def own_witness(witness: Witness) -> HeldSession:
+    """Return a witness as this store's own.
+
+    Raises:
+        WitnessReleasedError: Another store made it.
+    """
+    if not isinstance(witness, HeldSession):
+        raise WitnessReleasedError("not a witness of this store")
+    return witness
+
+
+@contextmanager
+def told(session: SessionId) -> Generator[None]:
+    """Turn what reading and writing a session may meet into what the ports promise."""
+    try:
+        yield
+    except DamageError as damage:
+        raise SessionUnhealthyError(
+            session=session,
+            health=damage.health,
+            where=damage.where,
+            found=damage.found,
+            breaks_history=isinstance(damage.__cause__, BrokenHistoryError),
+        ) from damage
+    except OSError as error:
+        raise store_failure(error) from error

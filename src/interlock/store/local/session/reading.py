@@ -1,0 +1,412 @@
+"""Reading a session: verify each group once, then follow (D10, D11).
+
+A group is whole when the manifest holds, at its place, exactly the bytes that its segment calls for. Reading
+therefore is: find the segment that the next line names, compute its group, compare. What follows the last whole
+group never happened if it is a proper prefix of the group of a segment that stands at the next index (NULs may
+stand for the part of it that the disk lost). Everything else is damage.
+
+A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
+counts if the mark is of another boot or there is none, for then its bytes came from the disk. A manifest that ends
+before its mark has lost acknowledged history: damage.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from rpds import HashTrieSet
+
+from interlock.kernel.canonical import digest_of_bytes
+from interlock.kernel.errors import InterlockError
+from interlock.kernel.frozen import replace
+from interlock.kernel.ids import SessionId, SnapshotRef
+from interlock.record import events as ev
+from interlock.record.base import MalformedRecordError, UnknownVersionError
+from interlock.record.content import references_of
+from interlock.record.manifest import (
+    Group,
+    SegmentClosed,
+    group_of,
+    parse_manifest_record,
+    parse_segment_closed,
+    segment_rel_path,
+)
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps
+from interlock.store.local.session.settled import Mark, missing_bytes, read_mark
+from interlock.store.ports import Health, LeftOut
+from interlock.store.regular_file import NotRegularFileError
+from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+
+_OTHER_GROUP = "not what its segment calls for"
+_READS_BEFORE_LOCK = 2
+"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
+_NULS_MIN = 2
+"""A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
+
+
+Found = TypeVar("Found")
+Fold: TypeAlias = Callable[..., Session]
+"""Takes a session and more events of its log, and returns the session after them, as `evolve` does."""
+
+
+class DamageError(InterlockError):
+    """Bytes that no append of ours leaves behind. `verified` is what stands before them."""
+
+    def __init__(self, *, where: str, found: str, verified: "Verified", health: Health | None = None) -> None:
+        super().__init__(f"{where}: {found}")
+        self.where = where
+        self.found = found
+        self.verified = verified
+        tail_or_head = Health.CORRUPT_TAIL if verified.manifest_lines else Health.CORRUPT_HEAD
+        self.health = health or tail_or_head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """How far a session's manifest was verified, and what it says up to there.
+
+    `manifest_bytes` is where the last whole group ends; `last_group` are that group's bytes, by which a later
+    call sees that the file is still the same. `is_marked` says that a mark of this boot is known to reach there.
+    """
+
+    facts: Session
+    manifest_bytes: int = 0
+    manifest_lines: int = 0
+    last_group: bytes = b""
+    pins: "HashTrieSet[SnapshotRef]"
+    file: tuple[int, int] | None = None
+    is_marked: bool = False
+
+    @property
+    def session(self) -> SessionId:
+        """Whose session it is."""
+        return self.facts.session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSegment:
+    """A segment as found on disk: its bytes, the events in them, and the group it calls for."""
+
+    data: bytes
+    events: tuple[ev.Event, ...]
+    group: Group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What a session's manifest holds: what counts for everybody, and the whole groups after it that nobody settled.
+
+    Of each such group: what is verified with it, and its segment. There is one at most, except where a restore of a
+    whole session was cut short.
+    """
+
+    settled: Verified
+    unsettled: tuple[tuple[Verified, StoredSegment], ...] = ()
+
+
+def unread(session: SessionId) -> Verified:
+    """Return where reading a session begins."""
+    return Verified(facts=new_session(session), pins=HashTrieSet())
+
+
+def follow(files: FileOps, known: Verified) -> Followed:
+    """Return what the manifest holds after taking in what it gained since `known`.
+
+    A file that was replaced, cut back, or no longer holds the last verified group is read from the start. The mark is
+    read after the manifest: a writer leaves one before the first group that it writes in a boot, so a group that was
+    seen without one is none of this boot. Without anything new in the manifest the mark is not read.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    path = layout.manifest(known.session)
+    stat = files.stat(path)
+    if stat is None:
+        return _with_mark(files, unread(known.session), b"")
+    identity = (stat.device, stat.inode)
+    if known.file is not None and (known.file != identity or stat.size < known.manifest_bytes):
+        known = unread(known.session)
+    data = _manifest(files, known, known.manifest_bytes - len(known.last_group))
+    if not data.startswith(known.last_group):
+        known = unread(known.session)
+        data = _manifest(files, known, 0)
+    known = replace(known, file=identity)
+    if known.manifest_lines and len(data) == len(known.last_group):
+        return Followed(settled=known)
+    return _with_mark(files, known, data)
+
+
+def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
+    """Take in the manifest's bytes from the last known group on, and part them by the settled mark.
+
+    A mark beyond what was read may be newer than that reading, so the rest is read before it counts as damage.
+    """
+    groups, last = list[tuple[Verified, StoredSegment]](), known
+    while True:
+        new = list(_whole_groups(files, last, data, len(last.last_group)))
+        groups += new
+        last = groups[-1][0] if groups else known
+        mark = read_mark(files, known.session)
+        missing = missing_bytes(mark, last.manifest_bytes)
+        if not missing:
+            return _parted(known, groups, mark)
+        again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
+        if not new and again == data:
+            raise _cut_short(last, missing)
+        data = again
+
+
+def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: Mark | None) -> Followed:
+    """Part what was read at the mark. Unless it can be read, the last group alone may not be settled."""
+    if mark is None or not mark.is_of_this_boot:
+        return Followed(settled=groups[-1][0] if groups else known)
+    if mark.manifest_bytes is None:
+        count = max(len(groups) - 1, 0)
+    else:
+        count = sum(verified.manifest_bytes <= mark.manifest_bytes for verified, _ in groups)
+    settled = groups[count - 1][0] if count else known
+    is_marked = mark.manifest_bytes == settled.manifest_bytes
+    return Followed(settled=replace(settled, is_marked=is_marked), unsettled=tuple(groups[count:]))
+
+
+def _cut_short(verified: Verified, missing: int) -> DamageError:
+    found = f"{missing} acknowledged bytes are missing at its end"
+    return DamageError(where="manifest", found=found, verified=verified)
+
+
+def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
+    """Read; what looks damaged is read again, the last time under the lock (D11).
+
+    Raises:
+        DamageError: It is damaged.
+        OSError: The disk failed.
+    """
+    for _ in range(_READS_BEFORE_LOCK):
+        try:
+            return read()
+        except DamageError:
+            continue
+    with hold():
+        return read()
+
+
+def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    last = unread(session)
+    data = _manifest(files, last, 0)
+    for verified, segment in _whole_groups(files, last, data, 0, fold):
+        last = verified
+        yield verified, segment
+    missing = missing_bytes(read_mark(files, session), last.manifest_bytes)
+    if missing:
+        raise _cut_short(last, missing)
+
+
+def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
+    """Return the events of a verified session, one tuple for each plan that was appended, oldest first.
+
+    Raises:
+        DamageError: See the module.
+        OSError: The disk failed.
+    """
+    if not verified.manifest_lines:
+        return ()
+    manifest = files.read(layout.manifest(verified.session))[: verified.manifest_bytes]
+    known, history, at = unread(verified.session), list[tuple[ev.Event, ...]](), 0
+    while at < len(manifest):
+        segment = _named_segment(files, known, manifest, at)
+        if segment is None:
+            raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known)
+        known = taken_in(known, segment)
+        history.append(segment.events)
+        at += len(segment.group.data)
+    return tuple(history)
+
+
+def counted(session: Session, *events: ev.Event) -> Session:
+    """Return the session with no more known of these events than that they are there: others have folded them."""
+    return replace(session, next_index=session.next_index + len(events))
+
+
+def taken_in(known: Verified, segment: StoredSegment, fold: Fold = evolve) -> Verified:
+    """Return what is verified with one more whole group.
+
+    Raises:
+        BrokenHistoryError: Its events cannot follow.
+    """
+    facts = fold(known.facts, *segment.events)
+    pins = known.pins
+    for ref in segment.group.pins:
+        pins = pins.insert(ref)
+    return Verified(
+        facts=facts,
+        manifest_bytes=known.manifest_bytes + len(segment.group.data),
+        manifest_lines=known.manifest_lines + segment.group.lines,
+        last_group=segment.group.data,
+        pins=pins,
+        file=known.file,
+    )
+
+
+def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]:
+    """Return the files a segment makes reachable, itself first: what must be durable before it counts."""
+    named = references_of(segment.events)
+    return (
+        layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index),
+        *map(layout.snapshot, segment.group.pins),
+        *map(layout.pinned_workflow, named.workflows),
+        *map(layout.artifact, named.artifacts),
+    )
+
+
+def left_out(files: FileOps, verified: Verified) -> LeftOut:
+    """Return what the manifest attests behind its verified beginning, as far as its lines can still be read.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    tail = files.read(layout.manifest(verified.session), verified.manifest_bytes)
+    groups = events = segment_bytes = 0
+    is_known, due = tail.endswith(b"\n"), verified.facts.next_index
+    for line in tail.splitlines():
+        try:
+            record = parse_manifest_record(line)
+        except (MalformedRecordError, UnknownVersionError):
+            is_known = False
+            continue
+        if not isinstance(record, SegmentClosed):
+            continue
+        first, last = record.first_event_index, record.last_event_index
+        if not due <= first <= last or record.segment_rel_path != segment_rel_path(first, last):
+            is_known = False
+            continue
+        is_known = is_known and first == due
+        groups, events, due = groups + 1, events + last - first + 1, last + 1
+        segment_bytes += record.bytes
+    return LeftOut(groups=groups, events=events, bytes=len(tail) + segment_bytes, is_known=is_known)
+
+
+def _whole_groups(
+    files: FileOps, known: Verified, data: bytes, at: int, fold: Fold = evolve
+) -> Iterator[tuple[Verified, StoredSegment]]:
+    """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
+    while at < len(data):
+        segment = _named_segment(files, known, data, at)
+        if segment is None or not data.startswith(segment.group.data, at):
+            candidates = _candidates(files, known) if segment is None else iter((segment,))
+            if any(_is_torn(data, at, candidate.group.data) for candidate in candidates):
+                return
+            health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
+            raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
+        try:
+            known = taken_in(known, segment, fold)
+        except BrokenHistoryError as error:
+            raise DamageError(where=_place(known), found=str(error), verified=known) from error
+        yield known, segment
+        at += len(segment.group.data)
+
+
+def _is_newer(data: bytes, at: int, group: Group) -> bool:
+    """Say whether a newer Interlock wrote one of the records where a group is due."""
+    for line in data[at:].split(b"\n", group.lines)[: group.lines]:
+        try:
+            parse_manifest_record(line)
+        except UnknownVersionError:
+            return True
+        except MalformedRecordError:
+            continue
+    return False
+
+
+def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:
+    """Return the segment that the manifest line at `at` names, or None where no line of ours stands.
+
+    Raises:
+        DamageError: The line is whole, but its segment is missing or holds other bytes; or it is newer than we.
+    """
+    end = data.find(b"\n", at)
+    if end < 0:
+        return None
+    try:
+        record = parse_segment_closed(data[at:end])
+    except UnknownVersionError as error:
+        raise DamageError(
+            where=_place(known), found=error.found, verified=known, health=Health.UNKNOWN_VERSION
+        ) from error
+    except MalformedRecordError:
+        return None
+    first, last = record.first_event_index, record.last_event_index
+    if first != known.facts.next_index or record.segment_rel_path != segment_rel_path(first, last):
+        raise DamageError(where=_place(known), found="events out of sequence", verified=known)
+    where = record.segment_rel_path
+    try:
+        segment = files.read(layout.segment(known.session, first, last))
+    except FileNotFoundError:
+        raise DamageError(where=where, found="missing", verified=known) from None
+    except NotRegularFileError:
+        raise DamageError(where=where, found="not a regular file", verified=known) from None
+    if len(segment) != record.bytes or digest_of_bytes(segment) != record.sha256:
+        raise DamageError(where=where, found="other bytes than the manifest attests", verified=known)
+    try:
+        return _stored(known, segment)
+    except UnknownVersionError as error:
+        raise DamageError(where=where, found=error.found, verified=known, health=Health.UNKNOWN_VERSION) from error
+    except MalformedRecordError as error:
+        raise DamageError(where=where, found=error.found, verified=known) from error
+
+
+def _stored(known: Verified, segment: bytes) -> StoredSegment:
+    """Parse a segment that may stand at the next index, and compute the group it calls for."""
+    if not segment.endswith(b"\n"):
+        raise MalformedRecordError("segment", "does not end with a newline")
+    events = tuple(ev.parse_event(line) for line in segment[:-1].split(b"\n"))
+    for at, event in enumerate(events):
+        if event.event_index != known.facts.next_index + at or event.session_id != known.session:
+            raise MalformedRecordError("segment", "an event of another place")
+    group = group_of(
+        known.session, manifest_index=known.manifest_lines, segment=segment, events=events, pinned=known.pins
+    )
+    return StoredSegment(data=segment, events=events, group=group)
+
+
+def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
+    """Yield the readable segments that stand at the next index: what a torn group can be the beginning of."""
+    prefix = f"{known.facts.next_index:08d}-"
+    for name in files.names(layout.events_dir(known.session)):
+        if not name.startswith(prefix) or not name.endswith(".jsonl"):
+            continue
+        try:
+            yield _stored(known, files.read(f"{layout.events_dir(known.session)}/{name}"))
+        except (MalformedRecordError, UnknownVersionError, FileNotFoundError, NotRegularFileError):
+            continue
+
+
+def _is_torn(data: bytes, at: int, group: bytes) -> bool:
+    """Say whether the bytes from `at` on are a proper prefix of the group, perhaps followed by NULs."""
+    tail = data[at:]
+    written = tail.rstrip(b"\0")
+    nuls = len(tail) - len(written)
+    fits = len(tail) <= len(group) if nuls else len(tail) < len(group)
+    return fits and group.startswith(written) and (nuls == 0 or nuls >= _NULS_MIN)
+
+
+def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
+    """Return the manifest's bytes from a place on; none if there is no manifest."""
+    try:
+        return files.read(layout.manifest(known.session), begin)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except NotRegularFileError:
+        raise DamageError(where=_place(known), found="not a regular file", verified=known) from None
+
+
+def _place(known: Verified) -> str:
+    return f"manifest record {known.manifest_lines}"

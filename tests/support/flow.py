@@ -1,0 +1,196 @@
+"""Plans for tests, compiled from a few steps or made by hand, and a walk over them without a store."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from interlock.decide.evaluate import LoopDecision
+from interlock.define.document import WorkflowDocument
+from interlock.define.front import parse_workflow
+from interlock.engine.walk.flow import Moved, Stuck, Walked, go_on
+from interlock.kernel.canonical import Json
+from interlock.plan.compile.compiler import Compiled, compile_workflow
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import (
+    NOTES_CONTRACT,
+    STEP_INPUT,
+    Evidence,
+    Loop,
+    NamedCondition,
+    Plan,
+    PlanEdge,
+    PlanNode,
+    Provenance,
+    Task,
+)
+from interlock.plan.walk import Marks
+from interlock.record.context import merged_context
+from interlock.record.payloads import TraceEntry
+from interlock.record.snapshot import Complete, Running, step_instance_key
+
+Document = dict[str, Any]
+LOOP_CONTROL = "wr.contracts.loop_control"
+INPUTS = [
+    {"key": key, "description": f"The {key}.", "type": kind}
+    for key, kind in {
+        "mode": "string",
+        "level": "number",
+        "things": "list",
+        "is_urgent": "boolean",
+        "box": "object",
+    }.items()
+]
+"""What every document of `compiled` declares, so that conditions may read it."""
+
+
+def declared(key: str, kind: str = "string", **more: object) -> Document:
+    """Return an entry of `inputs`."""
+    return {"key": key, "description": f"The {key}.", "type": kind, **more}
+
+
+def step(name: str, **more: object) -> Document:
+    return {"id": name, "title": f"Step {name}", "prompt": f"Do {name}.", **more}
+
+
+def loop(name: str, *body: Document, **more: object) -> Document:
+    """Return a loop of at most three passes over the steps; how it goes on is in `more`."""
+    return {"loopId": name, "title": f"Loop {name}", "maxIterations": 3, "body": list(body), **more}
+
+
+def deciding(name: str, **more: object) -> Document:
+    """Return the step that says whether a loop goes on."""
+    return step(name, outputContract={"contractRef": LOOP_CONTROL}, **more)
+
+
+def parallel(name: str, *branches: Iterable[Document], **more: object) -> Document:
+    steps = [{"steps": list(branch)} for branch in branches]
+    return {"type": "parallel", "id": name, "title": f"Parallel {name}", "branches": steps, **more}
+
+
+def choose(name: str, *branches: tuple[object, list[Document]], **more: object) -> Document:
+    ways = [{"when": when, "steps": steps} for when, steps in branches]
+    return {"type": "choose", "id": name, "title": f"Choice {name}", "choose": ways, "otherwise": [], **more}
+
+
+IS_FAST: Document = {"var": "mode", "equals": "fast"}
+
+
+def document(*steps: Document, **more: object) -> Document:
+    return {"id": "test.flow", "name": "Flow", "inputs": INPUTS, "steps": list(steps), **more}
+
+
+def compiled(*steps: Document, **more: object) -> CompiledWorkflow:
+    return _compiled(document(*steps, **more))
+
+
+def compiled_dialect(*steps: Document) -> CompiledWorkflow:
+    """Compile a file in the WorkRail dialect."""
+    return _compiled({"id": "old", "name": "Old", "description": "Old.", "version": "1.0.0", "steps": list(steps)})
+
+
+def _compiled(value: Document) -> CompiledWorkflow:
+    parsed = parse_workflow(value)
+    assert isinstance(parsed, WorkflowDocument), parsed
+    found = compile_workflow(parsed)
+    assert isinstance(found, Compiled), found
+    return found.workflow
+
+
+# Plans by hand.
+
+
+def a_node(name: str, kind: str = "task", **more: object) -> PlanNode:
+    fields: dict[str, object] = {"owner": "harness"}
+    if kind == "task":
+        task = Task(prompt=f"Do {name}.", evidence=Evidence(artifact_required=False, notes="required"))
+        refs = {"input_schema_ref": STEP_INPUT, "evidence_schema_ref": NOTES_CONTRACT}
+        fields = {"owner": "agent", "task": task, **refs}
+    provenance = Provenance(source="authored")
+    fields |= {"node_id": name, "kind": kind, "title": name, "provenance": provenance}
+    return PlanNode.model_validate({key: value for key, value in (fields | more).items() if value is not None})
+
+
+def an_edge(source: str, target: str, kind: str = "direct", **more: object) -> PlanEdge:
+    fields = {"edge_id": f"{source}>{target}", "kind": kind, "source": source, "target": target}
+    return PlanEdge.model_validate(fields | more)
+
+
+def a_loop(name: str, *body: str, **more: object) -> Loop:
+    fields: dict[str, object] = {
+        "loop_id": name,
+        "kind": "for",
+        "count": 1,
+        "max_iterations": 1,
+        "on_limit": "exit",
+        "body": body,
+        "iteration_var": "iteration",
+        "index_var": "index",
+    }
+    return Loop.model_validate(fields | more)
+
+
+def a_plan(
+    nodes: Iterable[PlanNode],
+    edges: Iterable[PlanEdge],
+    loops: Iterable[Loop] = (),
+    conditions: Iterable[NamedCondition] = (),
+) -> Plan:
+    return Plan(v=1, nodes=tuple(nodes), edges=tuple(edges), loops=tuple(loops), conditions=tuple(conditions))
+
+
+# A walk.
+
+
+class Walker:
+    """Stands in a plan as a run does, with its context, and goes on step by step. What is stuck stays where it was."""
+
+    def __init__(self, workflow: CompiledWorkflow, **context: Json) -> None:
+        self.workflow = workflow
+        self.context: dict[str, Json] = dict(context)
+        self.trace: tuple[TraceEntry, ...] = ()
+        self.found: Walked | None = None
+        self._state: Running | Complete | None = None
+        self._go(Marks(workflow.graphs))
+
+    def done(self, *decisions: str | tuple[str | None, str], **context: Json) -> "Walker":
+        """Complete the pending step; what a call says of loop control may name its loop."""
+        self.context = dict(merged_context(self.context, context))
+        marks = Marks(self.workflow.graphs, self._state)
+        assert isinstance(self._state, Running), "nothing is pending"
+        marks.complete(self._state.pending.step.step_id)
+        said = [one if isinstance(one, tuple) else (None, one) for one in decisions]
+        self._go(marks, cast("list[tuple[str | None, LoopDecision]]", said))
+        return self
+
+    def _go(self, marks: Marks, decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
+        self.found = go_on(self.workflow, marks, self.context, decisions)
+        if isinstance(self.found, Moved):
+            self._state, self.trace = self.found.state, self.found.trace
+
+    @property
+    def stuck(self) -> Stuck:
+        """Why the last move was refused."""
+        assert isinstance(self.found, Stuck), f"it went on, to {self.at}"
+        return self.found
+
+    @property
+    def at(self) -> str | None:
+        """The key of the pending step; None where the run is complete."""
+        assert isinstance(self.found, Moved), f"it is stuck: {self.found}"
+        state = self.found.state
+        if isinstance(state, Complete):
+            return None
+        return step_instance_key(state.pending.step.step_id, state.loop_stack)
+
+    @property
+    def state(self) -> Running | Complete:
+        assert self._state is not None, "it never began"
+        return self._state
+
+    def ways(self, limit: int = 100) -> list[str]:
+        """Return the keys of all steps from here to the end, each done with nothing but its own notes."""
+        found: list[str] = []
+        while self.at is not None:
+            found.append(self.at)
+            assert len(found) <= limit, found
+            self.done()
+        return found
