@@ -82,9 +82,10 @@ class UnansweredStarts:
         return self._ids.find(key)
 
     def keep(self, ids: StartIds) -> None:
-        """Keep the ids of a start that is about to be recorded."""
+        """Keep the ids of a start that failed and may be recorded."""
         self._ids.put(ids.key, ids)
 
     def forget(self, ids: StartIds) -> None:
-        """Forget a start that was answered, or that cannot be answered any more."""
-        self._ids.forget(ids.key)
+        """Forget a start that was answered, or that cannot be answered any more. An equal one keeps its own ids."""
+        if self._ids.find(ids.key) == ids:
+            self._ids.forget(ids.key)

@@ -101,6 +101,29 @@ def test_a_fault_of_ours_after_the_append_leaves_one_run_as_well(harness: Harnes
     assert [harness.start("test.abc")["run"]["runId"]] == runs_of(harness)
 
 
+class Meanwhile:
+    """Makes a call of its own while the answer of another one is rendered."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+        self.answers: list[Called] = []
+
+    def span(self, name: str) -> AbstractContextManager[None]:
+        if name == "render" and not self.answers:
+            self.answers.append(self.harness.start("test.abc", goal="Once"))
+        return nullcontext()
+
+
+@pytest.mark.inv("FAIL-2")
+def test_an_equal_start_that_runs_at_the_same_time_is_a_start_of_its_own(harness: Harness) -> None:
+    meanwhile = Meanwhile(harness)
+    read = replace(harness.ports.read, trace=meanwhile)
+    answer = replace(harness, ports=replace(harness.ports, read=read)).start("test.abc", goal="Once")
+    (other,) = meanwhile.answers
+    assert answer["run"]["runId"] != other["run"]["runId"]
+    assert len(runs_of(harness)) == 2
+
+
 @pytest.mark.inv("FAIL-2")
 def test_another_call_is_no_repeat(harness: Harness) -> None:
     refused = losing(harness, LOST).start("test.abc", goal="Once")

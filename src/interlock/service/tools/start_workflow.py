@@ -84,6 +84,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
     except StoreFailureError:
         ports.unanswered.forget(ids)
         raise
+    except Exception:
+        # Not before it failed: an equal start that comes meanwhile is a start of its own.
+        ports.unanswered.keep(ids)
+        raise
     if isinstance(outcome, Answer):
         ports.unanswered.forget(ids)
     return outcome
@@ -151,7 +155,6 @@ def _begin(
     with ports.writer.hold(ids.session) as witness:
         if joined is not None and witness.session is None:
             return _no_session(ids.session)  # it was collected since it was looked at
-        ports.unanswered.keep(ids)
         session = appended(ports, witness, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run])
 
