@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.lab.independent_reader import Reading, files_of, node_tag, read_data_dir
+from tests.lab.independent_reader import Reading, files_of, node_tag, read_data_dir, session_files
 from tests.lab.processes import tokens_in
 
 from interlock.kernel.ids import SessionId
@@ -71,6 +71,7 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
     assert done.keys() == {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}
     await replayed_answers_equal_the_first(site, plan.era, journal)
     assert_heard_is_recorded(site, journal.heard)
+    assert read_data_dir(files_of(site.data_dir), boot=boot_id()).flaws == []
     Log(site).says_what_was_heard(journal)
 
 
@@ -79,8 +80,14 @@ async def work_under_disturbances(plan: Plan, site: Site, journal: Journal) -> C
     posts = [Post(site, plan.era, f"server{number}") for number in range(plan.servers)]
     is_enough, done = False, Counter[signal.Signals]()
 
+    judged = 0
+
     async def judge() -> None:
-        await anyio.to_thread.run_sync(assert_heard_is_recorded, site, list(journal.heard))
+        """Judge what was heard since the last disturbance; in the end all of it is judged once more."""
+        nonlocal judged
+        fresh = journal.heard[judged:]
+        judged += len(fresh)
+        await anyio.to_thread.run_sync(assert_heard_is_recorded, site, fresh)
 
     async with anyio.create_task_group() as servers:
         for post in posts:
@@ -97,21 +104,22 @@ async def work_under_disturbances(plan: Plan, site: Site, journal: Journal) -> C
 
 
 def assert_heard_is_recorded(site: Site, heard: list[Heard]) -> None:
-    """Assert that the independent reader finds once what every answer so far named. Servers write meanwhile."""
-    reading = reading_of(site)
+    """Assert that the independent reader finds once what each of these answers names. Servers write meanwhile."""
+    named = {node_tag(token) for one in heard for token in tokens_in(one.structure)}
+    reading = reading_of(site, {session for session, _ in named})
     assert reading.flaws == []
     assert len(reading.advances) == len(set(reading.advances))
     assert len(reading.runs) == len(set(reading.runs))
-    named = {node_tag(token) for one in heard for token in tokens_in(one.structure)}
     found = {(name, node[-8:]) for name, one in reading.sessions.items() for node in one.nodes}
     assert named - found == set()
 
 
-def reading_of(site: Site) -> Reading:
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return read_data_dir(
-        files_of(site.data_dir), boot=boot.read_text(encoding="ascii").strip() if boot.exists() else ""
-    )
+def reading_of(site: Site, sessions: set[str]) -> Reading:
+    return read_data_dir(session_files(site.data_dir, sessions), boot=boot_id())
+
+
+def boot_id() -> str:
+    return BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else ""
 
 
 async def replayed_answers_equal_the_first(site: Site, era: Era, journal: Journal) -> None:

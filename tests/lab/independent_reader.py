@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -132,20 +132,52 @@ class Reading:
 
 
 def files_of(root: Path) -> dict[str, bytes]:
-    """Return the files of a real data directory, while others may write to it.
+    """Return the files of a real data directory, while others may write to it."""
+    return _files_below(root, [root])
 
-    Marks are read before manifests are looked for, and manifests before the rest: what a file refers to was there
-    before it. What is made after its kind was read is left out.
+
+def session_files(root: Path, sessions: Iterable[str]) -> Files:
+    """Return the files of some sessions, while others may write to them; content is read when it is asked for."""
+    return _WithContent(root, _files_below(root, [root / "sessions" / session for session in sessions]))
+
+
+def _files_below(root: Path, places: Sequence[Path]) -> dict[str, bytes]:
+    """Read marks before manifests are listed, and manifests before the rest: what a file refers to exists before it.
+
+    What is made after its kind was read is left out.
     """
     files: dict[str, bytes] = {}
     first = ("settled", "manifest.jsonl")
     for name in (*first, "*"):
-        for path in root.rglob(name):
-            place = path.relative_to(root).as_posix()
+        for path in (path for place in places for path in place.rglob(name)):
             if path.is_file() and (name in first or path.name not in first):
                 with suppress(FileNotFoundError):
-                    files[place] = path.read_bytes()
+                    files[path.relative_to(root).as_posix()] = path.read_bytes()
     return files
+
+
+class _WithContent(Mapping[str, bytes]):
+    """Files that were read, and any other file of the directory at the time it is asked for."""
+
+    def __init__(self, root: Path, files: Mapping[str, bytes]) -> None:
+        self._root = root
+        self._files = files
+
+    def __getitem__(self, path: str) -> bytes:
+        if path in self._files:
+            return self._files[path]
+        if path.startswith("sessions/"):
+            raise KeyError(path)
+        try:
+            return (self._root / path).read_bytes()
+        except FileNotFoundError as error:
+            raise KeyError(path) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 def read_data_dir(files: Files, *, boot: str | None = None) -> Reading:
