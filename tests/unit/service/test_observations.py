@@ -115,6 +115,7 @@ def test_a_start_records_where_it_is_and_the_path_only_where_it_is_asked_for() -
     assert observed(telling, telling.start("test.abc")) == [*expected, (None, "repo_root", "/repo")]
 
 
+@pytest.mark.inv("OBS-5")
 def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
     harness = standing(GitAnchors(branch="main"))
     first = harness.start("test.abc")
