@@ -13,7 +13,13 @@ RULES = parse_register(REGISTER.read_text(encoding="utf-8"))
 BY_ID = {rule.id: rule for rule in RULES}
 PREFIXES = "|".join(sorted({rule.id.partition("-")[0] for rule in RULES}))
 CITED = re.compile(rf"\b(?:{PREFIXES})-\d+\b|(?<=\()[A-Z]{{2,}}-\d+(?=[,)])")
-DECISION = re.compile(r"\bdecision (\d{4})\b")
+DECISION = re.compile(r"\b[Dd]ecision (\d{4})\b")
+FOREIGN = re.compile(
+    r"\b(?:locks|seed) [§\d][\d.]*|(?<= )\(locks: [^()]*\)|\bD[1-9]\d?\b"
+    r"|(?:(?<= )\(|(?<=\d), )(?:TOOLS|ARCHITECTURE|DECISIONS|STYLE)(?: \d+)?\)"
+)
+"""Sections of specifications, and pages that are no part of the project."""
+BARE_DECISION = re.compile(r"\((?:[^()\[\]]* )?(?<!ecision )(?<![-\d.])00\d\d(?![-\d])[^()]*\)")
 
 
 def cited_texts() -> Iterator[tuple[str, str]]:
@@ -56,6 +62,28 @@ def test_a_rule_that_differs_names_a_decision_or_a_rule_that_holds() -> None:
 def test_every_citation_names_a_rule() -> None:
     found = {name: unknown for name, text in cited_texts() if (unknown := unknown_citations(text))}
     assert found == {}
+
+
+def test_no_citation_leads_out_of_the_repository() -> None:
+    assert [(name, found) for name, text in cited_texts() for found in FOREIGN.findall(text)] == []
+
+
+def test_a_decision_is_cited_as_one() -> None:
+    documents = [(name, text) for name, text in cited_texts() if not name.startswith("tests/")]
+    assert [(name, found) for name, text in documents for found in BARE_DECISION.findall(text)] == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["(lo" + "cks 1.2, D" + "10)", "(se" + "ed 3)", "(D" + "24)", "as in D" + "7", "(TOK-1, TO" + "OLS)"]
+)
+def test_a_citation_from_outside_is_found(planted: str) -> None:
+    assert FOREIGN.search(f"A sentence {planted}. Another one.") is not None
+
+
+@pytest.mark.parametrize("planted", ["(00" + "24)", "(replaced by 00" + "30)"])
+def test_a_bare_number_of_a_decision_is_found(planted: str) -> None:
+    assert BARE_DECISION.search(f"A sentence {planted}. Another one.") is not None
+    assert BARE_DECISION.search("[00" + "24](decisions/00" + "24-x.md), (decision 00" + "24), (0700)") is None
 
 
 def test_every_cited_decision_has_a_record() -> None:
