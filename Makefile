@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 
-.PHONY: demo test clients lock-clients check bench soak coverage format generate clean
+.PHONY: demo test clients lock-clients check bench soak coverage format generate requirements clean
 
 # The second install line gives the package itself; its requirements came, hashed, with the first.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml
@@ -62,6 +62,10 @@ format: $(VENV)/dev.stamp
 
 generate: $(VENV)/dev.stamp
 	$(BIN)/python scripts/generate.py
+
+# The counts of docs/invariants.md, or with IDS="TOK-1 TOK-2" these rules and their tests. Needs Python alone.
+requirements:
+	@$(PYTHON) scripts/requirements.py $(IDS)
 
 clean:
 	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

@@ -140,7 +140,7 @@ def figures(*, is_quick: bool) -> list[Figure]:
         at_most("fsync rounds in sequence per advance", most.rounds, ROUNDS_MAX),
         told("fsync calls per advance, made one after another", f"{len(most.syncs)}: {', '.join(most.syncs)}"),
         *_sizes(short, "one session, runs of 10 steps"),
-        *_sizes(long, f"one linear run of {steps} steps; a snapshot is bounded by its plan (D11)", is_flat=False),
+        *_sizes(long, f"one linear run of {steps} steps; a snapshot is bounded by its plan (SNAP-5)", is_flat=False),
     ]
 
 

@@ -13,8 +13,8 @@ from interlock.define.native import forms
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 
 _Schema: TypeAlias = Mapping[str, object]
-_SOURCE = re.compile(r" \((?:locks|D)\s?[\d., D]+\)")
-"""Where a rule comes from: for readers of the code."""
+_CITATION = re.compile(r" \([A-Z]+-\d+(?:, [A-Z]+-\d+)*\)")
+"""Ids of the register of requirements: for readers of the code."""
 _STEP_FORMS = ("StepForm", "LoopForm", "ParallelForm", "ChooseForm", "TemplateForm")
 _KINDS_OF_TEXT = {
     "^[a-z0-9_-]+$": "safe id",
@@ -97,7 +97,7 @@ def _section(form: type[parts.Part], schema: _Schema) -> str:
         for key, member in members.items()
     )
     table = _table(("key", "type", "required", "default", "meaning"), rows)
-    return f"## {_title(form.__name__)}\n\n{_SOURCE.sub('', description)}\n\n{table}"
+    return f"## {_title(form.__name__)}\n\n{_CITATION.sub('', description)}\n\n{table}"
 
 
 def _title(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What real clients take: argument schemas that are flat and say what they hold (D18), texts that are short (D19).
+"""What real clients take: argument schemas that are flat and say what they hold (SRV-2), texts that are short (SRV-2).
 
 The walk knows schemas from members that are merely called like a keyword, and is itself tried on planted faults.
 """

@@ -142,6 +142,7 @@ def test_the_sound_plan_has_no_fault() -> None:
 # 1 and 2: what a plan says, and what is told of a broken one.
 
 
+@pytest.mark.inv("IR-2", "IR-6")
 def test_an_inspected_plan_names_nodes_edges_owners_schemas_and_its_version_and_writes_nothing(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path / "data", CHOICE)
     plan = harness.call("inspect_workflow", {"workflowId": "test.choice", "detail": "plan"})["plan"]
@@ -222,6 +223,7 @@ BROKEN: Mapping[str, tuple[Break, str, str]] = {
 }
 
 
+@pytest.mark.inv("IR-4")
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_plan_is_told_by_exactly_its_code_and_place(name: str) -> None:
     damage, code, place = BROKEN[name]
@@ -244,6 +246,7 @@ THREE_FAULTS: Document = {
 }  # fmt: skip
 
 
+@pytest.mark.inv("IR-4")
 def test_three_independent_faults_are_all_told_in_one_answer() -> None:
     answer = Harness.in_memory(THREE_FAULTS).start("test.broken")
     assert answer.code is ErrorCode.WORKFLOW_INVALID
@@ -255,6 +258,7 @@ def test_three_independent_faults_are_all_told_in_one_answer() -> None:
     }
 
 
+@pytest.mark.inv("IR-5")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_broken_workflow_starts_nothing(tmp_path: Path, era: Era) -> None:
@@ -348,6 +352,7 @@ def test_after_one_side_of_a_choice_comes_the_merge_and_the_other_side_is_skippe
     assert state.completed.values == tuple(sorted(("before", "which", side, "after")))
 
 
+@pytest.mark.inv("IR-3")
 def test_a_barrier_waits_for_all_branches_which_are_handed_out_in_plan_order_and_marked_parallel() -> None:
     played = Agent((Task("test.barrier"),)).work(Harness.in_memory(BARRIER).call)
     assert [
@@ -375,6 +380,7 @@ def hash_of(document: Document) -> str:
     return pinned_bytes(compiled(document))[0]
 
 
+@pytest.mark.inv("IR-7")
 def test_the_same_source_is_the_same_plan_and_one_changed_character_another() -> None:
     turned = dict(reversed(CHOICE.items())) | {"steps": [dict(reversed(one.items())) for one in CHOICE["steps"]]}
     assert hash_of(turned) == hash_of(CHOICE) == hash_of(CHOICE)
@@ -397,6 +403,7 @@ def test_every_run_of_a_plan_with_choices_ends_complete(seed: int) -> None:
 # 20 to 22: the rule of this directory, the pure rooms, and plans of another time.
 
 
+@pytest.mark.inv("IR-10")
 def test_nothing_here_can_open_a_socket_or_read_the_clock() -> None:
     with pytest.raises(AssertionError, match="socket"):
         socket.create_connection(("127.0.0.1", 9))
@@ -404,6 +411,7 @@ def test_nothing_here_can_open_a_socket_or_read_the_clock() -> None:
         SystemShell().unix_ms()
 
 
+@pytest.mark.inv("IR-9")
 @pytest.mark.parametrize("room", PURE_ROOMS)
 def test_a_pure_room_imports_no_input_no_output_no_clock_and_no_chance(room: str) -> None:
     modules = sorted((SRC / room).rglob("*.py"))
@@ -422,6 +430,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+@pytest.mark.inv("IR-8")
 def test_no_workflow_sdk_is_among_the_dependencies() -> None:
     needed = [line.lower() for line in requires("interlock") or [] if "extra ==" not in line]
     assert needed
@@ -436,11 +445,13 @@ def newer_bytes() -> bytes:
     return canonical_bytes(compiled(NEWER).to_json() | {"schemaVersion": 2})
 
 
+@pytest.mark.inv("IR-1")
 def test_a_plan_of_an_unknown_version_is_refused_when_it_is_read() -> None:
     with pytest.raises(UnknownVersionError, match="newer"):
         parse_compiled(newer_bytes())
 
 
+@pytest.mark.inv("IR-1")
 @pytest.mark.damages
 def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> None:
     harness, data = Harness.in_memory(), newer_bytes()

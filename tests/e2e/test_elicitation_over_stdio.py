@@ -194,6 +194,7 @@ def test_a_call_cancelled_while_a_person_thinks_is_not_answered_and_its_question
     assert (asking.exit_code(), asking.answers.rest()) == (0, b"")
 
 
+@pytest.mark.inv("GATE-7")
 def test_when_every_call_that_is_taken_waits_for_a_person_all_can_be_answered(asking: Served) -> None:
     """Else the reader would wait for answers, and the answers for responses that it does not read."""
     asking.send(*(call(at) for at in range(UNANSWERED_MAX)))
@@ -205,6 +206,7 @@ def test_when_every_call_that_is_taken_waits_for_a_person_all_can_be_answered(as
     assert sorted(answer["id"] for answer in answers) == list(range(UNANSWERED_MAX))
 
 
+@pytest.mark.inv("GATE-7")
 def test_in_the_later_era_nothing_is_held_while_a_person_thinks(tmp_path: Path) -> None:
     envelope: Json = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": FORM}
     params: Json = {"name": "ask", "_meta": envelope}

@@ -1,7 +1,7 @@
 """Committed answers, a committed data directory and committed hashes: what this code says today, byte for byte.
 
 `INTERLOCK_WRITE_GOLDENS=1 python -m pytest tests/golden` writes them anew. Until the first tag they may change, each
-time with a line in the CHANGELOG (D39); from then on a directory stays for ever, and a new format gets one beside it.
+time with a line in the CHANGELOG; from then on a directory stays for ever, and a new format gets one beside it.
 """
 
 import json

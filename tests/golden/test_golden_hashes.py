@@ -1,7 +1,7 @@
 """What may never change silently: digests, derived ids, tokens, and the bytes of a small history.
 
 `hashes.json` is written once, by running these tests with INTERLOCK_WRITE_GOLDENS=1, and compared ever after. A change
-of it is a change of format: until the first tag it takes a line in CHANGELOG, afterwards it is not made (D39).
+of it is a change of format: until the first tag it takes a line in CHANGELOG, afterwards it is not made.
 """
 
 import json

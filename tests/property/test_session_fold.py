@@ -102,7 +102,7 @@ class Model:
         return [child for child, event in self.created.items() if data(event)["parentNodeId"] == node]
 
     def children(self, node: str) -> list[str]:
-        """Checkpoints are none: they do not keep their parent from being a tip (D8)."""
+        """Checkpoints are none: they do not keep their parent from being a tip (CHK-1)."""
         return [child for child in self.born_of(node) if not self.is_checkpoint(child)]
 
     def leaves(self, run: str) -> list[str]:
@@ -110,7 +110,7 @@ class Model:
         return [node for node in nodes if not self.is_checkpoint(node) and not self.children(node)]
 
     def touched(self, event: Facts) -> set[str]:
-        """The nodes that an event is about. What is about a checkpoint is no activity of a tip (D8)."""
+        """The nodes that an event is about. What is about a checkpoint is no activity of a tip (CHK-1)."""
         named = {name(scope(event), "nodeId")}
         named |= {name(data(event), key) for key in ("nodeId", "fromNodeId", "toNodeId")}
         nodes = named - {""}
@@ -127,7 +127,7 @@ class Model:
         return max(self.leaves(run), key=rank)
 
     def context(self, node: str) -> Facts:
-        """D7: the deltas over the node's own ancestry, oldest first; null deletes."""
+        """CTX-2: the deltas over the node's own ancestry, oldest first; null deletes."""
         merged: Facts = {}
         for ancestor in reversed(self.ancestry(node)):
             for event in self.of_kind("context_set"):
@@ -145,17 +145,17 @@ class Model:
         return {"autonomy": "guided", "riskPolicy": "conservative"}
 
     def refusals(self, node: str) -> int:
-        """D8: how many refused attempts in a row end here."""
+        """BLK-4: how many refused attempts in a row end here."""
         line = [data(self.created[ancestor])["nodeKind"] for ancestor in self.ancestry(node)]
         return next(at for at, kind in enumerate(line) if kind != "blocked_attempt")
 
     def forks(self, node: str) -> int:
-        """D2: the recorded attempts on a node other than its ordinary one."""
+        """ID-2: the recorded attempts on a node other than its ordinary one."""
         ordinary = ack_attempt(NodeId(node))
         return sum(data(event)["attemptId"] != ordinary for event in self.at("advance_recorded", node))
 
     def label(self, run: str) -> str:
-        """D15: four characters, six where a run that began earlier ends in those four."""
+        """ANS-2: four characters, six where a run that began earlier ends in those four."""
         earlier = self.runs[: self.runs.index(run)]
         return run[-6:] if any(other.endswith(run[-4:]) for other in earlier) else run[-4:]
 

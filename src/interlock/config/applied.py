@@ -1,4 +1,4 @@
-"""What of the configuration is in effect: each key's value, where it comes from, and one hash over all (locks 6)."""
+"""What of the configuration is in effect: each key's value, where it comes from, and one hash over all (CFG-2)."""
 
 import os
 from dataclasses import dataclass

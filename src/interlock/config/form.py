@@ -1,7 +1,7 @@
 """The form of `config.toml`: a closed set of keys, each with its meaning, its default and when a change takes hold.
 
 Every value is applied when a server starts, or the command that it is for. A key is marked restart-required where a
-change alters what clients learn of tools and workflows when they connect (locks 6); the other keys are runtime-safe.
+change alters what clients learn of tools and workflows when they connect (CFG-4); the other keys are runtime-safe.
 """
 
 import re
@@ -37,7 +37,7 @@ PRESETS: Mapping[Autonomy, RiskPolicy] = MappingProxyType(
         "full_auto_never_stop": "conservative",
     }
 )
-"""The risk policy that goes with each autonomy (locks 4)."""
+"""The risk policy that goes with each autonomy (CFG-3)."""
 RESTART_MARK = "x-restartRequired"
 """The schema keyword that marks a key whose change needs a restart."""
 

@@ -1,4 +1,4 @@
-"""The configuration: what `config.toml` of the data directory sets, and what holds where it sets nothing (D25)."""
+"""The configuration: what `config.toml` of the data directory sets, and what holds where it sets nothing (CFG-1)."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Conditions as the plan holds them: a closed set of operators over context, and one over loop control (D22, locks 9).
+"""Conditions as the plan holds them: a closed set of operators over context, and one over loop control (DEC-12).
 
 A strict operator never coerces. The operators that begin with `lenient_` compare the way older files expect; only a
 dialect front end writes them, so which rule holds is always in the plan and never a setting.

@@ -1,4 +1,4 @@
-"""Criteria on notes: texts that must be there, patterns, lengths; judged in linear time (locks 18.3, 19)."""
+"""Criteria on notes: texts that must be there, patterns, lengths; judged in linear time (EVID-5)."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Evaluate a condition once, deterministically: it holds, it does not, or a key it turns on is not there (D22)."""
+"""Evaluate a condition once, deterministically: it holds, it does not, or a key it turns on is not there (DEC-13)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

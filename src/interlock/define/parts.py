@@ -9,7 +9,7 @@ from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, TI
 from interlock.kernel.canonical import Json
 
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
-"""Delimiter-safe: no character that a step instance key uses (locks 9)."""
+"""Delimiter-safe: no character that a step instance key uses (SNAP-3)."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 LongText = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
@@ -149,7 +149,7 @@ class SetAction(Part):
 
 
 class UserNeed(Part):
-    """What only the user can give (locks 3)."""
+    """What only the user can give (MODE-1)."""
 
     reason: Literal[
         "needs_user_secret_or_token",
@@ -173,7 +173,7 @@ class UserNeed(Part):
 
 
 class RecommendedPreferences(Part):
-    """What the author recommends; a run that goes further is warned, never stopped (locks 5)."""
+    """What the author recommends; a run that goes further is warned, never stopped (MODE-5)."""
 
     recommended_autonomy: Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"] | None = Field(
         default=None, description="how far the agent may go on by itself"

@@ -1,4 +1,4 @@
-"""From models to the JSON Schemas that every client takes: flat, inlined, without unions (D18)."""
+"""From models to the JSON Schemas that every client takes: flat, inlined, without unions (SRV-2)."""
 
 from typing import Literal, cast
 

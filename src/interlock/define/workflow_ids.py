@@ -1,4 +1,4 @@
-"""Workflow ids: `namespace.name`, the reserved namespace, and renaming (locks 7)."""
+"""Workflow ids: `namespace.name`, the reserved namespace, and renaming (SRC-1, SRC-2)."""
 
 import hashlib
 import re

@@ -2,7 +2,7 @@
 
 One pass: the evidence is judged, what the step sets is put on top of what came in, the run goes on through the plan,
 and last, where a person has to say yes, it is seen whether one did. Nothing of it holds unless all of it does; in a run
-that never stops everything that is missing is disclosed instead (locks 3, D8, D24).
+that never stops everything that is missing is disclosed instead (MODE-2, BLK-2).
 """
 
 from collections.abc import Mapping
@@ -161,7 +161,7 @@ class Sources:
 
 
 def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed: _Pass) -> Context:
-    """Return what a step sets when it is done. All actions read the same facts; none sees what another sets (seed 3).
+    """Return what a step sets when it is done. All actions read the same facts; none sees what another sets (EFF-2).
 
     What evidence may leave out sets nothing where it was left out.
     """
@@ -241,7 +241,7 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
 
 
 def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
-    """A refused attempt is a child with its parent's snapshot and no edge; what came with it hangs on it (D8).
+    """A refused attempt is a child with its parent's snapshot and no edge; what came with it hangs on it (BLK-2).
 
     More autonomy does not, where a person is to be asked for it: nobody has said yes.
     """

@@ -33,7 +33,7 @@ class Checkpoint:
 
 
 def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
-    """Return the plan of a checkpoint: a node that stands where its parent stands, and outputs on that parent (D2, D8).
+    """Return the plan of a checkpoint: a node that stands where its parent stands, and outputs on that parent (CHK-1).
 
     Nothing moves: the run's tip, the step that is pending and every token stay as they were.
     """

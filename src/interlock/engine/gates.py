@@ -1,4 +1,4 @@
-"""What only a person can give before a step is done: what is asked, and what came back (D24, D25, locks 3)."""
+"""What only a person can give before a step is done: what is asked, and what came back (GATE-1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from interlock.record.context import Context
 from interlock.record.payloads import UserReason
 
 GateClaims = Literal["when_client_cannot_ask", "always", "never"]
-"""When an agent's own statement that a person confirmed is accepted (D24)."""
+"""When an agent's own statement that a person confirmed is accepted (GATE-6)."""
 
 WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"})
 """Reasons that a yes settles: a secret is never asked for in words, it is put where it belongs."""
@@ -108,6 +108,6 @@ def reply_of(record: Mapping[str, Json]) -> Reply:
 
 
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:
-    """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (D22)."""
+    """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
     return confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False

@@ -58,7 +58,7 @@ class Request:
     asking: Asking = NOBODY_ASKED
 
     def digest(self) -> Digest:
-        """Return the digest of what was sent, by which a replay with another is told (D8).
+        """Return the digest of what was sent, by which a replay with another is told (ADV-7).
 
         A confirmation takes no part, nor do notes that say nothing: the log does not keep them.
         """
@@ -91,7 +91,7 @@ class Request:
         return bool(said) and said != NOTES_PLACEHOLDER
 
     def stored_notes(self) -> str:
-        """Return the notes as they are recorded: within the budget, cut with the marker (locks 1)."""
+        """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""
         return truncated(self.notes or "", NOTES_BYTES_MAX)
 
     def stored_artifacts(self) -> tuple[StoredArtifact, ...]:

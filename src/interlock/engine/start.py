@@ -20,9 +20,9 @@ from interlock.record.snapshot import snapshot_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A run that is to begin. `is_new_session` says whether its session begins with it (D27).
+    """A run that is to begin. `is_new_session` says whether its session begins with it (ADV-2).
 
-    `observed` is where its workspace stands: facts of a new session, of the run alone where it joins one (D5).
+    `observed` is where its workspace stands: facts of a new session, of the run alone where it joins one (OBS-5).
     """
 
     session: SessionId
@@ -47,7 +47,7 @@ def plan_start(start: Start) -> AppendPlan | Finding:
     """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context.
 
     What the first step turns on must be in the initial context: without it nothing begins, unless the run never stops;
-    then what is missing is disclosed on the root (D22).
+    then what is missing is disclosed on the root (MODE-2).
     """
     effective = start.request.preferences.over(start.baseline)
     context = merged_context({}, start.request.context)

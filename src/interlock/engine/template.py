@@ -1,4 +1,4 @@
-"""`{{key.path}}` in authored text: rendered with the node's context when a step is handed out (D35).
+"""`{{key.path}}` in authored text: rendered with the node's context when a step is handed out (PLAN-6).
 
 Callers set the values. None of them can pass for the author's or Interlock's words by its lines, or hide in them.
 """

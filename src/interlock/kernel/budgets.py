@@ -2,7 +2,7 @@
 
 KIB = 1024
 
-# Context (locks 16.3.1).
+# Context (CTX-4).
 CONTEXT_BYTES_MAX = 256 * KIB
 """Canonical bytes of a run's merged context: context carries references, never documents."""
 CONTEXT_DEPTH_MAX = 64
@@ -12,9 +12,9 @@ CONTEXT_KEY_BYTES_MAX = 128
 GOAL_BYTES_MAX = 4 * KIB
 """A goal is a sentence or a paragraph, shown in every answer's header in short."""
 
-# Notes and artifacts (locks 2, D20).
+# Notes and artifacts (EVT-7).
 NOTES_BYTES_MAX = 4096
-"""Stored notes of one step; longer ones are cut with the marker (locks: `notesMarkdown`)."""
+"""Stored notes of one step; longer ones are cut with the marker (EVT-7)."""
 NOTES_INPUT_BYTES_MAX = 256 * KIB
 """Notes as sent: beyond this a caller pastes files."""
 ARTIFACT_BYTES_MAX = 1_000_000
@@ -34,7 +34,7 @@ ARGUMENT_VALUES_MAX = 100_000
 NUMBER_DIGITS_MAX = 500
 """Digits of a number in a row: no number that is exact or finite needs as many, and reading thousands takes long."""
 
-# Blockers (locks: BlockerReport).
+# Blockers (BLK-6).
 BLOCKERS_MAX = 10
 """Blockers of one report: more cannot be acted on in one go."""
 BLOCKER_MESSAGE_BYTES_MAX = 512
@@ -56,11 +56,11 @@ RESOLVED_GAPS_MAX = 100
 WARNED_GAPS_MAX = 10
 """Gaps that one answer names; the rest is counted."""
 ATTEMPTS_PER_STEP_MAX = 10
-"""Refused attempts in a row on one step; the tenth says that guessing does not help (D8)."""
+"""Refused attempts in a row on one step; the tenth says that guessing does not help (BLK-4)."""
 FORKS_PER_NODE_MAX = 255
-"""Forks of one node: the short token counts them in one byte (D3)."""
+"""Forks of one node: the short token counts them in one byte (ADV-11)."""
 
-# Log (locks 1, D10).
+# Log (APP-4).
 PLAN_EVENTS_MAX = 256
 """Events of one append plan: one plan is one segment."""
 PLAN_BYTES_MAX = 4_000_000
@@ -68,13 +68,13 @@ PLAN_BYTES_MAX = 4_000_000
 DEDUPE_KEY_CHARS_MAX = 256
 """Locked length of a dedupe key."""
 LOCK_WAIT_MS_MAX = 2_000
-"""How long an append waits for another process before it says that the session is locked (D12)."""
+"""How long an append waits for another process before it says that the session is locked (LOCK-3)."""
 LOCK_WAIT_MS_MIN = 50
 """How long it waits at least: a call that spent its time in a queue still gets past a writer that is at work."""
 LOCK_RETRY_AFTER_MS = 1_000
 """What a caller that met the lock is told to wait."""
 SESSIONS_KEPT_MAX = 32
-"""Folded sessions one process keeps in memory (D11)."""
+"""Folded sessions one process keeps in memory (FOLLOW-4)."""
 SNAPSHOTS_KEPT_MAX = 256
 """Parsed snapshots one process keeps: the tips that agents work on."""
 WORKFLOWS_KEPT_MAX = 32
@@ -84,15 +84,15 @@ UNANSWERED_STARTS_MAX = 64
 SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
 RENEW_AFTER_S = 12 * 3600
-"""Age from which a reused content-addressed file is renewed, so that no sweep takes it (D33)."""
+"""Age from which a reused content-addressed file is renewed, so that no sweep takes it (APP-5)."""
 RETENTION_DAYS = 90
-"""Days after its last event from which a session may be collected, where the configuration says nothing (locks 2.2)."""
+"""Days after its last event from which a session may be collected, where the configuration says nothing (GC-1)."""
 RETENTION_DAYS_MAX = 36_500
 """A century: who means for ever says so with 0."""
 KEEP_MARKS_MAX = 10_000
 """Sessions that are kept whatever their age: more than that is no exception, and the file of marks is read whole."""
 SWEEP_AFTER_S = 24 * 3600
-"""Age from which a sweep takes what nothing refers to: what a writer reuses it has renewed by half of that (D33)."""
+"""Age from which a sweep takes what nothing refers to: what a writer reuses it has renewed by half of that (GC-4)."""
 SWEEP_LOCK_WAIT_MS_MAX = 50
 """How long a sweep waits for a session's lock before it leaves the session to the next one: writers go first."""
 FREE_BYTES_MIN = 100_000_000
@@ -100,7 +100,7 @@ FREE_BYTES_MIN = 100_000_000
 WORKER_THREADS_MAX = 8
 """Calls that touch the disk at once in one server."""
 
-# Bundles (locks 1.3).
+# Bundles (BND-10).
 BUNDLE_BYTES_MAX = 64_000_000
 """A bundle is checked whole, in memory, before anything of it is stored; that takes several times its size."""
 BUNDLE_VALUES_MAX = 2_000_000
@@ -109,9 +109,9 @@ it is in the file."""
 BUNDLE_DEPTH_MAX = 128
 """Nesting of a bundle: a context of the deepest kind, inside an event."""
 
-# Answers (D19).
+# Answers (ANS-6).
 FUNCTIONS_BYTES_MAX = 8 * KIB
-"""Definitions of the functions that one step refers to, within its prompt (locks 5)."""
+"""Definitions of the functions that one step refers to, within its prompt (PLAN-9)."""
 RECAP_BYTES_MAX = 6_000
 """Recap on rehydrate: enough to go on, small enough for every client."""
 RECAP_SINCE_BYTES_MAX = 2_000
@@ -190,7 +190,7 @@ DESCRIPTION_CHARS_MAX = 2_000
 PATTERN_MEMORY_BYTES_MAX = 8 * KIB * KIB
 """What one compiled pattern of a criterion may take: its text is short, what it unfolds to need not be."""
 REQUIREMENT_LINES_MAX = 5
-"""Lines that tell an agent what evidence a step wants: more are not read (locks 18.3)."""
+"""Lines that tell an agent what evidence a step wants: more are not read (PLAN-13)."""
 LOOP_PASSES_MAX = 1_000
 """Passes of one loop: more is a program, not a workflow."""
 LOOP_DEPTH_MAX = 8
@@ -200,9 +200,9 @@ CHOICE_DEPTH_MAX = 16
 WALK_NODES_MAX = 20_000
 """Nodes one advance may resolve without asking anybody: loops whose steps are all skipped must end in one call."""
 TRACE_ENTRIES_MAX = 25
-"""Reasons of one trace event (locks 1)."""
+"""Reasons of one trace event (TRACE-1)."""
 TRACE_BYTES_MAX = 8192
-"""Bytes of one trace event's reasons (locks 1)."""
+"""Bytes of one trace event's reasons (TRACE-1)."""
 TRACE_EVENTS_MAX = 8
 """Trace events of one advance: a walk with more reasons counts the rest."""
 CAPTURE_BYTES_MAX = 64 * KIB
@@ -210,7 +210,7 @@ CAPTURE_BYTES_MAX = 64 * KIB
 CAPTURED_VALUE_BYTES_MAX = 2 * KIB
 """A value in such a record; of a longer one the digest stands there."""
 TRACE_SUMMARY_BYTES_MAX = 200
-"""One recorded reason; all of them keep within 8192 bytes (locks 1)."""
+"""One recorded reason; all of them keep within 8192 bytes (TRACE-1)."""
 CONDITION_TERMS_MAX = 5_000
 """Terms of all conditions of a document, references followed: a few that refer to each other unfold to millions."""
 PATTERN_CHARS_MAX = 1_000
@@ -228,9 +228,9 @@ PLAN_NODES_MAX = 5_000
 PROMPTS_BYTES_MAX = 4_000_000
 """All prompts of a compiled plan: it is pinned and read whole."""
 SNIPPET_BYTES_MAX = 4 * KIB
-"""One reference snippet inlined into a prompt (locks 9)."""
+"""One reference snippet inlined into a prompt (PLAN-10)."""
 INJECTED_BYTES_MAX = 16 * KIB
-"""All that is inlined into one step's prompt (locks 9)."""
+"""All that is inlined into one step's prompt (PLAN-10)."""
 DIAGNOSTICS_FOUND_MAX = 200
 """Diagnostics that are looked for in one document: a file with more is no workflow, and each costs time."""
 DIAGNOSTICS_MAX = 50
@@ -238,7 +238,7 @@ DIAGNOSTICS_MAX = 50
 SOURCE_FILES_MAX = 2_000
 """Files one source directory may hold: a mounted home directory is a mistake."""
 
-# People (D24).
+# People.
 QUESTION_BYTES_MAX = 4_000
 """What a person is asked in one go: clients show it in a dialog."""
 REPLY_BYTES_MAX = 4 * KIB
@@ -250,23 +250,23 @@ CLIENT_NAME_BYTES_MAX = 128
 CLOCK_SKEW_MS_MAX = 60_000
 """How far the clock may have been set back since a question was asked."""
 
-# Workspaces and finding sessions again (locks 1, 2.3, D19, D34).
+# Workspaces and finding sessions again (OBS-2, RES-1, RES-6).
 GIT_SECONDS_MAX = 0.3
 """How long git may take to say where a workspace stands: a start does not wait for a slow disk."""
 SHORT_STRING_CHARS_MAX = 80
-"""A short string of an observation (locks 1)."""
+"""A short string of an observation (OBS-2)."""
 PATH_CHARS_MAX = 512
-"""A path of an observation (locks 1)."""
+"""A path of an observation (OBS-2)."""
 CANDIDATES_MAX = 5
-"""Candidates of one `resume_session` (locks 2.3)."""
+"""Candidates of one `resume_session` (RES-1)."""
 CANDIDATE_SNIPPET_BYTES_MAX = 600
-"""What one candidate shows of its notes (D19; the lock allows 2048)."""
+"""What one candidate shows of its notes (RES-6)."""
 QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached beside it: the cache is written with each append."""
 CHECKPOINTS_PER_NODE_MAX = 255
-"""Checkpoints of one node: the short token counts them in one byte (D3)."""
+"""Checkpoints of one node: the short token counts them in one byte (CHK-4)."""
 
 # The wire.
 SUBSCRIPTIONS_MAX = 1_000

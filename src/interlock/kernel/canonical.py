@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785) and the digests that stand on it (locks 11)."""
+"""Canonical JSON (RFC 8785) and the digests that stand on it (ID-3)."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The one error envelope and its closed set of codes (locks 12, D16, D38).
+"""The one error envelope and its closed set of codes (ANS-7, ANS-8).
 
 What a caller can meet is a value: a `Refusal`. Damage and failed effects are exceptions, defined beside the
 code that raises them; the use cases turn them into refusals with a code of this table.
@@ -14,7 +14,7 @@ from interlock.kernel.canonical import Json
 
 
 class ErrorCode(StrEnum):
-    """Everything that can go wrong for a caller. Closed: a new code comes with a decision (D38)."""
+    """Everything that can go wrong for a caller. Closed: a new code comes with a decision (ANS-8)."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
@@ -45,7 +45,7 @@ class ErrorCode(StrEnum):
 
 
 class RetryKind(StrEnum):
-    """What a client may do with the same call, without reading prose (locks 12)."""
+    """What a client may do with the same call, without reading prose (ANS-8)."""
 
     NOT_RETRYABLE = "not_retryable"
     RETRYABLE_IMMEDIATE = "retryable_immediate"
@@ -146,7 +146,7 @@ class Refusal:
     retry: RetryKind | None = None
 
     def envelope(self) -> dict[str, Json]:
-        """Return the envelope that every surface shows (locks 12)."""
+        """Return the envelope that every surface shows (ANS-7)."""
         rule = CODES[self.code]
         kind = self.retry or rule.retry
         retry: dict[str, Json] = {"kind": kind.value}

@@ -1,4 +1,4 @@
-"""Identifiers: opaque, typed, never used for ordering (D1, D2).
+"""Identifiers: opaque, typed, never used for ordering (ID-1, ID-2).
 
 An id is a prefix and 26 lowercase Crockford base32 characters. What differs per call is minted by the
 shell from a clock and entropy; what must be equal on replay is derived from what it belongs to.
@@ -28,13 +28,13 @@ WorkflowHash = NewType("WorkflowHash", Digest)
 """Digest of a compiled workflow's canonical bytes: what a run may execute."""
 WorkflowId = NewType("WorkflowId", str)
 SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
-"""Where a workflow comes from (locks 7)."""
+"""Where a workflow comes from (SRC-4)."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _BODY_CHARS = 26
 _BODY_BITS = 128
 NODE_TAG_CHARS = 8
-"""The last characters of a node's id that tell it from others of its session: 40 bits (D3)."""
+"""The last characters of a node's id that tell it from others of its session: 40 bits (TOK-8)."""
 
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
@@ -56,22 +56,22 @@ def derived_id(prefix: str, *parts: str | int) -> str:
 
 
 def ack_attempt(node: NodeId) -> AttemptId:
-    """The one ordinary attempt to advance a node: new once and a replay ever after (D2)."""
+    """The one ordinary attempt to advance a node: new once and a replay ever after (ID-2)."""
     return AttemptId(derived_id("att", node, "ack", 0))
 
 
 def fork_attempt(node: NodeId, number: int) -> AttemptId:
-    """The attempt that starts the fork with this number (0-based, counted on the node) (D2)."""
+    """The attempt that starts the fork with this number (0-based, counted on the node) (ID-2)."""
     return AttemptId(derived_id("att", node, "fork", number))
 
 
 def checkpoint_attempt(node: NodeId, number: int) -> AttemptId:
-    """The attempt that makes the checkpoint with this number (0-based, counted on the node) (D2)."""
+    """The attempt that makes the checkpoint with this number (0-based, counted on the node) (ID-2)."""
     return AttemptId(derived_id("att", node, "checkpoint", number))
 
 
 def node_of_attempt(attempt: AttemptId) -> NodeId:
-    """The node that an attempt creates, whether it advances or is refused (D2)."""
+    """The node that an attempt creates, whether it advances or is refused (ID-2)."""
     return NodeId(derived_id("node", attempt, "node"))
 
 

@@ -1,4 +1,4 @@
-"""Text under byte budgets, others' text beside ours, and the one way text is matched (locks 1, 2.3)."""
+"""Text under byte budgets, others' text beside ours, and the one way text is matched (ID-5, RES-5)."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def one_line(text: str, bytes_max: int) -> str:
 
 
 def tokens(text: str) -> frozenset[str]:
-    """Return the words of a text after NFKC and lower-casing: the only matching semantics (locks 2.3)."""
+    """Return the words of a text after NFKC and lower-casing: the only matching semantics (RES-5)."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
 
 

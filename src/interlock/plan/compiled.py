@@ -1,4 +1,4 @@
-"""The compiled workflow: what a run may execute, pinned by the digest of its bytes (locks 5, D21).
+"""The compiled workflow: what a run may execute, pinned by the digest of its bytes (PLAN-1, EVID-1).
 
 `workflowHash` is the digest of the canonical bytes of this record. It holds no time, no path and no id of a
 session, so the same document compiles to the same hash everywhere.
@@ -19,7 +19,7 @@ from interlock.record.outcome import Capability
 
 
 class ContractPack(Record):
-    """A contract that the plan refers to, as it was when the plan was compiled (D21)."""
+    """A contract that the plan refers to, as it was when the plan was compiled (EVID-1)."""
 
     contract_ref: str
     version: IndexField

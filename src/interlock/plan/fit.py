@@ -1,4 +1,4 @@
-"""Does a snapshot fit the plan it pins? Checked on load: an impossible state is never executed (locks 1)."""
+"""Does a snapshot fit the plan it pins? Checked on load: an impossible state is never executed (SNAP-4)."""
 
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs

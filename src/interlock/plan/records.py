@@ -1,4 +1,4 @@
-"""The typed plan: nodes, edges, loops and conditions, as they are pinned (locks 5).
+"""The typed plan: nodes, edges, loops and conditions, as they are pinned (IR-1).
 
 The plan is a typed graph. Loops are structured: a loop is one node of the graph around it, and the nodes of its body
 form a graph of their own, so no graph has a cycle. Nodes stand in plan order, which is an order of their edges. The
@@ -16,7 +16,7 @@ from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
 
 NOTES_CONTRACT = "wr.contracts.notes"
-"""Evidence of a plain step: its notes (D20)."""
+"""Evidence of a plain step: its notes (BLK-1)."""
 STEP_INPUT = "wr.contracts.step_input"
 """What a step for an agent takes in: its prompt and the context."""
 ASSESSMENT_CONTRACT = "wr.contracts.assessment"
@@ -38,7 +38,7 @@ class Provenance(Record):
 
 
 class Injection(Record):
-    """A text of ours that was inlined into a prompt when it was compiled (locks 9)."""
+    """A text of ours that was inlined into a prompt when it was compiled (PLAN-10)."""
 
     ref_id: str
     ref_content_hash: DigestField
@@ -72,7 +72,7 @@ class Evidence(Record):
 
 
 class Task(Record):
-    """What an agent is handed. Texts may hold `{{key}}`, rendered with the node's context (D35)."""
+    """What an agent is handed. Texts may hold `{{key}}`, rendered with the node's context (PLAN-6)."""
 
     prompt: str
     agent_role: str | None = None

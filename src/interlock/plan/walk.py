@@ -80,12 +80,12 @@ class Marks:
         self.stack.append(frame)
 
     def begin_next_pass(self, frame: LoopFrame) -> None:
-        """Begin the next pass of the innermost loop; the keys of the finished one go (D11)."""
+        """Begin the next pass of the innermost loop; the keys of the finished one go (SNAP-6)."""
         self._forget_pass()
         self.stack[-1] = frame
 
     def leave(self) -> None:
-        """End the innermost loop, which is completed; of its passes nothing is left (D11)."""
+        """End the innermost loop, which is completed; of its passes nothing is left (SNAP-6)."""
         self._forget_pass()
         self.complete(self.stack.pop().loop_id)
 

@@ -1,4 +1,4 @@
-"""The append plan: the atomic unit of durable truth, and its stamping (locks 1, D10).
+"""The append plan: the atomic unit of durable truth, and its stamping (APP-1, APP-4).
 
 The engine plans without clock or entropy: its drafts have no event ids, indexes or times. The service stamps
 them when the plan becomes events.

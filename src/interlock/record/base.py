@@ -1,4 +1,4 @@
-"""What all durable records share: strict, frozen, versioned, one spelling (locks 14, D5)."""
+"""What all durable records share: strict, frozen, versioned, one spelling (EVT-1, EVT-2)."""
 
 from typing import Annotated, Literal, NewType
 
@@ -28,9 +28,9 @@ from interlock.kernel.ids import (
 )
 
 EventIndex = NewType("EventIndex", int)
-"""0-based position of an event in its session: the only order there is (locks 1)."""
+"""0-based position of an event in its session: the only order there is (EVT-3)."""
 ManifestIndex = NewType("ManifestIndex", int)
-"""0-based position of a record in a session's manifest; its own sequence (locks 1)."""
+"""0-based position of a record in a session's manifest; its own sequence (APP-3)."""
 
 _DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 
@@ -56,12 +56,12 @@ SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
 IndexField = Annotated[int, Field(ge=0)]
 DelimiterSafe = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=300)]
-"""Step and loop ids, and those derived from them: no character that a step instance key uses (locks 9)."""
+"""Step and loop ids, and those derived from them: no character that a step instance key uses (SNAP-3)."""
 
 Autonomy = Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]
 RiskPolicy = Literal["conservative", "balanced", "aggressive"]
 TokenFormat = Literal[1, 2]
-"""Which form tokens are minted in; both verify for ever (D3)."""
+"""Which form tokens are minted in; both verify for ever (TOK-1, TOK-8)."""
 SHORT: TokenFormat = 2
 
 
@@ -92,14 +92,14 @@ class Record(BaseModel):
 
 
 class Preferences(Record):
-    """How much a run may do alone, and how cautious it is (locks 4)."""
+    """How much a run may do alone, and how cautious it is (CTX-8)."""
 
     autonomy: Autonomy
     risk_policy: RiskPolicy
 
 
 class UnknownVersionError(InterlockError):
-    """A record was written by a newer Interlock: known to be lawful, not understood (D5)."""
+    """A record was written by a newer Interlock: known to be lawful, not understood (EVT-2)."""
 
     def __init__(self, what: str, found: str) -> None:
         super().__init__(f"{what}: {found}; written by a newer Interlock")
@@ -121,7 +121,7 @@ _VERSIONS = frozenset({"v", "schemaVersion", "bundleSchemaVersion"})
 
 
 def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
-    """Tell a newer record from a broken one (D5).
+    """Tell a newer record from a broken one (EVT-2).
 
     Newer is what names another version, whatever else it holds, and what differs in nothing but unknown fields,
     kinds or members.

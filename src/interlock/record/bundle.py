@@ -1,4 +1,4 @@
-"""The bundle: one session with all it refers to, as one JSON file that proves itself (locks 1.3).
+"""The bundle: one session with all it refers to, as one JSON file that proves itself (BND-1, BND-2).
 
 A bundle is exactly the canonical bytes of its value, and each part of it has an entry with its digest: `envelope`
 is everything but `integrity` and `session`, every other part is named by its path. So no byte of it can differ
@@ -62,7 +62,7 @@ class Producer(Record):
 
 
 class SalvageBanner(Record):
-    """Why this is not the whole of a session (locks 10): nothing is claimed beyond what is here.
+    """Why this is not the whole of a session (BND-9): nothing is claimed beyond what is here.
 
     `where` and `found` say what ends it; the counts are what the log attests behind that, at least, or exactly where
     `isCountKnown`.

@@ -1,4 +1,4 @@
-"""What events refer to by digest, and that content itself: without it a log is worth little (locks 1, D33)."""
+"""What events refer to by digest, and that content itself: without it a log is worth little (EVT-6, BND-5)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

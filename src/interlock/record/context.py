@@ -1,4 +1,4 @@
-"""What a context delta means (locks 18.2): shallow, and null deletes a key."""
+"""What a context delta means (CTX-3): shallow, and null deletes a key."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The closed union of events, their envelope and their dedupe keys (locks 1, D5).
+"""The closed union of events, their envelope and their dedupe keys (EVT-1, EVT-5).
 
 A new kind is one payload class, one event class with its recipe, and one line in `Event`.
 """
@@ -27,7 +27,7 @@ from interlock.record.base import (
 
 
 class Actor(Record):
-    """Who called, by its own account: a claim, never a proof (D5)."""
+    """Who called, by its own account: a claim, never a proof (SRV-13)."""
 
     type: Literal["human", "agent", "system"]
     identifier: str
@@ -101,7 +101,7 @@ class ObservationRecordedEvent(Envelope):
     data: data.ObservationRecorded
 
     def recipe(self) -> str:
-        """The value takes part by digest, so that main, dev, main are three facts per run (D5)."""
+        """The value takes part by digest, so that main, dev, main are three facts per run (EVT-5)."""
         owner = self.scope.run_id if self.scope else "session"
         return f":{owner}:{self.data.key}:{digest_of(self.data.value.to_json())}"
 
@@ -167,7 +167,7 @@ class NodeOutputAppendedEvent(Envelope):
 
 
 class ContextSetEvent(Envelope):
-    """`context_set`: run-scoped as locked; its data names the node it belongs to (D7)."""
+    """`context_set`: run-scoped as locked; its data names the node it belongs to (CTX-1)."""
 
     kind: Literal["context_set"]
     scope: RunScope

@@ -1,4 +1,4 @@
-"""Keep marks: the sessions that never expire (locks 2.2)."""
+"""Keep marks: the sessions that never expire (GC-2)."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The manifest: what counts as truth (locks 1, D10).
+"""The manifest: what counts as truth (APP-3).
 
 One append is one *group*: a `segment_closed` line and a `snapshot_pinned` line for every snapshot that the
 segment introduces. A group is a pure function of the segment's bytes, so a reader verifies it by computing
@@ -71,7 +71,7 @@ class Group:
 
 
 def segment_rel_path(first_event_index: int, last_event_index: int) -> str:
-    """Return where a segment stands below its session: bounds in eight digits (locks 1)."""
+    """Return where a segment stands below its session: bounds in eight digits (APP-3)."""
     return f"events/{first_event_index:08d}-{last_event_index:08d}.jsonl"
 
 

@@ -1,4 +1,4 @@
-"""What can come of an attempt, as stored: blockers and reasons, closed sets (locks 1, 3)."""
+"""What can come of an attempt, as stored: blockers and reasons, closed sets (BLK-6, MODE-1)."""
 
 from typing import Annotated, Literal
 
@@ -27,7 +27,7 @@ BlockerCode = Literal[
 
 
 class ContextKeyPointer(Record):
-    """A context key that a decision needs. Any string: it never enters a step instance key (D36)."""
+    """A context key that a decision needs. Any string: it never enters a step instance key (BLK-7)."""
 
     kind: Literal["context_key"]
     key: Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
@@ -76,7 +76,7 @@ class Blocker(Record):
     details: dict[str, JsonScalar] | None = None
 
     def sort_key(self) -> tuple[str, ...]:
-        """Order of blockers in a report: code, pointer kind, pointer fields (locks: BlockerReport)."""
+        """Order of blockers in a report: code, pointer kind, pointer fields (BLK-6)."""
         fields = self.pointer.to_json()
         return (
             self.code,

@@ -1,4 +1,4 @@
-"""The payload of every event kind (locks 1, 2; D5 to D8)."""
+"""The payload of every event kind (EVT-1)."""
 
 from typing import Annotated, Literal
 
@@ -30,7 +30,7 @@ from interlock.record.outcome import AdvanceOutcome, Capability
 NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
 EdgeKind = Literal["acked_step", "checkpoint"]
 EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created", "non_tip_advance", "idempotent_replay"]
-"""`tip_advance` is ours (D6); the last two are read, never written."""
+"""`tip_advance` is ours (ADV-3); the last two are read, never written."""
 
 
 class SessionCreated(Record):
@@ -57,7 +57,7 @@ class NodeCreated(Record):
 
 
 class EdgeCause(Record):
-    """Why an edge exists, and the event of this session that says so (D6)."""
+    """Why an edge exists, and the event of this session that says so (ADV-3, ADV-10)."""
 
     kind: EdgeCauseKind
     event_id: EventIdField
@@ -73,7 +73,7 @@ class EdgeCreated(Record):
 
 
 class AdvanceRecorded(Record):
-    """The durable outcome of one attempt; `requestDigest` is what was sent with it (D8)."""
+    """The durable outcome of one attempt; `requestDigest` is what was sent with it (ADV-7)."""
 
     attempt_id: AttemptIdField
     intent: Literal["ack_pending"]
@@ -107,7 +107,7 @@ class NodeOutputAppended(Record):
 
 
 class ContextSet(Record):
-    """A context delta that belongs to the node that its advance created (D7)."""
+    """A context delta that belongs to the node that its advance created (CTX-1)."""
 
     context_id: ContextIdField
     node_id: NodeIdField
@@ -213,7 +213,7 @@ UserReason = Literal[
     "needs_user_approval",
     "needs_user_environment_action",
 ]
-"""Why only a person can go on (locks 3)."""
+"""Why only a person can go on (MODE-1)."""
 GapCategory = Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
 GapDetail = Literal[
     UserReason,
@@ -227,7 +227,7 @@ GapDetail = Literal[
 
 
 class GapReason(Record):
-    """Category and detail of a gap (locks 3)."""
+    """Category and detail of a gap (MODE-1)."""
 
     category: GapCategory
     detail: GapDetail
@@ -261,7 +261,7 @@ class OutputEvidence(Record):
 
 
 class GapRecorded(Record):
-    """A disclosure that never changes; a later record may resolve it (locks 3)."""
+    """A disclosure that never changes; a later record may resolve it (GAP-2)."""
 
     gap_id: GapIdField
     severity: GapSeverity
@@ -337,7 +337,7 @@ class TraceEntry(Record):
 
 
 class DecisionTraceAppended(Record):
-    """Why a run went where it went; never needed to be right (locks 1). `captureRef` is what the decisions read."""
+    """Why a run went where it went; never needed to be right (TRACE-1). `captureRef` is what the decisions read."""
 
     trace_id: TraceIdField
     entries: Annotated[tuple[TraceEntry, ...], Field(min_length=1, max_length=25, strict=False)]

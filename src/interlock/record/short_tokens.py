@@ -1,4 +1,4 @@
-"""Tokens of format 2: short enough for an agent to copy, and good without a table of what was issued (D3).
+"""Tokens of format 2: short enough for an agent to copy, and good without a table of what was issued (TOK-8).
 
 `<prefix>_<label><52 characters>`: the run's label in clear, and in base64url, without padding, 39 bytes: version and
 kind (1), session (16), the last 40 bits of the node's id (5), the number of the fork or checkpoint (1), and half of an

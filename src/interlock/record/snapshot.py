@@ -1,4 +1,4 @@
-"""The execution snapshot: the least that lets a node go on, and nothing else (locks: snapshot payload boundary)."""
+"""The execution snapshot: the least that lets a node go on, and nothing else (SNAP-5)."""
 
 import itertools
 import operator

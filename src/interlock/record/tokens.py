@@ -1,4 +1,4 @@
-"""Tokens: signed references into the log, never truth themselves (locks 1.2, D3).
+"""Tokens: signed references into the log, never truth themselves (TOK-1).
 
 Format 1 is `<prefix>.v1.<payload>.<signature>`: base64url without padding over canonical JSON, and
 HMAC-SHA256 over those payload bytes. Only the one spelling that `mint` gives verifies.

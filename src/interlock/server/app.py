@@ -1,4 +1,4 @@
-"""The MCP server, put together: one low-level server for both protocol eras (D30)."""
+"""The MCP server, put together: one low-level server for both protocol eras (SRV-4)."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From what a client sent to a tool's arguments: lenient in what is harmless, exact in what is not (D16 to D18)."""
+"""From what a client sent to a tool's arguments: lenient in what is harmless, exact in what is not (ANS-11, ANS-12)."""
 
 import json
 import re

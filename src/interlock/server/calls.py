@@ -1,7 +1,7 @@
 """One tool call, from arguments to result: parse, wait in the session's queue, run in a thread, answer.
 
 Async stops here. Calls that may append to one session wait for each other before they take a thread, first come
-first served; a call that is cancelled while it waits has not begun, one that is in a thread finishes (D12).
+first served; a call that is cancelled while it waits has not begun, one that is in a thread finishes (LOCK-5, SRV-7).
 """
 
 import logging
@@ -88,7 +88,7 @@ class Calls:
         outcome = await self._ran(context, arguments.call(caller))
         if not isinstance(outcome, NeedsPerson) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
-        # Nothing is held while a person thinks: no place in a queue, no thread, no lock (D12).
+        # Nothing is held while a person thinks: no place in a queue, no thread, no lock (GATE-7).
         doing.words = "waiting for the user's answer"
         try:
             reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
@@ -159,7 +159,7 @@ class _Turn:
 
 
 def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
-    """Return who calls, by the client's own account: a claim, never a proof (D5)."""
+    """Return who calls, by the client's own account: a claim, never a proof (SRV-13)."""
     params = context.session.client_params
     if params is None:
         return None
@@ -177,7 +177,7 @@ def _internal_error(tool: Tool) -> Refusal:
 
 
 def _result(outcome: Answer | Refusal) -> types.CallToolResult:
-    """Return the wire form: the same facts in both channels (D14, D16)."""
+    """Return the wire form: the same facts in both channels (ANS-1, ANS-7)."""
     if isinstance(outcome, Answer):
         blocks: list[types.ContentBlock] = [types.TextContent(text=outcome.text)]
         if outcome.link is not None:

@@ -1,4 +1,4 @@
-"""The call that a caller should have sent: their own, with nothing changed but the argument at fault (D16)."""
+"""The call that a caller should have sent: their own, with nothing changed but the argument at fault (ANS-12)."""
 
 import itertools
 import json
@@ -107,7 +107,7 @@ def _replaced(arguments: Mapping[str, Json], name: str, known: Collection[str]) 
 
 
 def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Return arguments fit for an error: long values and the context (locks 18.2) are named, not repeated."""
+    """Return arguments fit for an error: long values and the context (CTX-5) are named, not repeated."""
     shown: dict[str, Json] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):

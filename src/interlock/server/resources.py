@@ -1,4 +1,4 @@
-"""Resources: the catalogue, the plan of each workflow, the record of each session. Reading one writes nothing (D13)."""
+"""Resources: the catalogue, the plan of each workflow, the record of each session. Reading writes nothing (SRV-8)."""
 
 import re
 from functools import partial

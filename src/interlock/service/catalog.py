@@ -1,4 +1,4 @@
-"""The catalogue: every workflow of every source, read and checked, with what is wrong and what clashes (locks 7).
+"""The catalogue: every workflow of every source, read and checked, with what is wrong and what clashes (SRC-3, SRC-4).
 
 A look reads what changed. Compiling waits until a workflow is inspected or started: a list does not need it.
 """

@@ -13,7 +13,7 @@ from interlock.kernel.ids import EventId, RunId, SessionId, minted_id
 
 
 class Shell(Protocol):
-    """Clock and entropy. Times inform; nothing is ordered by them (locks 1)."""
+    """Clock and entropy. Times inform; nothing is ordered by them (READ-6)."""
 
     def unix_ms(self) -> int:
         """Return the time in milliseconds since the epoch."""
@@ -37,7 +37,7 @@ class SystemShell:
 
 
 class Trace(Protocol):
-    """Takes timed spans of a call: parse, load, decide, append, render. Off by default (locks 16.5)."""
+    """Takes timed spans of a call: parse, load, decide, append, render. Off by default (SRV-6)."""
 
     def span(self, name: str) -> AbstractContextManager[None]:
         """Return a context whose duration is the span."""

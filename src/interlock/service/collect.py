@@ -1,4 +1,4 @@
-"""`gc`: collect what has expired and what nothing refers to, or say what that would be (locks 2.2, D33)."""
+"""`gc`: collect what has expired and what nothing refers to, or say what that would be (GC-3, GC-8)."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""From exceptions to the envelope: damage and failed effects become refusals with a code (locks 12, D16, D38).
+"""From exceptions to the envelope: damage and failed effects become refusals with a code (ANS-7, ANS-8).
 
 Nothing of an exception's text leaves that could name a path or a library.
 """

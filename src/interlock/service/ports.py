@@ -27,7 +27,7 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPorts:
-    """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2).
+    """Enough to look: it holds no writer, so what is given only this cannot write (READ-1).
 
     `anchors` tells where a workspace stands in git; `summaries` tells of all sessions;
     `token_format` is the form that tokens are minted in.

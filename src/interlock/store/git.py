@@ -1,4 +1,4 @@
-"""Where a workspace stands in git: the anchors that its sessions are found by later (locks 1, D34).
+"""Where a workspace stands in git: the anchors that its sessions are found by later (OBS-1).
 
 Git is asked once, and only if it is there; a workspace that is none of its repositories, or a git that takes too
 long, simply gives no anchors.

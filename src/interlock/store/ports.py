@@ -1,4 +1,4 @@
-"""The ports of durable truth. No caller may know that truth is a file (D31, locks 17).
+"""The ports of durable truth. No caller may know that truth is a file (HOUSE-2).
 
 Reading and appending are two ports: who holds only a `SessionReader` cannot write. Appending takes a `Witness`
 that only `SessionWriter.hold` mints, and that is worth nothing once its `with` block has ended.
@@ -21,7 +21,7 @@ from interlock.views.session import Session
 
 
 class Health(StrEnum):
-    """What a session's stored bytes are worth (locks 10). Only a healthy one is built upon."""
+    """What a session's stored bytes are worth (READ-2). Only a healthy one is built upon."""
 
     HEALTHY = "healthy"
     CORRUPT_TAIL = "corrupt_tail"
@@ -30,7 +30,7 @@ class Health(StrEnum):
 
 
 class SalvageCode(StrEnum):
-    """What stands over anything that is not the whole of a session (locks 10). Closed."""
+    """What stands over anything that is not the whole of a session (SAL-4). Closed."""
 
     SALVAGED_PREFIX = "SALVAGED_PREFIX"
     """The log is damaged. All that stands before the damage is here; nothing is said of what came after."""
@@ -162,12 +162,12 @@ class KeyRingDamagedError(InterlockError):
 
 
 class WitnessReleasedError(InterlockError):
-    """A witness was used after its hold ended, or for another session: a caller's bug (locks 1.2)."""
+    """A witness was used after its hold ended, or for another session: a caller's bug (LOCK-2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRing:
-    """The keys that sign tokens: `current` signs, both verify (locks 1.2)."""
+    """The keys that sign tokens: `current` signs, both verify (KEY-1)."""
 
     current: SigningKey
     previous: SigningKey | None
@@ -340,7 +340,7 @@ class SessionWriter(Protocol):
         ...
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
-        """Keep what is told of a session beside its log as it is now. Not durable, and never needed (locks 10).
+        """Keep what is told of a session beside its log as it is now. Not durable, and never needed (RES-4).
 
         Raises:
             WitnessReleasedError: The witness is not valid.

@@ -1,4 +1,4 @@
-"""The ports of retention: keep marks, and mark-and-sweep over all that a store holds (locks 2.2, D33).
+"""The ports of retention: keep marks, and mark-and-sweep over all that a store holds (GC-2, GC-3).
 
 Marking looks and writes nothing. What is due follows from what was marked by a pure rule, so that a dry run tells what
 a sweep would take. A sweep makes sure of each thing again before it takes it, for others write meanwhile.
@@ -117,7 +117,7 @@ class Retention:
     kept: frozenset[SessionId] = frozenset()
 
     def has_expired(self, session: MarkedSession) -> bool:
-        """Say whether a session may go. What its runs have come to plays no part (locks 2.2)."""
+        """Say whether a session may go. What its runs have come to plays no part (GC-1)."""
         return (
             self.ttl_s is not None
             and session.session not in self.kept
@@ -125,7 +125,7 @@ class Retention:
         )
 
     def is_old(self, modified_s: float) -> bool:
-        """Say whether what was last written then may go if nothing refers to it (D33)."""
+        """Say whether what was last written then may go if nothing refers to it (GC-4)."""
         return self.now_s - modified_s > SWEEP_AFTER_S
 
 
@@ -144,7 +144,7 @@ class Due:
 
 def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
     """Return what may go. `spared` sessions stay."""
-    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
+    assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(

@@ -1,4 +1,4 @@
-"""Where workflow files come from: bundled with the package, the user's directory, the project's (locks 7)."""
+"""Where workflow files come from: bundled with the package, the user's directory, the project's (SRC-3, SRC-4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A disk that loses power: what may be left of every operation that was not synced (D10).
+"""A disk that loses power: what may be left of every operation that was not synced (CRASH-2).
 
 It models what durability rests on. Bytes reach the disk by `sync`, names by `sync_dir`; until then each change may
 survive or not, by itself and in any combination, and bytes may survive in part. A kill of the process alone loses

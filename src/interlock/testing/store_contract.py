@@ -1,4 +1,4 @@
-"""What every store must hold: one suite, run against each implementation of the ports (D31).
+"""What every store must hold: one suite, run against each implementation of the ports (HOUSE-2).
 
 Subclass `StoreContract`, return a store from `make_store`, and let pytest collect the subclass. `reopen` gives a
 store over the same truth without its memory, where truth outlives the store.

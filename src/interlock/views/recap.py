@@ -1,4 +1,4 @@
-"""The recap: the newest notes on the way to a node, within a budget (D19, locks 18.1)."""
+"""The recap: the newest notes on the way to a node, within a budget (ANS-6, REC-1)."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,7 +26,7 @@ def notes_of_checkpoint(node: Node) -> str | None:
 
 
 def current_notes(node: Node) -> str | None:
-    """Return a node's current notes: the latest that no later output supersedes (locks 2.1)."""
+    """Return a node's current notes: the latest that no later output supersedes (READ-5)."""
     output = current_output(node, "recap")
     return _text(output) if output is not None else None
 
@@ -40,7 +40,7 @@ def _text(output: Output) -> str | None:
 
 
 def current_output(node: Node, channel: str) -> Output | None:
-    """Return the current output of a channel: the latest one that is not superseded (locks 2.1)."""
+    """Return the current output of a channel: the latest one that is not superseded (READ-5)."""
     superseded = {output.supersedes for output in node.outputs}
     live = [output for output in node.outputs if output.channel == channel and output.output_id not in superseded]
     return live[-1] if live else None

@@ -1,4 +1,4 @@
-"""Which runs may be the one that is looked for, best first: strict tiers, no scores (locks 2.3, D34)."""
+"""Which runs may be the one that is looked for, best first: strict tiers, no scores (RES-1)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def ranked(sessions: Iterable[SessionSummary], wanted: Wanted) -> list[Candidate
 
 
 def _in_order(candidates: list[Candidate], wanted: Wanted) -> list[Candidate]:
-    """Order by tier, then repository, then whether it is still open, then how late it was last worked on (D34)."""
+    """Order by tier, then repository, then whether it is still open, then how late it was last worked on (RES-1)."""
     ordered = sorted(candidates, key=lambda one: (one.session, one.run.run))
     ordered.sort(key=lambda one: (one.run.last_at or "", one.run.last_index), reverse=True)
     ordered.sort(key=lambda one: (_tier(one), not _is_same_repo(one.run, wanted), one.run.is_complete))

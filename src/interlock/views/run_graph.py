@@ -1,4 +1,4 @@
-"""A run as a graph, and its preferred tip by the locked definition (locks 1.1, 2)."""
+"""A run as a graph, and its preferred tip by the locked definition (READ-3)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def walk(graph: GraphNode) -> Iterator[GraphNode]:
 
 
 def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
-    """Tell the child that the ordinary attempt made from those that forks made (D2)."""
+    """Tell the child that the ordinary attempt made from those that forks made (ID-2)."""
     made_by_forks = {node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)}
     forks = [child for child in here.children if child.node.node in made_by_forks]
     ordinary = [child for child in here.children if child.node.node not in made_by_forks]
@@ -58,7 +58,7 @@ def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
 
 
 def _checkpoints(session: Session, run: RunId) -> dict[NodeId, list[Node]]:
-    """Return a run's checkpoints by the node they are of, in the order they came: nodes do not name them (D8)."""
+    """Return a run's checkpoints by the node they are of, in the order they came: nodes do not name them (CHK-1)."""
     found: dict[NodeId, list[Node]] = {}
     for node in sorted(session.nodes.values(), key=lambda node: node.index):
         if node.kind == "checkpoint" and node.run == run and node.parent is not None:

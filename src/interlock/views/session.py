@@ -39,7 +39,7 @@ LABEL_CHARS = 4
 LABEL_CHARS_ON_CLASH = 6
 
 BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
-"""What holds where nothing was said (locks 4)."""
+"""What holds where nothing was said (CTX-7)."""
 
 _EMPTY: Context = MappingProxyType({})
 
@@ -65,7 +65,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (D8).
+    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (CHK-1).
 
     `trace` says why the run came here, `captures` what its decisions read; `gaps` are the disclosures recorded here,
     `observed` what its client was seen to be able to do.
@@ -127,7 +127,7 @@ class Advance:
 
     @property
     def child(self) -> NodeId:
-        """The node that the attempt made, whatever came of it (D2)."""
+        """The node that the attempt made, whatever came of it (ID-2)."""
         return node_of_attempt(self.attempt)
 
 
@@ -153,7 +153,7 @@ class Session:
         return self.advances.get(f"{node}:{attempt}")
 
     def context(self, node: NodeId) -> Context:
-        """Return a node's context: the fold of the deltas over its own ancestry, itself included (D7).
+        """Return a node's context: the fold of the deltas over its own ancestry, itself included (CTX-2).
 
         Merged values are kept for tips; for an older node the deltas are folded again.
         """
@@ -172,16 +172,16 @@ class Session:
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
-        """Say whether a node is the one its tag stands for: the first of the session that bears it (D3)."""
+        """Say whether a node is the one its tag stands for: the first of the session that bears it (TOK-8)."""
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
-        """Return what was last seen of the workspace that a run began in; None where nothing was (locks 1)."""
+        """Return what was last seen of the workspace that a run began in; None where nothing was (OBS-1)."""
         return self.observations.get(f"{run}:{key}", self.observations.get(f":{key}"))
 
     @property
     def baseline(self) -> Preferences | None:
-        """The preferences that a run which joins begins with: those its first run began with (locks 4).
+        """The preferences that a run which joins begins with: those its first run began with (CTX-7).
 
         None before there is a run.
         """
@@ -189,7 +189,7 @@ class Session:
         return None if first is None or first.root is None else self.nodes[first.root].preferences
 
     def label(self, run: RunId) -> str:
-        """Return the run's label: the last four characters of its id, six where an earlier run has those four (D15).
+        """Return the run's label: the last four characters of its id, six where an earlier run has those four (ANS-2).
 
         The earlier run keeps its label: what was handed out goes on naming it alone.
         """
@@ -355,13 +355,13 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     else:
         nodes = nodes.insert(parent.node, replace(parent, children=(*parent.children, node_id)))
         contexts = contexts.insert(node_id, session.context(parent.node)).discard(parent.node)
-    # The newest node is the preferred tip: every event of its plan touches its history and is the latest (locks 2).
+    # The newest node is the preferred tip: every event of its plan touches its history and is the latest (READ-3).
     moved = replace(run, root=run.root or node_id, tip=node_id, nodes=run.nodes + 1)
     return replace(session, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:
-    """An edge says again what the nodes say, with a cause; it must say the same (locks 1)."""
+    """An edge says again what the nodes say, with a cause; it must say the same (EVT-4)."""
     upper, lower = session.nodes[event.data.from_node_id], session.nodes[event.data.to_node_id]
     if lower.parent != upper.node or {upper.run, lower.run} != {event.scope.run_id}:
         raise BrokenHistoryError(f"an edge from {upper.node} to {lower.node}, which is not its child")
@@ -418,7 +418,7 @@ def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> S
 
 
 def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
-    """A gap is open until a later one resolves it; neither ever changes (locks 3)."""
+    """A gap is open until a later one resolves it; neither ever changes (GAP-2)."""
     gap, node = event.data, event.scope.node_id
     after = _with_node(session, node, lambda facts: replace(facts, gaps=(*facts.gaps, gap)))
     if isinstance(gap.resolution, data.Unresolved):

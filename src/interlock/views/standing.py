@@ -1,4 +1,4 @@
-"""Where a node stands (D2): at its own step, at a refused attempt of it, or behind it because it is done."""
+"""Where a node stands (ADV-8, ADV-9): at its own step, at a refused attempt of it, or behind it because it is done."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ class Standing:
 
     @property
     def is_used_up(self) -> bool:
-        """Say whether no further refused attempt would be recorded, so that only a fork goes on (D8)."""
+        """Say whether no further refused attempt would be recorded, so that only a fork goes on (BLK-5)."""
         return self.passed_to is None and self.last.refusals >= ATTEMPTS_PER_STEP_MAX - 1
 
 

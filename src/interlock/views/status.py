@@ -1,4 +1,4 @@
-"""A run's status, from its preferred tip (locks 2.1, D8)."""
+"""A run's status, from its preferred tip (READ-4)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -30,7 +30,7 @@ def status_words(status: RunStatus) -> str:
 
 
 def _is_blocking(session: Session, gap: GapRecorded) -> bool:
-    """Say whether a gap of a tip keeps a run that may stop from going on (locks 2.1)."""
+    """Say whether a gap of a tip keeps a run that may stop from going on (GAP-3)."""
     return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps
 
 
@@ -53,7 +53,7 @@ class OpenGap:
 
 
 def open_gaps(session: Session, run: RunId) -> tuple[OpenGap, ...]:
-    """Return the open gaps of a run in the order of the log (locks 3)."""
+    """Return the open gaps of a run in the order of the log (GAP-2)."""
     holding = {session.open_gaps[gap] for gap in session.open_gaps}
     nodes = sorted((session.nodes[node] for node in holding), key=lambda node: node.index)
     return tuple(

@@ -1,4 +1,4 @@
-"""What is told of a session without reading it: its runs, where each stands, and what it is found by (locks 2.3, 10).
+"""What is told of a session without reading it: its runs, where each stands, and what it is found by (RES-4).
 
 A summary is derived and may be thrown away; it is also what is cached beside a session, so it has a stored form with
 a version of its own.

@@ -37,7 +37,7 @@ class Entry:
 
 
 def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) -> Entry:
-    """Return the entry of what was appended as one plan (D10)."""
+    """Return the entry of what was appended as one plan (APP-1)."""
     key = next((event for event in events if ev.is_key_event(event)), events[-1])
     scope = None if isinstance(key, ev.SessionCreatedEvent) else key.scope
     return Entry(

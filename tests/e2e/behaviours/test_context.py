@@ -86,6 +86,7 @@ def test_a_value_that_cannot_be_compared_is_refused_by_name_and_the_step_stays(m
 # What a step sets.
 
 
+@pytest.mark.inv("EFF-2")
 def test_a_step_is_judged_by_what_stood_before_and_the_next_by_what_it_set(make: Maker) -> None:
     """The rule would ask for a word were it read with what the step itself sets."""
     rule = {"type": "contains", "value": "Hurried", "when": IS_FAST}

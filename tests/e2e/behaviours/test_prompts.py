@@ -15,6 +15,7 @@ def template(**args: object) -> dict[str, object]:
     return {"type": "template", "id": "design", "templateCall": {"templateId": ROUTINE, "args": args}}
 
 
+@pytest.mark.inv("PLAN-12")
 def test_a_routine_is_unfolded_in_place_with_its_arguments_filled_in(make: Maker) -> None:
     served = make(document(step("a"), template(deliverableName="design-of-x.md"), step("z")))
     answer, found, texts = served.start("test.flow"), list[str | None](), list[str]()

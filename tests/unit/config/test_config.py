@@ -59,6 +59,7 @@ def settings_of(root: Path, text: str = "", *, environment: dict[str, str] | Non
     return found
 
 
+@pytest.mark.inv("CFG-6")
 def test_an_empty_file_says_what_no_file_says(tmp_path: Path) -> None:
     assert config_of("") == config_of("# nothing\n[gates]\n") == read_config(tmp_path / CONFIG_FILE) == Config()
     assert Config().baseline == Preferences(autonomy="guided", risk_policy="conservative")
@@ -66,6 +67,7 @@ def test_an_empty_file_says_what_no_file_says(tmp_path: Path) -> None:
     assert Config().artifact_bytes_max == ARTIFACT_BYTES_MAX
 
 
+@pytest.mark.inv("CFG-3")
 @pytest.mark.parametrize(
     ("preset", "risk_policy"),
     [
@@ -79,6 +81,7 @@ def test_a_preset_sets_the_autonomy_and_the_risk_policy_that_goes_with_it(preset
     assert found.baseline.to_json() == {"autonomy": preset, "riskPolicy": risk_policy}
 
 
+@pytest.mark.inv("CFG-3")
 @pytest.mark.parametrize(
     ("said", "autonomy", "risk_policy"),
     [
@@ -97,6 +100,7 @@ def test_an_explicit_preference_goes_before_the_preset(said: str, autonomy: str,
     assert found.baseline.to_json() == {"autonomy": autonomy, "riskPolicy": risk_policy}
 
 
+@pytest.mark.inv("CFG-6")
 def test_every_key_takes_hold_and_is_known_to_be_said() -> None:
     found = config_of(WHOLE)
     assert found.said == {key for key, _ in key_schemas()}
@@ -344,6 +348,7 @@ def test_every_key_is_told_with_its_value_and_where_it_comes_from(tmp_path: Path
     assert [one.key for one in applied_keys(settings)] == [key for key, _ in key_schemas()]
 
 
+@pytest.mark.inv("CFG-4")
 def test_only_what_alters_the_catalogue_is_restart_required() -> None:
     assert [key for key, schema in key_schemas() if schema[RESTART_MARK]] == ["workflows.user_dir"]
 

@@ -107,6 +107,7 @@ STRICT: list[tuple[str, str, object, bool]] = [
 ]
 
 
+@pytest.mark.inv("DEC-12")
 @pytest.mark.parametrize(("op", "var", "value", "holds"), STRICT, ids=lambda part: repr(part)[:30])
 def test_a_strict_operator_compares_without_coercion(op: str, var: str, value: object, holds: bool) -> None:  # noqa: FBT001 — a table
     assert said(op, var, value) is holds
@@ -118,6 +119,7 @@ def test_the_table_holds_every_strict_operator_both_ways() -> None:
     }
 
 
+@pytest.mark.inv("DEC-13")
 @pytest.mark.parametrize("op", [op for op in get_args(StrictOperator) if op != "exists"])
 @pytest.mark.parametrize("path", ["missing", "text.more", "box.missing", "list.0", "null.x", "a.b"])
 def test_what_is_not_there_is_neither_equal_nor_different_but_undecided(op: str, path: str) -> None:
@@ -232,6 +234,7 @@ def kleene(condition: Condition) -> float:
             return 1 / 2
 
 
+@pytest.mark.inv("DEC-13")
 @given(conditions())
 def test_every_combination_is_what_three_valued_logic_makes_of_it(condition: Condition) -> None:
     verdict = evaluate(condition, GIVEN)

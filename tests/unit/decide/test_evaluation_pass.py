@@ -98,6 +98,7 @@ def test_a_pass_is_told_in_json_node_by_node() -> None:
     assert told["effects"] == []
 
 
+@pytest.mark.inv("DEC-6")
 def test_each_node_is_evaluated_once_with_its_inputs_before_it() -> None:
     order = scheduled(MANY).nodes
     before: set[str] = set()
@@ -132,6 +133,7 @@ def test_a_gate_that_is_undecided_is_told_unless_another_is_closed(other: str, *
     assert done.effects == ()
 
 
+@pytest.mark.inv("DEC-7")
 def test_a_chained_trigger_emits_where_its_truth_holds_and_its_events_occurred() -> None:
     graph = lowered(yes=YES, no=NO)
     for after, truth, emits in (("yes", "yes", True), ("no", "yes", False), ("yes", "no", False)):
@@ -152,6 +154,7 @@ def test_a_source_sees_the_old_value_in_the_pass_that_sets_it_and_the_new_one_in
     assert (second.values["path:number"], second.outcomes["action:number"].kind) == (4, "skipped")
 
 
+@pytest.mark.inv("DEC-8")
 def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> None:
     unlatched: dict[str, Any] = {"op": "exists", "var": "fired", "value": False}
     graph = lowered(
@@ -286,6 +289,7 @@ def test_a_node_comes_as_soon_as_its_inputs_are_there_and_its_id_is_the_least() 
     assert order == ["path:y", "compute:b", "path:z", "compute:a", "trigger:a", "trigger:b"]
 
 
+@pytest.mark.inv("DEC-10")
 def test_incoming_context_wins_over_stored_and_null_leaves_nothing_to_read() -> None:
     graph = lowered(any={"op": "equals", "var": "a", "value": 2})
     for incoming, value in (({"a": 2}, 2), ({}, 1), ({"a": None}, NOTHING)):
@@ -353,5 +357,6 @@ def test_the_digest_of_the_catalogue_is_that_of_its_names_and_versions() -> None
     assert catalogue_digest() == "sha256:e7449b822b01a0a9949b2fdcd89ec792c286798245128eb5b19f7f5dfd9b24e9"
 
 
+@pytest.mark.inv("DEC-9")
 def test_the_outcomes_are_a_closed_set_with_room_for_effects_outside() -> None:
     assert set(get_args(OutcomeKind)) == {"completed", "skipped", "rejected", "failed", "cancelled", "attempted"}

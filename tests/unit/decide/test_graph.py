@@ -87,6 +87,7 @@ def test_of_several_cycles_the_same_one_is_told_however_the_graph_is_listed() ->
     assert [[fault.code for fault in faults] for faults in told] == [["cycle"]]
 
 
+@pytest.mark.inv("DEC-7")
 def test_a_cycle_of_triggers_is_refused() -> None:
     nodes = [{"kind": "trigger", "id": name, "isConditional": False, "after": 1} for name in "ab"]
     assert [code for code, _, _ in faults(nodes, ["a b after.0", "b a after.0"])] == ["cycle"]

@@ -168,7 +168,7 @@ def test_every_fault_of_the_form_is_reported_at_once() -> None:
 
 @pytest.mark.inv("PLAN-4")
 def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
-    """Correcting one file in several rounds is what diagnostics are there to spare (STYLE 6)."""
+    """Correcting one file in several rounds is what diagnostics are there to spare (PLAN-4)."""
     found = faults(id="a.b.c", steps=[{**STEP, "titel": "x"}, dict(STEP)])
     assert sorted(found) == [("id", "bad_id"), ("steps[0].titel", "unknown_key"), ("steps[1].id", "duplicate_id")]
 

@@ -55,6 +55,7 @@ def told(*steps: dict[str, Any], **changes: Any) -> list[tuple[str, str]]:
 # The workflow as a whole.
 
 
+@pytest.mark.inv("IR-11")
 def test_a_workflow_says_the_same_as_its_file() -> None:
     rating = {"id": "r", "purpose": "P", "dimensions": [{"id": "d", "purpose": "P", "levels": ["low", "high"]}]}
     source = {"id": "s", "title": "S", "source": "docs/s.md", "purpose": "P", "authoritative": True}
@@ -187,6 +188,7 @@ def test_an_id_that_stands_twice_is_told_with_its_twin_wherever_both_stand() -> 
 # A step.
 
 
+@pytest.mark.inv("IR-11")
 def test_a_step_says_the_same_as_in_its_file() -> None:
     step = only(
         agentRole="You review.",

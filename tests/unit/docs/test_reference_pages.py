@@ -38,7 +38,7 @@ def test_the_language_page_shows_types_bounds_and_defaults_as_the_models_have_th
 
 
 def test_no_page_names_where_in_the_project_a_rule_comes_from() -> None:
-    assert not re.search(r"locks \d|\bD\d+\b", language_page() + diagnostics_page())
+    assert not re.search(r"\([A-Z]+-\d+[,)]", language_page() + diagnostics_page())
 
 
 def test_the_diagnostics_page_tells_of_every_code_and_of_no_other() -> None:

@@ -340,6 +340,7 @@ def test_the_examples_of_a_rated_step_are_enough() -> None:
         assert blockers(workflow, *examples) == []
 
 
+@pytest.mark.inv("EVID-6")
 def test_a_rated_step_may_want_an_artifact_of_another_contract_too() -> None:
     workflow = workflow_of(assessmentRefs=["quality"], assessments=[QUALITY], outputContract={"contractRef": REVIEW})
     assert sorted(map(ref_of, blockers(workflow))) == ["wr.contracts.assessment", REVIEW]
@@ -435,6 +436,7 @@ def test_a_probe_of_another_capability_is_no_probe_of_this_one() -> None:
     assert "found 'delegation', this step is about 'web_browsing'" in blocker.message
 
 
+@pytest.mark.inv("EVID-6")
 def test_everything_that_is_missing_is_told_at_once() -> None:
     workflow = workflow_of(
         assessmentRefs=["quality"],

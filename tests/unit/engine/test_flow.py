@@ -338,6 +338,7 @@ def test_a_loop_under_loop_control_begins_unasked_and_goes_on_as_its_artifact_sa
     assert walker.done().done("stop").at == "c"
 
 
+@pytest.mark.inv("WALK-7")
 def test_without_a_decision_for_this_loop_nothing_moves() -> None:
     walker = Walker(compiled(CONTROLLED, C)).done()
     for decisions in ((), (("other", "stop"),)):
@@ -347,6 +348,7 @@ def test_without_a_decision_for_this_loop_nothing_moves() -> None:
     assert walker.done(("l", "stop")).at == "c"
 
 
+@pytest.mark.inv("WALK-7")
 def test_a_loop_under_loop_control_that_is_used_up_blocks_until_it_is_stopped() -> None:
     walker = Walker(compiled(CONTROLLED, C))
     for _ in range(2):
@@ -408,6 +410,7 @@ def test_nested_loops_count_their_passes_each_for_itself() -> None:
     assert ways(NESTED, D) == [*keys, "d"]
 
 
+@pytest.mark.inv("SNAP-6")
 def test_what_a_finished_pass_marked_is_forgotten_and_a_finished_loop_is_one_completed_node() -> None:
     walker = Walker(compiled(NESTED, D))
     for _ in range(3):

@@ -4,7 +4,7 @@ from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import CODES, ErrorCode, InterlockError, Owner, Refusal, RetryKind
 
-# D38, word for word.
+# The closed set (ANS-8).
 CLOSED = [
     "VALIDATION_ERROR",
     "WORKFLOW_NOT_FOUND",

@@ -27,7 +27,7 @@ def decoded(body: str) -> int:
 
 
 def derived(prefix: str, *parts: str | int) -> str:
-    """The rule of D2, written again: the first 128 bits of sha256 over the canonical bytes of the parts."""
+    """The rule of ID-2, written again: the first 128 bits of sha256 over the canonical bytes of the parts."""
     number = int.from_bytes(hashlib.sha256(rfc8785.dumps(list(parts))).digest()[:16], "big")
     body = ""
     for _ in range(26):

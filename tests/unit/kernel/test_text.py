@@ -53,6 +53,7 @@ def test_a_text_on_one_line_has_no_line_break_and_no_run_of_spaces() -> None:
     assert one_line(" \n ", 3) == ""
 
 
+@pytest.mark.inv("RES-5")
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -234,7 +234,7 @@ def assert_told(found: Diagnostic, code: str) -> None:
     assert found.fix.endswith((".", "?"))
 
 
-@pytest.mark.inv("PLAN-4", "SRC-4")
+@pytest.mark.inv("PLAN-4", "SRC-4", "PLAN-15")
 @pytest.mark.parametrize("code", FILES)
 @pytest.mark.inv("PLAN-8")
 def test_a_file_with_one_fault_gets_that_code_at_its_place_and_nothing_else(code: str) -> None:

@@ -54,6 +54,7 @@ def test_a_value_of_the_declared_type_and_choices_is_set(key: str, value: object
     assert diagnostics(step("a", set=[{"key": key, "value": value}])) == ()
 
 
+@pytest.mark.inv("EFF-1")
 @pytest.mark.parametrize(
     ("key", "value", "code"),
     [
@@ -80,6 +81,7 @@ def test_the_fault_of_a_choice_says_what_was_found_and_what_is_wanted() -> None:
     assert found.fix == 'Write one of ["fast", "slow"], or change its `choices` in `inputs`.'
 
 
+@pytest.mark.inv("EFF-1")
 @pytest.mark.parametrize(
     ("source", "kind"),
     [
@@ -270,6 +272,7 @@ def test_reading_the_key_itself_or_evidence_or_in_a_later_step_is_no_chain() -> 
     assert [one.code for one in diagnostics(first, later, inputs=inputs)] == []
 
 
+@pytest.mark.inv("EFF-2")
 def test_each_action_sets_what_stood_there_before_the_step() -> None:
     sets = [{"key": "pace", "from": "speed"}, {"key": "mode", "from": "pace"}]
     harness = Harness.in_memory(document(step("a", set=sets), step("b", prompt="{{pace}} {{mode}}"), inputs=DECLARED))

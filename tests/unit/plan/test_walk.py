@@ -111,6 +111,7 @@ def test_inside_a_loop_only_its_body_is_in_scope_and_its_keys_name_the_passes() 
     assert opened(here) == ("b", False)
 
 
+@pytest.mark.inv("SNAP-6")
 def test_a_new_pass_forgets_all_that_the_one_before_it_marked_and_nothing_else() -> None:
     body = [step("x", when=IS_FAST), loop("i", B, **{"for": {"count": 1}})]
     here = marks(compiled(A, loop("o", *body, **{"for": {"count": 2}}), C))

@@ -197,6 +197,7 @@ def test_a_checkpoint_that_the_log_has_not_reached_is_refused_and_nothing_is_wri
     assert harness.events(session) == before
 
 
+@pytest.mark.inv("CHK-4")
 def test_one_step_has_as_many_checkpoints_as_a_token_can_count() -> None:
     harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
     answer = harness.start("test.abc")

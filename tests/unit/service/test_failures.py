@@ -371,7 +371,7 @@ def test_damaged_content_is_noticed_before_it_is_used(tmp_path: Path, directory:
 @pytest.mark.inv("ANS-2", "READ-2")
 @pytest.mark.damages
 def test_an_unhealthy_session_met_through_a_token_names_the_run_of_the_token(tmp_path: Path) -> None:
-    """The token verifies, so the run is known, if only by its label (D15)."""
+    """The token verifies, so the run is known, if only by its label (ANS-2)."""
     harness = Harness.on_disk(tmp_path, DOCUMENT)
     first = harness.start("test.abc")
     (segment,) = (tmp_path / "sessions" / harness.session_of(first) / "events").iterdir()

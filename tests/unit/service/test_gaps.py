@@ -219,7 +219,7 @@ def test_redoing_the_step_settles_its_gaps_and_the_run_is_complete() -> None:
     assert gaps_in(harness, first)[: len(before)] == before, "a gap never changes"
 
 
-@pytest.mark.inv("GAP-2")
+@pytest.mark.inv("GAP-2", "ANS-19")
 def test_a_replay_of_what_left_a_gap_still_tells_it_after_it_was_settled() -> None:
     harness = serving(step("a"), step("b"))
     first = harness.start("test.flow", preferences=NEVER_STOPS)

@@ -127,7 +127,7 @@ def test_refused_files_beyond_thirty_are_counted_and_not_silently_left_out() -> 
 
 @pytest.mark.inv("ANS-6")
 def test_a_full_list_with_long_descriptions_stays_compact() -> None:
-    """An ordinary answer stays below 10 kB (D19), in the channel that most clients show: the structure."""
+    """An ordinary answer stays below 10 kB (ANS-6), in the channel that most clients show: the structure."""
     documents = (
         linear_workflow(f"team.w{at:03d}", "a", description="word " * 390, tags=["tag"] * 5) for at in range(30)
     )

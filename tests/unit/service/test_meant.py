@@ -1,4 +1,4 @@
-"""A refused call is answered with the call that was meant, and with no more than can be known (D15, D16)."""
+"""A refused call is answered with the call that was meant, and with no more than can be known (ANS-15)."""
 
 import json
 from pathlib import Path

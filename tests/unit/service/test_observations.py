@@ -115,6 +115,7 @@ def test_a_start_records_where_it_is_and_the_path_only_where_it_is_asked_for() -
     assert observed(telling, telling.start("test.abc")) == [*expected, (None, "repo_root", "/repo")]
 
 
+@pytest.mark.inv("OBS-5")
 def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
     harness = standing(GitAnchors(branch="main"))
     first = harness.start("test.abc")
@@ -127,6 +128,7 @@ def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
     assert [fold.observed(run.run, "git_branch") for run in runs] == ["main", "dev", "main"]
 
 
+@pytest.mark.inv("OBS-2")
 def test_what_is_longer_than_a_value_may_be_is_left_out() -> None:
     harness = standing(GitAnchors(branch="b" * 81, repo_root="/" + "r" * 512), keeps_repo_root=True)
     assert [key for _, key, _ in observed(harness, harness.start("test.abc"))] == ["repo_root_hash"]

@@ -65,7 +65,7 @@ def test_everything_together_keeps_the_budget(notes: str) -> None:
     assert harness.look(answer)["recap"].startswith("**Kept at a checkpoint of this step, `Step s20`**")
 
 
-@pytest.mark.inv("REC-1")
+@pytest.mark.inv("REC-1", "PLAN-9")
 def test_functions_that_later_steps_use_are_defined_where_an_earlier_one_is_looked_at() -> None:
     def using(name: str, *functions: str) -> dict[str, Any]:
         return step(name, functionReferences=list(functions))
@@ -86,6 +86,7 @@ def test_functions_that_later_steps_use_are_defined_where_an_earlier_one_is_look
     assert "Means early." not in looked["recap"]
 
 
+@pytest.mark.inv("PLAN-9")
 def test_functions_beyond_the_budget_are_cut_and_counted() -> None:
     functions = [{"name": f"f{number}", "definition": "x" * 1_900} for number in range(6)]
     document = {

@@ -110,7 +110,7 @@ def test_a_next_call_sent_as_it_stands_shows_the_pending_step(harness: Harness) 
     assert harness.advance(shown)["isComplete"]
 
 
-@pytest.mark.inv("RES-2")
+@pytest.mark.inv("RES-2", "RES-5")
 def test_all_words_must_occur_whole_after_normalisation(harness: Harness) -> None:
     noted = harness.start("test.abc")
     harness.advance(noted, "\uff3aebra crossing, half-done")
@@ -190,6 +190,7 @@ def test_without_words_the_callers_branch_and_commit_are_what_is_looked_for(harn
     assert why(at(harness, branch="mine", root=REPO).resume()) == [["matched_branch"]]
 
 
+@pytest.mark.inv("RES-6")
 def test_a_snippet_is_short_and_says_that_it_is_cut(harness: Harness) -> None:
     harness.advance(harness.start("test.abc"), "é" * 2_000)
     (found,) = harness.resume()["candidates"]

@@ -28,7 +28,7 @@ def test_a_start_without_a_secret_does_not_warn(harness: Harness) -> None:
     assert harness.start("test.abc", goal="Rotate the token", context={"token": "$DEPLOY_TOKEN"}).warnings == []
 
 
-@pytest.mark.inv("ADV-5")
+@pytest.mark.inv("ADV-5", "ANS-19")
 def test_an_advance_that_brings_a_secret_warns_and_its_replay_says_the_same(harness: Harness) -> None:
     first = harness.start("test.abc")
     answer = harness.advance(first, context={"apiKey": VALUE})
@@ -63,7 +63,7 @@ def test_removing_the_secret_is_no_alarm() -> None:
 NOTES = f"Deployed.\n\npassword: {VALUE}2\n"
 
 
-@pytest.mark.inv("ADV-5")
+@pytest.mark.inv("ADV-5", "ANS-20")
 def test_notes_with_a_secret_are_warned_of_by_line_and_the_replay_says_the_same(harness: Harness) -> None:
     first = harness.start("test.abc")
     answer = harness.advance(first, NOTES)

@@ -57,6 +57,7 @@ def test_a_value_of_another_kind_is_refused_naming_both_kinds(kind: str, value: 
     assert refused["nextCall"]["arguments"]["context"] == {"sent": value}
 
 
+@pytest.mark.inv("EFF-1")
 def test_a_value_outside_the_choices_is_refused_and_one_of_them_goes_on() -> None:
     harness = harness_of(declared("copy", choices=["fast", "slow"]), "sent")
     refused = harness.advance(harness.start("test.flow"), context={"sent": "quick"})

@@ -1,4 +1,4 @@
-"""What Interlock adds to an advance, and what an agent has to write for one (D3, D19)."""
+"""What Interlock adds to an advance, and what an agent has to write for one (ANS-16)."""
 
 import json
 

@@ -291,6 +291,7 @@ def test_a_step_is_confirmed_where_its_condition_holds_or_cannot_be_known(
     assert answer["pending"].get("requireConfirmation", False) is confirms
 
 
+@pytest.mark.inv("PLAN-20")
 def test_a_part_of_a_prompt_is_shown_where_its_condition_is_known_to_hold(make: Maker) -> None:
     fragment = {"id": "f", "text": "Hurry, {{mode}}.", "when": IS_FAST}
     harness = make(step("a", promptFragments=[fragment]))

@@ -132,7 +132,7 @@ async def test_a_fault_of_our_own_is_told_without_its_words_and_the_server_goes_
 
 
 @pytest.mark.asyncio
-@pytest.mark.inv("EVT-1")
+@pytest.mark.inv("EVT-1", "SRV-13")
 @pytest.mark.parametrize("era", ERAS)
 async def test_the_record_says_which_client_called(era: Era) -> None:
     async with connected(era) as (harness, client):

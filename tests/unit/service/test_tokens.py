@@ -152,7 +152,7 @@ def test_a_token_of_the_other_kind_is_refused_and_the_right_argument_named(memor
 @pytest.mark.inv("ANS-2")
 @pytest.mark.parametrize("argument", ARGUMENTS)
 def test_a_token_in_the_wrong_place_names_its_run_in_words(memory: Harness, argument: Argument) -> None:
-    """D15: the run in words is its workflow, goal and label; a label alone is what agents mix up."""
+    """ANS-2: the run in words is its workflow, goal and label; a label alone is what agents mix up."""
     first = memory.start("test.abc", goal="Ship it")
     refused = send(memory, argument, first["stateToken" if argument == "ackToken" else "ackToken"])
     assert "test.abc" in refused["message"]
@@ -241,7 +241,7 @@ def test_a_reference_that_the_log_does_not_hold_is_lost_history(memory: Harness,
 @pytest.mark.inv("ANS-2", "TOK-5")
 @pytest.mark.parametrize("field", LOST)
 def test_lost_history_names_the_run_that_the_token_belongs_to(memory: Harness, field: str) -> None:
-    """The token verifies, so its run is known at least by its label (D15)."""
+    """The token verifies, so its run is known at least by its label (ANS-2)."""
     first = memory.start("test.abc")
     refused = send(memory, "stateToken", look_at(first.state, **{field: LOST[field]}))
     label = (LOST["runId"] if field == "runId" else first["run"]["runId"])[-4:]

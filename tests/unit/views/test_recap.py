@@ -1,4 +1,4 @@
-"""Notes in a recap are quoted: whatever they hold, no line and no block of theirs passes for Interlock's (D14)."""
+"""Notes in a recap are quoted: whatever they hold, no line and no block of theirs passes for Interlock's (REC-3)."""
 
 import json
 

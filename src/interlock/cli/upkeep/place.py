@@ -9,7 +9,7 @@ from pathlib import Path
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "davfs", "9p", "drvfs", "vboxsf"}
 )
-"""File systems of other machines: what is locked or synced there is not what it is here (D32)."""
+"""File systems of other machines: what is locked or synced there is not what it is here (DOC-4)."""
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.rclone", "fuse.gvfsd", "fuse.s3fs", "fuse.glusterfs", "fuse.davfs", "fuse.gcsfuse")
 _SYNCED_NAMES = (
     "dropbox",

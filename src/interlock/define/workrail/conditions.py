@@ -1,4 +1,4 @@
-"""Conditions and criteria of the WorkRail dialect, lowered to the closed set that is evaluated (D22).
+"""Conditions and criteria of the WorkRail dialect, lowered to the closed set that is evaluated (DEC-12).
 
 The dialect compares leniently: its operators become the explicit `lenient_` ones. Of several operators in one object
 one counts, by a fixed order; they are not joined.

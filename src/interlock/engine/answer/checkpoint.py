@@ -1,4 +1,4 @@
-"""The answer of `checkpoint_workflow`: which bookmark was made, and how the run goes on (D14, TOOLS)."""
+"""The answer of `checkpoint_workflow`: which bookmark was made, and how the run goes on (CHK-2)."""
 
 from dataclasses import dataclass
 

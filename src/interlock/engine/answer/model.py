@@ -1,4 +1,4 @@
-"""Answers to agents: one set of facts, told twice, as data and as Markdown (D14, D15, D37, TOOLS).
+"""Answers to agents: one set of facts, told twice, as data and as Markdown (ANS-1, ANS-2).
 
 Pure: a first answer and its replay come from the same recorded facts through the same function.
 """
@@ -183,7 +183,7 @@ def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]
 
 
 def next_intent(facts: Facts) -> str:
-    """Return the closed-set hint of what is expected (locks 16.3)."""
+    """Return the closed-set hint of what is expected (ANS-21)."""
     if facts.step is None:
         return "complete"
     if facts.occasion == "rehydrate":

@@ -25,7 +25,7 @@ def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context) -> str:
 def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Context) -> Iterator[str]:
     yield rendered(task.prompt, seen)
     for fragment in task.fragments:
-        # A fragment whose condition cannot be decided is left out: a prompt refuses nobody (D22).
+        # A fragment whose condition cannot be decided is left out: a prompt refuses nobody (PLAN-20).
         if fragment.condition is None or evaluate(fragment.condition, Given(context=seen)) is True:
             yield rendered(fragment.text, seen)
     others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
@@ -46,7 +46,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
 
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
-    """Return functions with their definitions below a head line, cut at a budget that counts the cut (locks 5)."""
+    """Return functions with their definitions below a head line, cut at a budget that counts the cut (PLAN-9)."""
     told = "\n".join([head, *map(_function, functions)])
     if utf8_bytes(told) <= bytes_max:
         return told

@@ -121,7 +121,7 @@ _OPAQUE_BITS_MIN = 3.0
 
 
 def secret_warnings(delta: Context | None, notes: str | None) -> Iterator[Warned]:
-    """Yield the warnings about what a call recorded, by the place of each secret and never by its value (D37).
+    """Yield the warnings about what a call recorded, by the place of each secret and never by its value (ANS-20).
 
     Args:
         delta: What it set in the context.

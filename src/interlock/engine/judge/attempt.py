@@ -1,4 +1,4 @@
-"""An attempt to advance, with the facts it is judged by, and what can come of it (D8, D24)."""
+"""An attempt to advance, with the facts it is judged by, and what can come of it (BLK-2, GATE-1)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -55,9 +55,9 @@ class Attempt:
 
     @property
     def never_stops(self) -> bool:
-        """Say whether what is missing is disclosed instead of stopping the run (locks 3).
+        """Say whether what is missing is disclosed instead of stopping the run (MODE-2).
 
-        A change of preferences counts from the node that this attempt makes, never for the attempt itself (D25).
+        A change of preferences counts from the node that this attempt makes, never for the attempt itself (GATE-5).
         """
         return self.preferences.autonomy == "full_auto_never_stop"
 
@@ -72,21 +72,21 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The evidence does not hold; the plan makes a node for the refused attempt (D8)."""
+    """The evidence does not hold; the plan makes a node for the refused attempt (BLK-2)."""
 
     plan: AppendPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """The tenth refusal in a row: nothing more is recorded (D8)."""
+    """The tenth refusal in a row: nothing more is recorded (BLK-4)."""
 
     blockers: tuple[Blocker, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unconfirmed:
-    """Nothing is missing but a person's word: nothing is recorded before it is there (D24)."""
+    """Nothing is missing but a person's word: nothing is recorded before it is there (GATE-1)."""
 
     question: Question
     blockers: tuple[Blocker, ...]

@@ -1,4 +1,4 @@
-"""Whether the gate of a step is open: what a person has to say, and what one said (D24, D25).
+"""Whether the gate of a step is open: what a person has to say, and what one said (GATE-1, GATE-5).
 
 A gate is looked at last, when nothing but a person's word is missing. A change of preferences never opens the gate it
 comes with.
@@ -96,13 +96,13 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
 
 
 def granted_unasked(attempt: Attempt) -> PreferenceDelta:
-    """Return the change of preferences that an attempt makes without anybody's word (D25)."""
+    """Return the change of preferences that an attempt makes without anybody's word (GATE-5)."""
     sent = attempt.request.preferences
     return replace(sent, autonomy=None) if _raising(attempt) else sent
 
 
 def _raising(attempt: Attempt) -> tuple[Ask, ...]:
-    """Return the ask for more autonomy, where the client can be asked (D25)."""
+    """Return the ask for more autonomy, where the client can be asked (GATE-5)."""
     wanted = attempt.request.preferences.over(attempt.preferences)
     if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
         return ()

@@ -1,4 +1,4 @@
-"""Is what came back enough? Judged against what the plan pins, and against nothing else (D20, D21).
+"""Is what came back enough? Judged against what the plan pins, and against nothing else (BLK-1, EVID-1).
 
 Every lack is a finding that says what was found and what to send instead, with the smallest valid example.
 """

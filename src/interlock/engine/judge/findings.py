@@ -1,4 +1,4 @@
-"""One reason, told two ways: a blocker where a run stops for it, a gap where it does not (locks 3, D8).
+"""One reason, told two ways: a blocker where a run stops for it, a gap where it does not (MODE-1).
 
 The table maps every reason to its category and its blocker code. How a run is set changes what is done about a
 finding, never what it means.
@@ -72,7 +72,7 @@ class Finding:
         )
 
     def gap_id(self, origin: AttemptId | RunId) -> GapId:
-        """Return the id of the gap that an attempt (or a start) leaves: the same finding of it is the same gap (D2)."""
+        """Return the id of the gap that an attempt (or a start) leaves: the same finding is the same gap (GAP-1)."""
         place = {**self.pointer.to_json(), **(self.details or {})}
         parts = [f"{name}={place[name]}" for name in sorted(place)]
         return GapId(derived_id("gap", origin, self.detail, *parts))

@@ -1,4 +1,4 @@
-"""What an agent tells beside its evidence: what its client can do, and where it left the script (locks 1, appendix).
+"""What an agent tells beside its evidence: what its client can do, and where it left the script (EVID-3, EVID-4).
 
 Only a probe that the plan asks for, or a use that a step is about, counts as known; an agent's word alone is a claim.
 """

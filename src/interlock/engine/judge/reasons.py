@@ -1,4 +1,4 @@
-"""What evidence, decisions and people can lack, in words: what was found, and what to send instead (locks 3).
+"""What evidence, decisions and people can lack, in words: what was found, and what to send instead (MODE-1).
 
 Each function names its row of the one table in `engine.findings`.
 """
@@ -34,7 +34,7 @@ _KEPT = " What you sent besides is kept and need not be sent again."
 
 
 def missing_notes(step_title: str) -> Finding:
-    """`contract_violation:missing_required_output` for a step whose evidence is its notes (D20)."""
+    """`contract_violation:missing_required_output` for a step whose evidence is its notes (BLK-1)."""
     return _finding(
         "missing_required_output",
         _contract(NOTES_CONTRACT),
@@ -132,7 +132,7 @@ def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
 
 
 def undecided(found: Undecided, what: str) -> Finding:
-    """Refuse what leads to a decision that cannot be made (D22); `what` names the part of the plan."""
+    """Refuse what leads to a decision that cannot be made (WALK-4); `what` names the part of the plan."""
     if found.path is None:
         return _finding(
             "missing_required_output",
@@ -151,7 +151,7 @@ def undecided(found: Undecided, what: str) -> Finding:
 
 
 def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
-    """Refuse to go on with a loop whose passes are used up (D23, locks 9)."""
+    """Refuse to go on with a loop whose passes are used up (WALK-7)."""
     return _finding(
         "invariant_violation",
         _contract(LOOP_CONTROL_CONTRACT),
@@ -196,7 +196,7 @@ def context_too_large(measured: int, maximum: int) -> Finding:
 
 
 def capability_missing(capability: Capability, status: str) -> Finding:
-    """`capability_missing:*` for a capability that the workflow requires (locks 3)."""
+    """`capability_missing:*` for a capability that the workflow requires (MODE-1)."""
     is_unknown = status == "unknown"
     return _finding(
         "required_capability_unknown" if is_unknown else "required_capability_unavailable",
@@ -225,7 +225,7 @@ def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = Non
 
 
 def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
-    """`user_only_dependency:needs_user_approval`: a person was asked and said no (D24)."""
+    """`user_only_dependency:needs_user_approval`: a person was asked and said no (GATE-4)."""
     told = f" They said: {_share(words)}" if words else ""
     return _finding(
         "needs_user_approval",
@@ -237,7 +237,7 @@ def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
 
 
 def corrupted(where: str, found: str) -> Finding:
-    """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (locks 3).
+    """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (MODE-6).
 
     The step is told as `unknown`: what says which one it is cannot be trusted, or not be read.
     """
@@ -250,7 +250,7 @@ def corrupted(where: str, found: str) -> Finding:
 
 
 def claimed(step_id: str, confirmed_by: str, statement: str) -> Finding:
-    """`user_only_dependency:needs_user_approval` that rests on the agent's own word (D24)."""
+    """`user_only_dependency:needs_user_approval` that rests on the agent's own word (GATE-6)."""
     return _finding(
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
@@ -280,7 +280,7 @@ def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:
 
 
 def _share(text: str) -> str:
-    """Return authored or submitted text on one line, cut to its share of a message (locks: BlockerReport)."""
+    """Return authored or submitted text on one line, cut to its share of a message (MODE-3)."""
     return truncated(flat(text), AUTHORED_SHARE_BYTES_MAX)
 
 

@@ -1,4 +1,4 @@
-"""What a JSON Schema refuses, in words that name what to send instead; no library's own words reach an agent (D16)."""
+"""What a JSON Schema refuses, in words that name what to send instead; no library's words reach an agent (ANS-10)."""
 
 import json
 from collections.abc import Callable, Mapping

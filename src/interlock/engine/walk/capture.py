@@ -1,4 +1,4 @@
-"""The captured record of one pass of decisions: what each read, what came of it, what it set (seed 3, D33).
+"""The captured record of one pass of decisions: what each read, what came of it, what it set (TRACE-3).
 
 Stored by digest beside the decision trace. It holds only what the decisions read, with the digest of the operators that
 made something of it, and is never needed to go on: with it, every decision can be made again later and compared.

@@ -2,7 +2,7 @@
 
 Every decision is made once, here, with the context and the artifacts of the call that leads to it. What keeps a
 decision from being made is a value: the call is refused and nothing moves, or, in a run that never stops, the cautious
-way is taken and what was missing is told (D22).
+way is taken and what was missing is told (MODE-2).
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from interlock.record.snapshot import Complete, LoopFrame, PendingNone, PendingS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopLimit:
-    """A loop was told to go on although its passes are used up (D23)."""
+    """A loop was told to go on although its passes are used up (WALK-7)."""
 
     loop_id: str
     iteration: int
@@ -254,7 +254,7 @@ class _Walk:
         return LoopFrame(loop_id=loop.loop_id, iteration=iteration, item=items[iteration])
 
     def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Stuck | None:
-        """End a loop that wants more passes than it has; a loop that must not end so stops the run (D23)."""
+        """End a loop that wants more passes than it has; a loop that must not end so stops the run (WALK-3, WALK-7)."""
         if loop.on_limit == "block" and self._asked_on:
             reason = LoopLimit(loop_id=loop.loop_id, iteration=iteration, max_iterations=loop.max_iterations)
             stuck = self._lacks(reason, node)
@@ -265,7 +265,7 @@ class _Walk:
         return None
 
     def _leave(self, iteration: int, why: str) -> None:
-        """End the innermost loop. `iteration` is its last pass, or the bound where that ended it (D23)."""
+        """End the innermost loop. `iteration` is its last pass, or the bound where that ended it (WALK-3)."""
         loop_id = self.marks.stack[-1].loop_id
         self.journal.passed("exited_loop", loop_id, iteration, f"`{loop_id}` ends: {why}.")
         self.marks.leave()

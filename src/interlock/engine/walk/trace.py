@@ -1,4 +1,4 @@
-"""What was decided on the way, told twice: in words for people, and as what was read and what came of it (locks 1)."""
+"""What was decided on the way, told twice: in words for people, and as what was read and what came of it (TRACE-1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What kind of value each declared context key holds, and the reads that no such value can answer (D22).
+"""What kind of value each declared context key holds, and the reads that no such value can answer.
 
 A strict operator never coerces: where a key can only be of another kind, the run would wait for ever.
 """

@@ -119,7 +119,7 @@ class _Sets:
 
 
 def _beside_each_other(step: doc.AgentStep) -> Iterator[Diagnostic]:
-    """Yield what the actions of one step mean to each other and do not do: none sees what another sets (seed 3)."""
+    """Yield what the actions of one step mean to each other and do not do: none sees what another sets (EFF-2)."""
     setting: dict[str, SetAction] = {}
     for number, action in enumerate(step.sets):
         if setting.setdefault(action.key, action) is not action:

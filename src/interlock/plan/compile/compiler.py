@@ -100,7 +100,7 @@ def _is_unsure(found: Diagnostic, told: Diagnostics) -> bool:
 def placement_diagnostics(
     workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
 ) -> Diagnostics:
-    """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (locks 7)."""
+    """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (SRC-2, SRC-3)."""
     suggestion = suggested_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
@@ -195,7 +195,7 @@ def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[Sco
 
 
 def _packs(plan: records.Plan) -> Iterator[ContractPack]:
-    """Yield the packs that the plan refers to, in the order of their references, whole (D21)."""
+    """Yield the packs that the plan refers to, in the order of their references, whole (EVID-1)."""
     refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
     refs |= {records.ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
     for ref in sorted(refs):

@@ -1,4 +1,4 @@
-"""What a step's evidence must be, told in at most five lines beside its prompt (locks 18.3)."""
+"""What a step's evidence must be, told in at most five lines beside its prompt (PLAN-13)."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Routines: steps that a workflow unfolds in place, with arguments (locks 5, D36)."""
+"""Routines: steps that a workflow unfolds in place, with arguments (PLAN-12)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Asking a person through the client, in both protocol eras (D24).
+"""Asking a person through the client, in both protocol eras (GATE-2).
 
 With a handshake (until 2025-11-25) the server sends the client a request and waits for its response. From
 2026-07-28 on it returns the question as the result of the call; the client sends the same call again, with the
@@ -133,7 +133,7 @@ def _is_modern(context: Context) -> bool:
 
 
 def _client_name(context: Context) -> str:
-    """Return which client asked, by its own account (D24). From 2026-07-28 on it need not say."""
+    """Return which client asked, by its own account (GATE-3). From 2026-07-28 on it need not say."""
     params = context.session.client_params
     name = one_line(params.client_info.name, CLIENT_NAME_BYTES_MAX) if params is not None else ""
     return name or _UNNAMED_CLIENT

@@ -1,4 +1,4 @@
-"""The form a person fills in, and how what comes back is read. Flat, as real clients can show it (D24).
+"""The form a person fills in, and how what comes back is read. Flat, as real clients can show it.
 
 Pure: no client is touched, so each rule is tested without one.
 """

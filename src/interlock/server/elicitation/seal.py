@@ -1,4 +1,4 @@
-"""What a client carries from a question to its reply, sealed so that only we can have written it (D24, D12).
+"""What a client carries from a question to its reply, sealed so that only we can have written it (GATE-8).
 
 The keys are derived from the key ring, so a reply may come to another process or after a restart. The seal
 itself is the SDK's, AES-256-GCM (decision 0020).

@@ -70,7 +70,7 @@ class ContinueArguments(Arguments):
         return SentTokens(argument="stateToken", token=state, run=self.run)
 
     def _faults_without_ack(self) -> Iterator[Fault]:
-        """A call without an `ackToken` is read-only: it needs a `stateToken` and takes nothing else (locks 1.2)."""
+        """A call without an `ackToken` is read-only: it needs a `stateToken` and takes nothing else (ANS-13)."""
         evidence = {"output": self.output, "context": self.context, "preferences": self.preferences}
         extra = [name for name, value in evidence.items() if value is not None]
         if self.state_token is None:

@@ -71,7 +71,7 @@ class ObjectArgument(BaseModel):
 
 
 class Arguments(ObjectArgument, ABC):
-    """The arguments of a tool. Flat, because real clients cannot show more (D18)."""
+    """The arguments of a tool. Flat, because real clients cannot show more (SRV-2)."""
 
     @abstractmethod
     def faults(self, caller: Caller) -> Iterator[Fault]:
@@ -105,7 +105,7 @@ READS = Hints(is_read_only=True, is_idempotent=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool's contract: the only source of its name, schemas, description and hints (locks 8)."""
+    """One tool's contract: the only source of its name, schemas, description and hints (SRV-3)."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What several tools answer, as published, and the answer of those that hand a step to the agent (TOOLS)."""
+"""What several tools answer, as published, and the answer of those that hand a step to the agent (SRV-4)."""
 
 from typing import Annotated, Literal
 

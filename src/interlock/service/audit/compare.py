@@ -16,7 +16,7 @@ Code = Literal["decision_mismatch", "effect_mismatch", "snapshot_mismatch"]
 
 _WORDED = frozenset({"advance_recorded", "gap_recorded", "decision_trace_appended"})
 _WORDS = frozenset({"message", "suggestedFix", "summary"})
-"""Members of those kinds that tell people what other members say: a later release may word it better (D37)."""
+"""Members of those kinds that tell people what other members say: a later release may word it better."""
 _COMPARED_APART = frozenset({"requestDigest", "captureRef"})
 _DECISIONS = frozenset({"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended"})
 """Kinds that say what was decided; the others say what came of it."""

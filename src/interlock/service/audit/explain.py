@@ -1,4 +1,4 @@
-"""Explain: why a run stands at a node, from the captured record of what its decisions read (D4.24)."""
+"""Explain: why a run stands at a node, from the captured record of what its decisions read (TRACE-3)."""
 
 import json
 from collections.abc import Iterator, Mapping

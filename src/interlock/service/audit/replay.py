@@ -1,4 +1,4 @@
-"""One appended plan again: what the log says came in, put through the same decision as when it came (seed 3)."""
+"""One appended plan again: what the log says came in, put through the same decision as when it came (VERIFY-1)."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -164,7 +164,7 @@ def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.Ad
 
 
 def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:
-    """Say whether a person's no was recorded: nothing else refuses an attempt for what only a user can give (D24)."""
+    """Say whether a person's no was recorded: nothing else refuses for what only a user can give (GATE-4)."""
     outcome = key.data.outcome
     return isinstance(outcome, Blocked) and {one.code for one in outcome.blockers.blockers} == {"USER_ONLY_DEPENDENCY"}
 
@@ -195,7 +195,7 @@ def _chosen(recorded: Recorded) -> PreferenceDelta:
 
 
 def _preferences_sent(recorded: Recorded) -> Iterator[PreferenceDelta]:
-    """Yield what may have been sent: of a refused attempt, more autonomy that nobody agreed to is not kept (D25)."""
+    """Yield what may have been sent: of a refused attempt, more autonomy that nobody agreed to is not kept (GATE-5)."""
     chosen = _chosen(recorded)
     yield chosen
     outcome = recorded.key.data.outcome if isinstance(recorded.key, ev.AdvanceRecordedEvent) else None
@@ -204,7 +204,7 @@ def _preferences_sent(recorded: Recorded) -> Iterator[PreferenceDelta]:
 
 
 def _claims_policy(recorded: Recorded) -> GateClaims:
-    """Return how claims were taken: one that was accepted is disclosed as such (D24)."""
+    """Return how claims were taken: one that was accepted is disclosed as such (GATE-6)."""
     gaps = [event.data for event in recorded.events if isinstance(event, ev.GapRecordedEvent)]
     is_taken = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)
     return "always" if is_taken else "never"

@@ -1,4 +1,4 @@
-"""Verify: make every recorded decision again from what the log says came in, and compare (seed 3, D33).
+"""Verify: make every recorded decision again from what the log says came in, and compare (VERIFY-1, VERIFY-2).
 
 Nothing is written. Words are not compared, for a later release may say things better; facts are: what came in, what was
 decided, what was read for it, what it set, and where the run stood afterwards.

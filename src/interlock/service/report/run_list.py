@@ -23,7 +23,7 @@ class Row:
 class Wanted:
     """Which runs a list shows; what is left out asks for nothing.
 
-    `branch` is one, or how one begins (locks 2.3); `since_ms` is in milliseconds since the epoch.
+    `branch` is one, or how one begins; `since_ms` is in milliseconds since the epoch.
     """
 
     statuses: frozenset[RunStatus] = frozenset()
@@ -65,7 +65,7 @@ def texts_of(row: Row) -> tuple[str, ...]:
 def holds_all(texts: Iterable[str], words: Iterable[str]) -> bool:
     """Say whether some texts together hold every word.
 
-    Words are compared as everywhere (locks 2.3). One that holds none of the characters which that knows, as in other
+    Words are compared as everywhere (RES-5). One that holds none of the characters which that knows, as in other
     scripts, is looked for as it stands.
     """
     whole = "\n".join(texts)

@@ -19,7 +19,7 @@ class History:
 def history_of(reader: SessionReader, session: SessionId) -> History | None:
     """Return a session's history; None where no such session has one.
 
-    Every view that shows one session reads it here and nowhere else, so what is shown of a damaged one (locks 10) is
+    Every view that shows one session reads it here and nowhere else, so what is shown of a damaged one (HIS-2) is
     decided here. Today that is nothing: the damage is raised.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Summaries of sessions: made of the log, cached beside it by whoever appends, used by whoever looks (D13)."""
+"""Summaries of sessions: made of the log, cached beside it by whoever appends, used by whoever looks (RES-4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The tokens of a run, minted with the key ring in the form that is configured (locks 1.2, D3)."""
+"""The tokens of a run, minted with the key ring in the form that is configured (TOK-1, TOK-8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Resolving tokens with the key ring, or saying what was meant (locks 1.2, D3, D15)."""
+"""Resolving tokens with the key ring, or saying what was meant (TOK-3, TOK-8, ANS-15)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -85,7 +85,7 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
 
 
 def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> Resolved | Refusal:
-    """Return what a short reference refers to in its session, or that history is gone (D3)."""
+    """Return what a short reference refers to in its session, or that history is gone (TOK-5, TOK-8)."""
     is_known = known is not None and known.session == ref.session
     session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
     whole = whole_reference(session, ref) if session is not None else None
@@ -120,7 +120,7 @@ def scope_mismatch(
 
 
 def lost_history(argument: Argument, *, words: RunWords | None = None, label: str = "") -> Refusal:
-    """Return the refusal of a token whose node or attempt the log does not hold: history is gone (D2)."""
+    """Return the refusal of a token whose node or attempt the log does not hold: history is gone (TOK-5)."""
     named: dict[str, Json] = words.to_json() if words else {"label": label}
     return Refusal(
         code=ErrorCode.TOKEN_UNKNOWN_NODE,

@@ -1,4 +1,4 @@
-"""What a wrong token was meant to be: the one that it nearly is, or one of the run that the call names (D15, D16).
+"""What a wrong token was meant to be: the one that it nearly is, or one of the run that the call names (ANS-15).
 
 Nothing here is applied: what is found is told, and the caller sends it or does not. A token is only completed for who
 had nearly all of it, the signature included, so nothing is told that could not be read off the token that was issued.

@@ -1,4 +1,4 @@
-"""Advance: probe for the recorded outcome, else lock, probe again, decide, append (locks 1.2, ARCHITECTURE).
+"""Advance: probe for the recorded outcome, else lock, probe again, decide, append (ADV-5, ADV-6).
 
 The answer of a first call and of its replay are told by the same function from the same recorded facts.
 """
@@ -51,7 +51,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     """Attempt to advance the target, or tell what came of that attempt when it was made.
 
     Where nothing but a person's word is missing, nothing is recorded and nothing held: the same call is made again with
-    what the person said (D24).
+    what the person said (GATE-3).
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -61,7 +61,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before anything is appended: once it is, nothing may keep the answer back.
     call = _Call(target=target, attempt=attempt, request=request, ring=ports.read.key_ring.ensured())
-    # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (locks 1.2).
+    # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (ADV-5, ADV-6).
     recorded = target.scene.session.advance(target.node.node, attempt)
     if recorded is not None:
         return _told(ports, call, target.scene.session, recorded)
@@ -89,7 +89,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
 
 
 def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
-    """Refuse an attempt that no recorded history leads to, and forks beyond the limit (D2, D3)."""
+    """Refuse an attempt that no recorded history leads to, and forks beyond the limit (TOK-5, ADV-11)."""
     node = session.nodes[target.node.node]
     if target.attempt == ack_attempt(node.node):
         return None

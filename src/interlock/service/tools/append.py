@@ -1,4 +1,4 @@
-"""Append a plan, and tell what came of it to whoever looks for the session later (D13)."""
+"""Append a plan, and tell what came of it to whoever looks for the session later (RES-4)."""
 
 from interlock.kernel.budgets import SUMMARY_RUNS_MAX
 from interlock.record.append_plan import AppendPlan, Stamps

@@ -1,4 +1,4 @@
-"""`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (locks 1.2)."""
+"""`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (CHK-2)."""
 
 from dataclasses import dataclass, field, replace
 
@@ -81,7 +81,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
 
 
 def _refusal(target: Target, session: Session) -> Refusal | None:
-    """Refuse a checkpoint that no recorded history leads to, one of an end, and one too many (D2, D3)."""
+    """Refuse a checkpoint that no recorded history leads to, one of an end, and one too many (TOK-5, CHK-4)."""
     node, scene = session.nodes[target.node.node], target.scene
     is_next = target.attempt == checkpoint_attempt(node.node, node.checkpoints)
     if not is_next or not isinstance(scene.snapshot(node).state, Running):

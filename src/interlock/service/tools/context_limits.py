@@ -1,4 +1,4 @@
-"""Context as callers send it: within its budget as a whole, without reserved keys (locks 16.3.1, 18.2, D7)."""
+"""Context as callers send it: within its budget as a whole, without reserved keys (CTX-4)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast

@@ -1,4 +1,4 @@
-"""Where a workspace stands, as it is recorded and as it is asked for later (locks 1, D34)."""
+"""Where a workspace stands, as it is recorded and as it is asked for later (OBS-1)."""
 
 from collections.abc import Iterator
 

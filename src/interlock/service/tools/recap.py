@@ -1,4 +1,4 @@
-"""What an agent without memory needs beside the step: what was done, what there is, where it goes on (locks 18.1).
+"""What an agent without memory needs beside the step: what was done, what there is, where it goes on (REC-1).
 
 The whole is one text within its budget: the notes of a checkpoint first, then what came after the step if it is done,
 then the names of what is stored, and the newest notes of the way here in all the room that is left.
@@ -60,7 +60,7 @@ class Recovery:
             yield truncated(f"{head}\n{quoted(notes)}", RECAP_CHECKPOINT_BYTES_MAX)
 
     def _since(self) -> Iterator[str]:
-        """Tell what came after a step that is done: on the way to where it stands, and on other branches (locks 5)."""
+        """Tell what came after a step that is done: on the way to where it stands, and on other branches (REC-1)."""
         if self.standing.passed_to is None:
             return
         session, first = self.scene.session, self.standing.first
@@ -109,7 +109,7 @@ class Recovery:
         return [self.scene.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
 
     def _stored(self) -> Iterator[str]:
-        """Name artifacts and context keys, whose values stay where they are (locks 18.2); the goal is told anyway."""
+        """Name artifacts and context keys, whose values stay where they are (REC-1); the goal is told anyway."""
         artifacts = [f"- {kind} {digest}" for kind, digest in self._artifacts()]
         if artifacts:
             lines = "\n".join(artifacts)

@@ -1,4 +1,4 @@
-"""Rehydrate: show a node as it is. Pure over the log: two calls give the same bytes (locks 1.2, D2, D13)."""
+"""Rehydrate: show a node as it is. Pure over the log: two calls give the same bytes (READ-1, ADV-8)."""
 
 from dataclasses import dataclass, replace
 
@@ -78,7 +78,7 @@ def _facts(here: _Here) -> Facts:
 
 
 def _passed(here: _Here, facts: Facts) -> Facts:
-    """The step is done: no token that would silently fork it, but the way to where the run stands (D2)."""
+    """The step is done: no token that would silently fork it, but the way to where the run stands (ADV-9)."""
     scene, first = here.scene, here.standing.first
     tip = scene.session.nodes[tip_below(scene.session, first)]
     stands = scene.stands_at(tip)
@@ -98,7 +98,7 @@ def _passed(here: _Here, facts: Facts) -> Facts:
 
 
 def _used_up(here: _Here, facts: Facts) -> Facts:
-    """Nothing more is recorded on this chain; a fork of its first node goes on (D2, D8)."""
+    """Nothing more is recorded on this chain; a fork of its first node goes on (BLK-5)."""
     scene, first = here.scene, here.standing.first
     warned = Warned(
         code="ATTEMPT_LIMIT_REACHED",

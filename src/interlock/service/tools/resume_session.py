@@ -1,4 +1,4 @@
-"""`resume_session`: find the run to go on with when no token is at hand. Writes nothing (locks 2.3, D13, D34)."""
+"""`resume_session`: find the run to go on with when no token is at hand. Writes nothing (RES-1, READ-1)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +89,7 @@ def _wanted(ports: ReadPorts, command: ResumeCommand) -> Wanted:
 
 
 def _verified(ports: ReadPorts, order: Sequence[Candidate]) -> tuple[list[_Found], int]:
-    """Return the first candidates whose sessions verify, and how many before them did not (locks 10)."""
+    """Return the first candidates whose sessions verify, and how many before them did not (RES-3)."""
     ring = ports.key_ring.keys()
     if ring is None:
         raise KeyRingDamagedError("sessions are stored, but the key ring that signs their tokens is gone")

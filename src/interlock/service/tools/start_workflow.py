@@ -1,4 +1,4 @@
-"""`start_workflow`: begin a run, in a new session or in one that exists (D27)."""
+"""`start_workflow`: begin a run, in a new session or in one that exists (ADV-2)."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,7 +160,7 @@ def _begin(
 
 
 def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
-    """Return the session that a run joins, None for a new one. What its first run began with stays so (locks 4)."""
+    """Return the session that a run joins, None for a new one. What its first run began with stays so (CTX-7)."""
     if session is None:
         return None
     return ports.read.reader.load(session) or _no_session(session)
@@ -284,7 +284,7 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
 
 
 def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
-    """Ask a person before a run may do more alone than the baseline says, where the client can ask (D25)."""
+    """Ask a person before a run may do more alone than the baseline says, where the client can ask (GATE-5)."""
     wanted = command.request.preferences.over(baseline)
     if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
         return None
@@ -309,7 +309,7 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
 
 
 def _cannot_begin(finding: Finding) -> Refusal:
-    """Return why a run cannot reach its first step: what it turns on must be in the initial context (D22)."""
+    """Return why a run cannot reach its first step: what it turns on must be in the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,

@@ -1,4 +1,4 @@
-"""What a call is about: a verified token's node in a healthy session, in the run it says (D4, D15)."""
+"""What a call is about: a verified token's node in a healthy session, in the run it says (TOK-6, ANS-2)."""
 
 import json
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ def _disagreement(
 
 
 def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, run: str) -> Refusal:
-    """Refuse a token whose run is not the one that the call names: the call meant one of the two (D4).
+    """Refuse a token whose run is not the one that the call names: the call meant one of the two (TOK-6).
 
     Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
     """

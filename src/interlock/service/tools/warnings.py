@@ -1,4 +1,4 @@
-"""What an agent is warned of: derived from the log alone, so that a replay says the same (D37)."""
+"""What an agent is warned of: derived from the log alone, so that a replay says the same (ANS-19)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -28,7 +28,7 @@ def notes_cut(notes: str | None) -> Iterator[Warned]:
 
 
 def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
-    """Tell that a run goes on as it was pinned, though its source says something else by now (locks 6)."""
+    """Tell that a run goes on as it was pinned, though its source says something else by now (REC-2)."""
     if now is None or now == run.workflow_hash:
         return
     message = (
@@ -39,7 +39,7 @@ def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
 
 
 def decided_otherwise(scene: Scene, node: Node) -> Iterator[Warned]:
-    """Warn of loops that ended because their passes are used up, and of levels that were read otherwise (D23)."""
+    """Warn of loops that ended because their passes are used up, and of levels that were read otherwise (WALK-3)."""
     for entry in node.trace:
         refs = entry.refs or ()
         loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
@@ -61,7 +61,7 @@ def disclosed(node: Node) -> Iterator[Warned]:
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     """Tell what a run left open when it came to its end at a node.
 
-    What happened later, on whatever branch, changes nothing of it: a replay says what the first answer said (D37).
+    What happened later, on whatever branch, changes nothing of it: a replay says what the first answer said (ANS-19).
     """
     then = [one for one in session.nodes.values() if one.run == node.run and one.index <= node.index]
     told = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
@@ -79,7 +79,7 @@ def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
 
 
 def claimed(node: Node) -> Iterator[Warned]:
-    """Warn of facts that rest on the agent's word alone, as the risk policy asks (locks 4).
+    """Warn of facts that rest on the agent's word alone, as the risk policy asks (MODE-4).
 
     Conservative: each of them. Balanced: those that a decision used, which are the claims that opened a gate.
     Aggressive: none.
@@ -99,7 +99,7 @@ def claimed(node: Node) -> Iterator[Warned]:
 
 
 def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Iterator[Warned]:
-    """Warn of preferences that go further than the author recommends; nothing is refused for it (locks 5)."""
+    """Warn of preferences that go further than the author recommends; nothing is refused for it (MODE-5)."""
     advice = workflow.recommended
     if advice is None:
         return

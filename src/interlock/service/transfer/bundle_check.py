@@ -1,4 +1,4 @@
-"""Everything that is judged of a bundle before any of it is stored (locks 1.3)."""
+"""Everything that is judged of a bundle before any of it is stored (BND-4, BND-5)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

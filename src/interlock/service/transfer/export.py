@@ -1,4 +1,4 @@
-"""Export: one session with all it refers to as a bundle (locks 1.3). Reads only."""
+"""Export: one session with all it refers to as a bundle (BND-6). Reads only."""
 
 import json
 from collections.abc import Sequence

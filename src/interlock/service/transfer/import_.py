@@ -1,4 +1,4 @@
-"""Import: a bundle becomes a session, under its own id where that is free (locks 1.3)."""
+"""Import: a bundle becomes a session, under its own id where that is free (BND-7, BND-8)."""
 
 from dataclasses import dataclass
 

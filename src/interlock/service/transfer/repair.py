@@ -1,4 +1,4 @@
-"""Repair: what is sound of a damaged session becomes a session of its own; the damaged one stays (D10, locks 10)."""
+"""Repair: what is sound of a damaged session becomes a session of its own; the damaged one stays (SAL-3)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What of a session is sound: the longest beginning of its log that verifies and has all it refers to (locks 10)."""
+"""What of a session is sound: the longest beginning of its log that verifies and has all it refers to (SAL-1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

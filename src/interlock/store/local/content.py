@@ -1,4 +1,4 @@
-"""Content-addressed files: snapshots, pinned workflows, artifacts (locks 1, D10).
+"""Content-addressed files: snapshots, pinned workflows, artifacts (APP-5).
 
 A file's name is the digest of its bytes, so a reader checks what it reads, and writing twice is writing once.
 """
@@ -89,7 +89,7 @@ class ContentFiles:
                 self._synced.popitem(last=False)
 
     def _found(self, path: str) -> bytes | None:
-        """Read a file, looking in the trash before it is called missing (D33).
+        """Read a file, looking in the trash before it is called missing (GC-3).
 
         And then once more where it belongs: a sweep may have moved it back between the two looks.
         """

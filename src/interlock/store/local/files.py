@@ -19,7 +19,7 @@ from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_r
 _FILE_MODE = 0o600
 _DIR_MODE = 0o700
 _F_FULLFSYNC = 51
-"""macOS: flush the drive's cache too, which its fsync leaves out (D10)."""
+"""macOS: flush the drive's cache too, which its fsync leaves out (APP-2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

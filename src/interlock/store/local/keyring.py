@@ -1,4 +1,4 @@
-"""The key ring file: the current and the previous signing key, with a check over both (locks 1.2, 10).
+"""The key ring file: the current and the previous signing key, with a check over both (KEY-1, KEY-3).
 
 The file alone does not say that it is durable: its writer may have been killed before its last sync, and a sync that
 failed once proves nothing when it is repeated. So whoever wrote a ring and synced it without a fault names it in the

@@ -1,4 +1,4 @@
-"""Where things stand below the data directory (locks 13, D10, D33). No name holds a `:`."""
+"""Where things stand below the data directory (HOUSE-4). No name holds a `:`."""
 
 import re
 
@@ -100,7 +100,7 @@ def temp(path: str, unique: str) -> str:
 
 
 def trashed(path: str) -> str:
-    """Return where a content-addressed file waits for its end: readers look there before they call it missing (D33)."""
+    """Return where a content-addressed file waits for its end: readers look there before calling it missing (GC-3)."""
     return f"{TRASH}/{path}"
 
 

@@ -1,4 +1,4 @@
-"""The session lock: the operating system's, so that it dies with its holder (locks 15, D12)."""
+"""The session lock: the operating system's, so that it dies with its holder (LOCK-1, LOCK-4)."""
 
 import os
 import random
@@ -92,7 +92,7 @@ class _WaitedError(Exception):
 def _acquire(path: Path, wait_ms_max: int) -> int:
     """Return a handle that holds the lock of the file that the path names.
 
-    A directory that was moved away takes its lock file along; holding that file is no hold (D12).
+    A directory that was moved away takes its lock file along; holding that file is no hold (LOCK-4).
 
     Raises:
         _WaitedError: It was not available in time.

@@ -164,6 +164,7 @@ def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.Mo
     assert "Only 5.0 MB are free" in site.said("doctor", code=1)
 
 
+@pytest.mark.inv("DOC-4")
 @pytest.mark.parametrize(
     ("kind", "is_network"),
     [("ext4", False), ("nfs4", True), ("cifs", True), ("9p", True), ("fuse.sshfs", True), ("fuse.ext2", False)],
@@ -196,6 +197,7 @@ def test_a_directory_that_looks_synchronised_is_told_and_one_that_does_not_is_no
     assert place.synchronising(tmp_path / "data") == str(tmp_path)
 
 
+@pytest.mark.inv("DOC-4")
 def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.session()
     answer_with(monkeypatch, network_file_system="nfs4", synchronising="/home/me/Dropbox")

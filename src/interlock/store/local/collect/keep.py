@@ -1,4 +1,4 @@
-"""The keep marks: one small file, written whole (locks 2.2)."""
+"""The keep marks: one small file, written whole (GC-2)."""
 
 from collections.abc import Callable, Collection
 

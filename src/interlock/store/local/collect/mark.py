@@ -1,4 +1,4 @@
-"""The look of mark-and-sweep: every session is read and dropped again, everything else is listed (D33).
+"""The look of mark-and-sweep: every session is read and dropped again, everything else is listed (GC-4, GC-7).
 
 A session is as sound as a server would find it: each group is verified, and folded unless its writer vouches that he
 did. What it refers to is what its pins

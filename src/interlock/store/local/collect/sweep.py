@@ -1,4 +1,4 @@
-"""The sweep of mark-and-sweep: out of sight first, for good with a later sweep (D33).
+"""The sweep of mark-and-sweep: out of sight first, for good with a later sweep (GC-3).
 
 Others write meanwhile, so nothing rests on the marks alone:
 
@@ -59,7 +59,7 @@ def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) ->
 
 
 def _run(work: Callable[[Marked], None], marked: Marked) -> None:
-    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
+    assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
     try:
         work(marked)
     except OSError as error:

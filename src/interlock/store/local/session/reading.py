@@ -1,4 +1,4 @@
-"""Reading a session: verify each group once, then follow (D10, D11).
+"""Reading a session: verify each group once, then follow (FOLLOW-1).
 
 A group is whole when the manifest holds, at its place, exactly the bytes that its segment calls for. Reading
 therefore is: find the segment that the next line names, compute its group, compare. What follows the last whole
@@ -178,7 +178,7 @@ def _cut_short(verified: Verified, missing: int) -> DamageError:
 
 
 def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
-    """Read; what looks damaged is read again, the last time under the lock (D11).
+    """Read; what looks damaged is read again, the last time under the lock (FOLLOW-3).
 
     Raises:
         DamageError: It is damaged.

@@ -1,4 +1,4 @@
-"""The durable order, written once (D10).
+"""The durable order, written once (APP-2).
 
 One append is one segment and one manifest group. In this order:
 
@@ -310,7 +310,7 @@ class SessionLog:
             return followed
 
     def _read(self, known: Verified, *, under_lock: bool) -> Followed:
-        """Follow the manifest from what is known; what looks damaged is read again from its start (D11)."""
+        """Follow the manifest from what is known; what looks damaged is read again from its start (FOLLOW-3)."""
         session, begin = known.session, iter((known,))
         hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session)
         return surely_read(lambda: follow(self._files, next(begin, unread(session))), hold)

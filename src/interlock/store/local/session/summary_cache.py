@@ -1,4 +1,4 @@
-"""What is cached beside a session: derived, bound to the log as it was, thrown away on any doubt (locks 10).
+"""What is cached beside a session: derived, bound to the log as it was, thrown away on any doubt (RES-4).
 
 The file is one line that says which log the rest is of, and the rest. It is replaced whole and never synced: what a
 crash leaves of it does not match its first line, and is none.
