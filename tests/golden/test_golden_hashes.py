@@ -1,16 +1,16 @@
 """What may never change silently: digests, derived ids, tokens, and the bytes of a small history.
 
-`hashes.json` is written once, by running these tests with INTERLOCK_WRITE_GOLDENS=1, and compared ever after. A change
-of it is a change of format: until the first tag it takes a line in CHANGELOG, afterwards it is not made.
+`hashes.json` is written once, by running these tests with INTERLOCK_WRITE_GOLDENS=facts, and compared ever after. A
+change of it is a change of format: until the first tag it takes a line in CHANGELOG, afterwards it is not made.
 """
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.golden.committed import is_writing
 from tests.support.record import (
     ATTEMPT,
     KINDS,
@@ -135,7 +135,7 @@ SECTIONS: dict[str, Callable[[], dict[str, Json]]] = {
 
 
 def committed() -> dict[str, dict[str, Json]]:
-    if os.environ.get("INTERLOCK_WRITE_GOLDENS") == "1":
+    if is_writing("facts"):
         text = json.dumps({name: made() for name, made in SECTIONS.items()}, indent=1, ensure_ascii=False)
         FILE.write_text(text + "\n", encoding="utf-8")
     return json.loads(FILE.read_text(encoding="utf-8"))
