@@ -22,8 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from requirements import REGISTER, parse_register
+
 ROOT = Path(__file__).parent.parent
-_RULE = re.compile(r"^\| ([A-Z]+-\d+) \| (.*) \| [^|]*\|$", re.MULTILINE)
 _RULE_ENV = "INTERLOCK_RULE"
 _SECONDS_MAX = 900
 
@@ -35,12 +36,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def rules() -> dict[str, str]:
-    """Return each invariant by its id."""
-    return dict(_RULE.findall((ROOT / "docs" / "invariants.md").read_text(encoding="utf-8")))
+    """Return each rule of the register that holds by its id."""
+    register = parse_register(REGISTER.read_text(encoding="utf-8"))
+    return {rule.id: rule.text for rule in register if rule.status == "holds"}
 
 
 def draw(seed: int, number: int) -> list[str]:
-    """Return the ids of so many invariants; a seed draws the same ones every time."""
+    """Return the ids of so many rules; a seed draws the same ones every time."""
     return random.Random(seed).sample(list(rules()), number)  # noqa: S311 — a draw that can be repeated
 
 
