@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.support.evidence import NOTES, Change, artifacts_for, failures_of
 
+from interlock.decide.criteria import unmet
+from interlock.decide.evaluate import value_at
 from interlock.define.front import parse_workflow
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.judge.evidence import judge, wanted_artifacts
+from interlock.engine.judge.confirmation import asks_of
+from interlock.engine.judge.evidence import Judged, judge
 from interlock.engine.request import Request
 from interlock.engine.template import rendered, with_loop_variables
 from interlock.engine.walk.flow import Moved, go_on, loop_decisions_of
@@ -21,7 +25,6 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, PlanNode
 from interlock.plan.walk import Marks
 from interlock.record.snapshot import Running
-from interlock.testing.harness import filled_out
 
 DIRECTORY = Path(__file__).parents[2] / "src" / "interlock" / "workflows"
 SOURCES: dict[str, dict[str, Any]] = {
@@ -46,6 +49,7 @@ SHOWN_IN = {
     "branches": "wr.code_review",
     "capabilities": "wr.research",
     "choose": "wr.coding_task",
+    "conditions": "wr.release_readiness",
     "delegate": "wr.documentation",
     "features": "wr.incident_review",
     "forEach": "wr.test_gap_analysis",
@@ -60,10 +64,11 @@ SHOWN_IN = {
     "recommendedPreferences": "wr.bug_investigation",
     "refId": "wr.research",
     "references": "wr.release_readiness",
-    "requireConfirmation": "wr.design_decision",
+    "requireConfirmation": "wr.incident_review",
     "set": "wr.bug_investigation",
     "templateCall": "wr.design_decision",
     "until": "wr.design_decision",
+    "validationCriteria": "wr.bug_investigation",
     "when": "wr.refactoring",
     "while": "wr.coding_task",
 }
@@ -80,6 +85,10 @@ CONTRACTS_SHOWN = {
 ITEM: Json = {
     "name": "One",
     "title": "One",
+    "does": "It counts.",
+    "check": "make test",
+    "bug": "It counts wrongly.",
+    "level": "unit",
     "text": "What is it?",
     "good": "A number.",
     "where": "a.py:1",
@@ -93,21 +102,23 @@ ITEM: Json = {
 PRODUCED: dict[str, list[Json]] = {
     "actions": [[], [ITEM, ITEM]],
     "behaviours": [[], [ITEM, ITEM]],
-    "cause": ["proven", "likely", "open"],
-    "gate": ["approved", "rejected", "uncertain"],
+    "gaps": [[], [ITEM, ITEM]],
     "irreversible": [True, False],
     "kind": ["tutorial", "guide", "reference", "explanation"],
     "moves": [[], [ITEM, ITEM]],
     "questions": [[], [ITEM, ITEM]],
-    "recommendation": ["go", "no_go"],
     "reproduction": ["reliable", "intermittent", "none"],
     "reversible": [True, False],
     "safety": ["covered", "thin"],
     "size": ["small", "large"],
+    "slices": [[], [ITEM, ITEM]],
     "wanted": ["tests", "report"],
     "wants": ["fix", "diagnosis"],
 }
 """What an agent may send for each key that a step produces."""
+AS_DESIGNED = Change(of="cause", fields={"support": "as_designed"})
+AREAS = ("quality", "upgrade", "way_back", "operation", "communication")
+READY = [*["ready"] * len(AREAS), "passed", "go"]
 INPUT: dict[str, Json] = {"string": "something", "boolean": True}
 
 
@@ -133,12 +144,13 @@ def values_of(value: object, name: str) -> Iterator[Any]:
 
 @dataclass(kw_only=True)
 class Agent:
-    """Walks a workflow as an obedient agent: sends the smallest evidence and the keys that are asked for."""
+    """Walks a workflow as an obedient agent: it sends good evidence but for one change, and the keys asked for."""
 
     workflow: CompiledWorkflow
     produced: Mapping[str, Json]
     goes_on: bool
     context: dict[str, Json]
+    change: Change | None = None
     visited: list[str] = field(default_factory=list[str])
 
     def walk(self) -> list[str]:
@@ -152,45 +164,60 @@ class Agent:
         node = self.workflow.steps[state.pending.step.step_id]
         self.visited.append(node.node_id)
         seen = with_loop_variables(self.workflow.graphs, self.context, state.loop_stack)
-        for words in (rendered(node.title, seen), prompt_of(self.workflow, node, seen)):
-            assert "[unset:" not in words
         assert node.task is not None
         self.context |= {key: self.produced[key] for key in node.task.produces}
-        request = Request(notes="Done.", artifacts=tuple(self.artifacts(node, state)))
-        assert judge(self.workflow, node, request, self.context).findings == ()
+        asked = [ask.ask for ask in asks_of(node, {**self.context, **seen})]
+        for words in (rendered(node.title, seen), prompt_of(self.workflow, node, seen), *asked):
+            assert "[unset:" not in words
+            assert "{{" not in words
+        request, judged = self.judged(node, state, self.change)
+        if judged.findings:
+            request, judged = self.judged(node, state, None)
+        assert judged.findings == ()
+        before = dict(self.context)
         for action in node.task.sets:
-            self.context[action.key] = self.context[action.source] if action.source else action.value
+            found = before.get(action.source or "", value_at(judged.values, action.source or ""))
+            self.context[action.key] = cast("Json", found) if action.source else action.value
         marks = Marks(self.workflow.graphs, state)
         marks.complete(node.node_id)
         return go_on(self.workflow, marks, self.context, loop_decisions_of(request.artifacts))
 
-    def artifacts(self, node: PlanNode, state: Running) -> Iterator[dict[str, Json]]:
-        for artifact in wanted_artifacts(self.workflow, node):
-            if node.evidence_schema_ref != LOOP_CONTROL_CONTRACT:
-                yield cast("dict[str, Json]", filled_out(artifact))
-                continue
+    def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judged]:
+        artifacts = artifacts_for(self.workflow, node, change)
+        if node.evidence_schema_ref == LOOP_CONTROL_CONTRACT:
             frame = state.loop_stack[-1]
             is_last = frame.iteration + 1 == self.workflow.graphs.loops[frame.loop_id].max_iterations
-            yield artifact | {"decision": "continue" if self.goes_on and not is_last else "stop"}
+            artifacts = [artifacts[0] | {"decision": "continue" if self.goes_on and not is_last else "stop"}]
+        request = Request(notes=NOTES, artifacts=tuple(artifacts))
+        return request, judge(self.workflow, node, request, self.context)
 
 
-def agents(workflow: CompiledWorkflow) -> Iterator[Agent]:
-    """Yield an agent for each combination of what it may send, of loops that end or go on, of inputs given or not."""
+def agents(workflow: CompiledWorkflow, *changes: Change | None) -> Iterator[Agent]:
+    """Yield an agent for each change and each combination of what it may send, of more loop passes, of inputs."""
     keys = sorted({key for node in workflow.steps.values() if node.task for key in node.task.produces})
     needed = {one.key: INPUT[one.type] for one in workflow.inputs if one.required}
     given: dict[str, Json] = {
         one.key: one.choices[0] if one.choices else INPUT[one.type]
         for one in workflow.inputs
-        if one.key not in workflow.set_by
+        if one.key not in workflow.set_by or one.key in keys
     }
     for values in itertools.product(*(PRODUCED[key] for key in keys)):
-        for goes_on, inputs in itertools.product((False, True), (needed, given)):
+        for goes_on, inputs, change in itertools.product((False, True), (needed, given), changes or (None,)):
             yield Agent(
                 workflow=workflow,
                 produced=dict(zip(keys, values, strict=True)),
                 goes_on=goes_on,
                 context={"goal": "Try it", **inputs},
+                change=change,
             )
+
+
+def changes_of(workflow: CompiledWorkflow) -> list[Change | None]:
+    """Return each way in which some evidence of a workflow may say something else than that all is well."""
+    found: list[Change | None] = [None]
+    for node in workflow.steps.values():
+        found += [change for change in failures_of(workflow, node) if change not in found]
+    return [*found, AS_DESIGNED] if "cause" in workflow.ratings else found
 
 
 def test_these_workflows_are_bundled_each_under_its_own_name() -> None:
@@ -222,8 +249,32 @@ def test_a_bundled_workflow_points_only_at_bundled_workflows(workflow_id: str) -
 
 
 @pytest.mark.parametrize("workflow_id", SOURCES)
-def test_a_bundled_workflow_wants_evidence_and_not_words(workflow_id: str) -> None:
-    assert list(values_of(SOURCES[workflow_id], "validationCriteria")) == []
+def test_no_step_of_a_bundled_workflow_takes_a_word_for_an_account(workflow_id: str) -> None:
+    """A routine has no criteria of its own; everything else that wants notes refuses a word and takes good notes."""
+    workflow = compiled(workflow_id).workflow
+    for node in workflow.steps.values():
+        assert node.task is not None
+        wanted = node.task.evidence
+        if node.provenance.source != "authored" or wanted.notes != "required":
+            continue
+        assert wanted.criteria is not None, node.node_id
+        for context in ({}, {"reproduction": "reliable"}):
+            for word in ("ok", "Done.", "All checks passed."):
+                assert unmet(wanted.criteria, word, context), node.node_id
+            assert unmet(wanted.criteria, NOTES, context) == [], node.node_id
+
+
+@pytest.mark.parametrize("workflow_id", SOURCES)
+def test_each_key_with_choices_that_a_step_asks_for_is_held_to_them(workflow_id: str) -> None:
+    """A word that no condition knows would quietly take the way of `otherwise`."""
+    workflow = compiled(workflow_id).workflow
+    declared = {one.key: one for one in workflow.inputs}
+    for node in workflow.steps.values():
+        assert node.task is not None
+        copied = {action.key for action in node.task.sets if action.source == action.key}
+        for key in node.task.produces:
+            is_list = isinstance(PRODUCED[key][0], list)
+            assert is_list or (key in copied and (declared[key].choices or declared[key].type == "boolean")), key
 
 
 @pytest.mark.parametrize("workflow_id", SOURCES)
@@ -256,32 +307,38 @@ def test_a_bundled_workflow_runs_to_its_end_on_every_way_and_each_step_is_on_one
     """Whatever the agent answers of what it may answer, nothing refuses it, and no prompt shows a hole."""
     workflow = compiled(workflow_id).workflow
     visited: set[str] = set()
-    for agent in agents(workflow):
+    for agent in agents(workflow, *changes_of(workflow)):
         visited |= set(agent.walk())
     assert visited == set(workflow.steps)
 
 
-def test_a_small_coding_task_has_no_plan_and_a_large_one_is_built_in_a_loop() -> None:
+def test_a_small_coding_task_has_no_plan_and_a_large_one_is_built_slice_by_slice() -> None:
     ways = {
-        (str(agent.produced["size"]), agent.goes_on): agent.walk()
+        (str(agent.produced["size"]), bool(agent.produced["slices"]), "depth" in agent.context): agent.walk()
         for agent in agents(compiled("wr.coding_task").workflow)
     }
     end = ["self_review", "verify", "hand_over"]
-    assert ways["small", False] == ["understand", "small_change", *end]
-    assert ways["large", False] == ["understand", "plan", "slice", "slice_done", *end]
-    assert ways["large", True] == ["understand", "plan", *["slice", "slice_done"] * 15, *end]
+    assert ways["small", True, False] == ["understand", "small_change", *end]
+    assert ways["large", True, False] == ["understand", "plan", "attack_plan", "agree", "slice", "slice", *end]
+    assert ways["large", True, True] == ["understand", "plan", "agree", "slice", "slice", *end]
 
 
-def test_a_bug_without_a_known_cause_is_never_fixed() -> None:
+def test_a_bug_is_fixed_only_where_a_fix_is_wanted_and_a_cause_is_known() -> None:
     workflow = compiled("wr.bug_investigation").workflow
-    for agent in agents(workflow):
-        is_fixed = agent.produced["wants"] == "fix" and agent.produced["cause"] != "open"
-        assert ("fix" in agent.walk()) == is_fixed
+    for agent in agents(workflow, None, AS_DESIGNED, Change(of="cause", fields={"support": "open"})):
+        is_wanted = agent.produced["wants"] == "fix"
+        visited = agent.walk()
+        assert ("fix" in visited) == (is_wanted and agent.change is None)
+        assert ("as_designed" in visited) == (agent.change is AS_DESIGNED)
+        assert ("open_cause" in visited) == (agent.change is not None and agent.change is not AS_DESIGNED)
 
 
 def test_no_release_is_put_to_its_owner_that_is_not_recommended() -> None:
     workflow = compiled("wr.release_readiness").workflow
-    for agent in agents(workflow):
+    for agent in agents(workflow, *changes_of(workflow)):
         visited = agent.walk()
-        assert ("go" in visited) == (agent.produced["recommendation"] == "go")
+        is_ready = [agent.context[key] for key in (*AREAS, "build", "recommendation")] == READY
+        assert ("go" in visited) == is_ready
+        is_refused = agent.change is not None and agent.change.of == "wr.contracts.decision"
+        assert ("no_go" in visited) == (not is_ready or is_refused)
         assert ("rehearse" in visited) == agent.produced["irreversible"]

@@ -1,16 +1,18 @@
 """The generated pages for authors leave nothing out and say nothing that the code does not."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any, cast, get_args
 
 import interlock
 from interlock.define.diagnostics import DiagnosticCode
 from interlock.define.native.forms import WorkflowForm
 from publish.diagnostics import described_codes, diagnostics_page
 from publish.language import described_keys, language_page
+from publish.workflows import DIRECTORY, workflow_pages
 
 SRC = Path(interlock.__file__).parent
 CODES = set(get_args(DiagnosticCode))
@@ -35,6 +37,37 @@ def test_the_language_page_shows_types_bounds_and_defaults_as_the_models_have_th
     assert "| `itemVar` | name |  | `item` |" in page
     assert "| `notes` | `required` \\| `optional` |" in page
     assert "| `required` | `true` \\| `false` |  | `true` |" in page
+
+
+def test_each_bundled_workflow_has_a_page_with_its_graph_its_steps_and_where_failure_leads() -> None:
+    pages = workflow_pages()
+    index = pages.pop(f"{DIRECTORY}/README.md")
+    assert len(pages) == len(list((SRC / "workflows").glob("*.json")))
+    for path, page in pages.items():
+        name = Path(path).name
+        assert f"[`wr.{Path(path).stem}`]({name})" in index
+        document = json.loads((SRC / "workflows" / name).with_suffix(".json").read_text(encoding="utf-8"))
+        assert document["description"] in page
+        assert "```mermaid\nflowchart TD\n" in page
+        evidence, failure = page.partition("## Evidence")[2].split("## Where failure leads")
+        for step in values_of(document, "needsUser"):
+            assert all(need["ask"] in failure for need in step)
+        for step in values_of(document, "assessmentConsequences"):
+            assert all(one["effect"]["guidance"] in failure for one in step)
+        for key in values_of(document, "produces"):
+            assert all(f"`{one}`" in evidence for one in key)
+
+
+def values_of(value: object, name: str) -> Iterator[Any]:
+    """Yield every value of a key in a document, at any depth."""
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, object]", value).items():
+            if key == name:
+                yield inner
+            yield from values_of(inner, name)
+    elif isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from values_of(inner, name)
 
 
 def test_no_page_names_where_in_the_project_a_rule_comes_from() -> None:

@@ -103,6 +103,15 @@ def test_what_only_a_person_can_give_is_asked_for_in_the_words_of_the_author(rea
     assert (gap.severity, gap.reason.category, gap.reason.detail) == ("critical", "user_only_dependency", reason)
 
 
+def test_the_agent_reads_what_to_ask_for_in_the_words_that_the_person_reads() -> None:
+    ask = {"reason": "needs_user_approval", "ask": "Do you agree to {{plan.name}}?"}
+    harness = serving(step("a"), step("b", needsUser=[ask]))
+    shown = harness.advance(harness.start("test.flow"), context={"plan": {"name": "three slices"}})
+    asked = question_of(harness, shown).question.asks[0].ask
+    assert asked == "Do you agree to three slices?"
+    assert f"- {asked} (approval)" in shown["pending"]["prompt"]
+
+
 @pytest.mark.inv("GATE-2")
 @pytest.mark.parametrize("lacking", ["notes", "a context key"])
 def test_nobody_is_asked_before_the_evidence_holds(lacking: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.decide.evaluate import Given, evaluate
 from interlock.define.parts import FunctionDefinition
-from interlock.engine.template import rendered
+from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
@@ -38,7 +38,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
     if functions:
         yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
     if task.needs_user:
-        asks = "\n".join(f"- {need.ask} ({_reason(need.reason)})" for need in task.needs_user)
+        asks = "\n".join(f"- {rendered_line(need.ask, seen)} ({_reason(need.reason)})" for need in task.needs_user)
         yield f"**Only the user can give this; ask**\n{asks}"
     if task.requirements:
         wanted = "\n".join(f"- {line}" for line in task.requirements)
