@@ -8,7 +8,7 @@ from tests.support.verify import unsound, unsound_below
 
 from interlock.service.clock import Shell
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingPort
 from interlock.store.workflow_files import WorkflowSources
 from interlock.testing.harness import Harness, Store
 

@@ -21,7 +21,7 @@ from interlock.store.local import layout
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.testing.store_contract import Store, StoreContract
 

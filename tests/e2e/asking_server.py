@@ -16,7 +16,7 @@ from interlock.server.elicitation.ask import Context, Elicitation, can_ask
 from interlock.server.transport.stdio import serve_stdio
 from interlock.service.clock import Shell, SystemShell
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingPort
 
 APPROVAL = Question(
     title="Release notes, step Publish", asks=(Ask(reason="needs_user_approval", ask="Publish the release?"),)

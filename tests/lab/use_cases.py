@@ -18,8 +18,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.service.transfer.restore import Restoring
-from interlock.store.ports import StoreFailureError, UpkeepBusyError
-from interlock.store.retention import KeepMarksDamagedError
+from interlock.store.ports.errors import KeepMarksDamagedError, StoreFailureError, UpkeepBusyError
 from interlock.testing.harness import FIXED_UNIX_MS, Called
 from interlock.testing.power_cut import CrashDisk
 

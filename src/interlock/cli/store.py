@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.opening import open_store
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 
 
 def open_chosen_store(options: argparse.Namespace) -> Store:

@@ -12,7 +12,10 @@ from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Summaries
 from interlock.service.unanswered import UnansweredStarts
-from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
+from interlock.store.ports.keys import KeyRingPort
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.workspace import NOWHERE, GitAnchors
+from interlock.store.ports.writer import SessionWriter
 from interlock.views.session import BASELINE
 
 if TYPE_CHECKING:

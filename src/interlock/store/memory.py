@@ -14,15 +14,10 @@ from interlock.record.events import Event, is_key_event, parse_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import (
-    ContentDamagedError,
-    KeyRing,
-    LogMark,
-    Salvaged,
-    UnfinishedAppend,
-    Witness,
-    WitnessReleasedError,
-)
+from interlock.store.ports.errors import ContentDamagedError, WitnessReleasedError
+from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 

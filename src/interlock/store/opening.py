@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import KeyRingMaintenance, Store
+from interlock.store.ports.keys import KeyRingMaintenance
+from interlock.store.ports.store import Store
 
 if TYPE_CHECKING:
     from interlock.store.local.session.session_files import SessionFiles
-    from interlock.store.retention import Upkeep
+    from interlock.store.ports.maintenance import Upkeep
 
 
 def open_store(data_dir: Path) -> Store:

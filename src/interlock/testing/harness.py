@@ -52,7 +52,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.tokens.resolve import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRing, KeyRingPort
+from interlock.store.ports.keys import KeyRing, KeyRingPort
 from interlock.store.workflow_files import LocalWorkflowFiles, WorkflowFile, WorkflowSources
 
 Store: TypeAlias = MemoryStore | LocalStore

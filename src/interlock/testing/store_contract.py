@@ -13,7 +13,9 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, d
 from interlock.record.append_plan import AppendPlan, Draft, Stamps
 from interlock.record.content import Contents
 from interlock.record.payloads import SessionCreated
-from interlock.store.ports import NOTHING_LEFT_OUT, ContentDamagedError, Health, Store, WitnessReleasedError
+from interlock.store.ports.errors import ContentDamagedError, Health, WitnessReleasedError
+from interlock.store.ports.reader import NOTHING_LEFT_OUT
+from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError
 
 

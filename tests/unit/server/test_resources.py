@@ -12,7 +12,8 @@ from interlock.kernel.budgets import COMPLETIONS_MAX, LIST_ENTRIES_MAX, RECORD_B
 from interlock.kernel.text import utf8_bytes
 from interlock.server.completions import completed
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import FailureKind, LogMark, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.reader import LogMark
 from interlock.testing.harness import ERAS, CounterShell, Era, FixedKeyRing, Harness, linear_workflow
 
 REVIEW = linear_workflow("test.code_review", "read", "judge", name="Careful look", tags=["security"])

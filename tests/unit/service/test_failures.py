@@ -19,7 +19,7 @@ from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import (
+from interlock.store.ports.errors import (
     ContentDamagedError,
     FailureKind,
     Health,

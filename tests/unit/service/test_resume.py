@@ -12,7 +12,7 @@ from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
-from interlock.store.ports import GitAnchors
+from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
 from interlock.views.session import Session
 

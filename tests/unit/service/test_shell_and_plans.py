@@ -23,7 +23,8 @@ from interlock.service.clock import (
 )
 from interlock.service.run.plans import Plans
 from interlock.store.memory import MemoryStore
-from interlock.store.ports import ContentDamagedError, KeyRing
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FIXED_KEYS, CounterShell, FixedKeyRing, Harness, linear_workflow
 
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")

@@ -16,8 +16,8 @@ from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
-from interlock.store.ports import FailureKind, StoreFailureError
-from interlock.store.retention import Kind
+from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.maintenance import Kind
 from interlock.testing.harness import Harness, linear_workflow
 from interlock.testing.power_cut import CrashDisk, Trouble
 

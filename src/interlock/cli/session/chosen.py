@@ -14,7 +14,7 @@ from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries, Unreadable
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary

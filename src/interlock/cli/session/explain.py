@@ -11,7 +11,7 @@ from interlock.record.tokens import TokenFault
 from interlock.service.audit.explain import Explained, explain
 from interlock.service.run.history import session_of_node
 from interlock.service.run.plans import Plans
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 from interlock.views.session import Node, Session
 
 

@@ -16,7 +16,7 @@ from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import Imported, import_session
 from interlock.service.transfer.restore import Restored, Restoring
 from interlock.service.transfer.salvage import left_out_words
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 from interlock.store.regular_file import read_regular
 
 STDIN = "-"

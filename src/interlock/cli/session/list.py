@@ -20,7 +20,8 @@ from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of,
 from interlock.service.run.context import scene_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import Store
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import status_words
 from interlock.views.summary import run_json

@@ -15,7 +15,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.report.session_report import Accounts, GapAccount
 from interlock.service.run.plans import Plans
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

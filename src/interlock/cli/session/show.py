@@ -14,7 +14,7 @@ from interlock.service.report.layout import Look, page_of
 from interlock.service.report.session_report import Accounts, SessionAccount
 from interlock.service.run.context import Scene
 from interlock.service.run.plans import Plans
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 
 _STEPS_MAX = 5
 

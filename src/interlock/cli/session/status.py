@@ -12,7 +12,7 @@ from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import summary_of
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
 

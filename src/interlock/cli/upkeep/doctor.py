@@ -19,7 +19,7 @@ from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_orig
 from interlock.kernel.canonical import Json
 from interlock.service.collect import CollectCommand
 from interlock.store.opening import open_key_ring
-from interlock.store.ports import StoreFailureError
+from interlock.store.ports.errors import StoreFailureError
 from interlock.version import VERSION
 
 _DESCRIPTION = """Look whether everything is as it should be, and say what to do where it is not. Nothing is written.

@@ -16,7 +16,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.store.opening import open_upkeep
-from interlock.store.retention import Due, Kind, Skipped
+from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
 Take sessions that have expired and files that nothing refers to any more: first into the directory `trash`,

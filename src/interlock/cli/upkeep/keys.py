@@ -9,7 +9,7 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_key_ring
-from interlock.store.ports import KeyRingFacts, KeyRingMaintenance
+from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
 
 _DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
 Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""

@@ -12,7 +12,9 @@ from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
 from interlock.store.opening import open_upkeep
-from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, Upkeep, due
+from interlock.store.ports.errors import KeepMarksDamagedError
+from interlock.store.ports.maintenance import CONTENT, Item, Kind, Marked, Upkeep
+from interlock.store.retention import due
 
 _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""

@@ -22,7 +22,7 @@ from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import form_of, reply_of, unusable
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.service.clock import Shell
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingPort
 
 _KEY = "decision"
 """Names our one question among the inputs that a result asks for."""

@@ -15,7 +15,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestStat
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import Digest
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingPort
 
 _PURPOSE = b"interlock/asked/v1"
 """Keeps these keys apart from those that sign tokens, and this format from a later one."""

@@ -30,7 +30,7 @@ from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.pending_step import step_of
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.views import session as facts_of
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session

@@ -23,7 +23,7 @@ from interlock.service.tools.append import appended
 from interlock.service.tools.pending_step import step_of
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 

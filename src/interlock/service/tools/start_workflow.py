@@ -34,7 +34,8 @@ from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.observations import observed_of
 from interlock.service.tools.pending_step import step_of
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
-from interlock.store.ports import ContentDamagedError, KeyRing, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"

@@ -14,7 +14,10 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import scene_of
 from interlock.service.tokens.mint import Mint
 from interlock.service.unanswered import after_append, named
-from interlock.store.ports import KeyRing, SessionReader, SessionUnhealthyError, SessionWriter
+from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.writer import SessionWriter
 from interlock.views.session import Session
 from interlock.views.status import RunStatus, run_status
 

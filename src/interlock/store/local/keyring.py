@@ -23,7 +23,8 @@ from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.upkeep import replacing
-from interlock.store.ports import KeyRing, KeyRingDamagedError, KeyRingFacts
+from interlock.store.ports.errors import KeyRingDamagedError
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
 
 _KEY_BYTES = 32
 

@@ -13,7 +13,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.deadline import arrived_s
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.ports import SessionBusyError, UpkeepBusyError
+from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.store.regular_file import open_regular
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

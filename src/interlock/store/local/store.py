@@ -21,18 +21,10 @@ from interlock.store.local.session.held import own_witness
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
-from interlock.store.ports import (
-    ContentDamagedError,
-    FailureKind,
-    KeyRing,
-    KeyRingFacts,
-    LogMark,
-    Salvaged,
-    StoreFailureError,
-    UnfinishedAppend,
-    UpkeepBusyError,
-    Witness,
-)
+from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import Session
 
 

@@ -15,8 +15,8 @@ from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks, is_held
 from interlock.store.local.upkeep import alone
-from interlock.store.ports import ContentDamagedError
-from interlock.store.retention import DamagedContent, Glance, Marked, Retention, Swept
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.maintenance import DamagedContent, Glance, Marked, Retention, Swept
 
 
 class LocalCollector:

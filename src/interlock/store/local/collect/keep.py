@@ -13,7 +13,7 @@ from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.upkeep import alone, replacing
-from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
+from interlock.store.ports.errors import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
 
 _Marks = frozenset[SessionId]
 

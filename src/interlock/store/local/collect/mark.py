@@ -19,8 +19,8 @@ from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
-from interlock.store.ports import Health, SessionBusyError
-from interlock.store.retention import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.store.ports.errors import Health, SessionBusyError
+from interlock.store.ports.maintenance import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
 from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import store_failure
 from interlock.store.local.session.reading import DamageError, Verified
-from interlock.store.ports import SessionUnhealthyError, Witness, WitnessReleasedError
+from interlock.store.ports.errors import SessionUnhealthyError, WitnessReleasedError
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session
 
 

@@ -57,7 +57,9 @@ from interlock.store.local.session.reading import (
     unread,
 )
 from interlock.store.local.session.settled import read_mark, write_mark
-from interlock.store.ports import LogMark, Salvaged, UnfinishedAppend, Witness, WitnessReleasedError
+from interlock.store.ports.errors import WitnessReleasedError
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
