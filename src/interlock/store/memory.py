@@ -2,7 +2,8 @@
 
 import secrets
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -15,7 +16,7 @@ from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
 from interlock.store.ports.errors import ContentDamagedError, WitnessReleasedError
-from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
 from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
@@ -42,15 +43,20 @@ class MemoryWitness:
 
 
 class MemoryStore:
-    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would."""
+    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would.
 
-    def __init__(self) -> None:
+    `now_s` is the clock by which changes are dated, in seconds since the epoch.
+    """
+
+    def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
+        self._now_s = now_s
         self._segments: dict[SessionId, list[bytes]] = {}
         self._folds: dict[SessionId, Session] = {}
         self._content: dict[Digest, bytes] = {}
         self._locks: dict[SessionId, threading.Lock] = {}
         self._mutex = threading.Lock()
         self._ring: KeyRing | None = None
+        self._ring_changed_s = 0.0
         self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
     def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
@@ -154,19 +160,35 @@ class MemoryStore:
         return fold
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
-        """See `KeyRingPort.keys`."""
+        """See `KeyRingReader.keys`."""
         return self._ring
 
     def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
+        """See `KeyRingWriter.ensured`."""
         with self._mutex:
-            self._ring = self._ring or KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=None)
-            return self._ring
+            return self._ring or self._put_ring(previous=None)
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """See `KeyRingMaintenance.key_ring_facts`. Only the process and its user reach its memory."""
+        if self._ring is None:
+            return None
+        return KeyRingFacts(
+            keys=len(self._ring.keys()),
+            changed_s=self._ring_changed_s,
+            mode=0o600,
+            directory_mode=0o700,
+            has_unfinished_rotation=False,
+        )
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
-        old = self.ensured()
-        self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=old.current)
+        """See `KeyRingMaintenance.rotate`."""
+        with self._mutex:
+            old = self._ring or self._put_ring(previous=None)
+            return self._put_ring(previous=old.current)
+
+    def _put_ring(self, previous: SigningKey | None) -> KeyRing:
+        self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=previous)
+        self._ring_changed_s = self._now_s()
         return self._ring
 
     def _keep(self, content: Iterable[tuple[Digest, bytes]]) -> None:

@@ -233,13 +233,23 @@ class StoreContract(ABC):
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
         """Current becomes previous; what was previous is gone."""
         store = self.make_store()
-        assert store.keys() is None
+        assert store.keys() is store.key_ring_facts() is None
         first = store.ensured()
         assert store.ensured() == store.keys() == first
         second = store.rotate()
         assert second.previous == first.current != second.current
         assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
         assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous
+
+    def test_what_is_said_of_a_key_ring_is_how_many_keys_it_has_and_how_private_it_is(self) -> None:
+        """A new ring has one key, a rotated one two; others can reach neither, and no rotation is left to finish."""
+        store = self.make_store()
+        for keys, change in ((1, store.ensured), (2, store.rotate), (2, store.rotate)):
+            ring = change()
+            facts = self.reopen(store).key_ring_facts()
+            assert facts is not None
+            assert (facts.keys, len(ring.keys()), facts.has_unfinished_rotation) == (keys, keys, False)
+            assert not (facts.mode | facts.directory_mode) & 0o077
 
 
 def _contents_of(*plans: AppendPlan) -> Contents:

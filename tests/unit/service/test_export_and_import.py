@@ -49,7 +49,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
             else:
                 harness = Harness.in_memory(DOCUMENT)
                 read = replace(harness.ports.read, key_ring=harness.store)
-                yield replace(harness, ports=replace(harness.ports, read=read, shell=shell))
+                yield replace(harness, ports=replace(harness.ports, read=read, key_ring=harness.store, shell=shell))
 
     return fresh()
 

@@ -316,6 +316,20 @@ def test_a_key_ring_that_is_put_back_works_at_once(tmp_path: Path) -> None:
     assert harness.advance(first)["pending"]["stepId"] == "b"
 
 
+@pytest.mark.inv("KEY-3", "READ-1")
+@pytest.mark.parametrize("is_running", [True, False], ids=["under a running server", "before a fresh server"])
+def test_reading_makes_no_key_ring_in_place_of_a_lost_one(tmp_path: Path, *, is_running: bool) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc", goal="Found again")
+    path = tmp_path / "keys" / "keyring.json"
+    path.unlink()
+    if not is_running:
+        harness = Harness.on_disk(tmp_path, DOCUMENT)
+    assert harness.resume("Found again").code is ErrorCode.KEYRING_DAMAGED
+    assert harness.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert not path.exists()
+
+
 def stored(root: Path) -> list[Path]:
     return sorted(
         path for path in root.rglob("*") if path.is_file() and path.name != ".lock" and path.parent.name != "keys"

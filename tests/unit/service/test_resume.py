@@ -72,7 +72,7 @@ def test_the_locked_tiers_come_in_their_order(harness: Harness) -> None:
         harness.store,
         linear_workflow("team.login", "look"),
         shell=harness.ports.shell,
-        keys=harness.ports.read.key_ring,
+        keys=harness.ports.key_ring,
     ).start("team.login")
     aimed = harness.start("test.abc", goal="Repair the login")
     found = harness.resume("login", gitHeadSha=SHA, gitBranch="feature/")

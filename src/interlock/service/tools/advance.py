@@ -60,7 +60,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before anything is appended: once it is, nothing may keep the answer back.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.read.key_ring.ensured())
+    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensured())
     # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (locks 1.2).
     recorded = target.scene.session.advance(target.node.node, attempt)
     if recorded is not None:

@@ -57,7 +57,7 @@ class KeyRingFile:
         self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
+        """See `KeyRingReader.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
         stored = self._locked_look(fresh=fresh)
         return stored.usable() if stored is not None else None
 
@@ -109,7 +109,7 @@ class KeyRingFile:
             raise store_failure(error) from error
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`. Only under the upkeep lock.
+        """See `KeyRingMaintenance.rotate`. Only under the upkeep lock.
 
         A rotation that did not finish is finished instead: a further key would end the tokens of the key that signs.
         """

@@ -114,17 +114,17 @@ class LocalStore:
         return self._log.restore(witness, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`."""
+        """See `KeyRingReader.keys`."""
         return self._keyring.keys(fresh=fresh)
 
     def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
+        """See `KeyRingWriter.ensured`."""
         self._ensure_root()
         ring = self._keyring.signing()
         return ring if ring is not None else self._made_ring()
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
+        """See `KeyRingMaintenance.rotate`."""
         with alone(self._files, self._locks):
             return self._keyring.rotate()
 

@@ -1,4 +1,9 @@
-"""The ports of the key ring."""
+"""The ports of the key ring, which signs and verifies tokens.
+
+Every use case holds the reader. Those that may sign the first token of a data directory hold the writer as well: start,
+advance, checkpoint, import and repair, and the questions that the server seals. `interlock keys` and `interlock doctor`
+hold the port of maintenance.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -33,8 +38,8 @@ class KeyRingFacts:
     has_unfinished_rotation: bool
 
 
-class KeyRingPort(Protocol):
-    """Hands out the signing keys."""
+class KeyRingReader(Protocol):
+    """Reads the signing keys. Makes none."""
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """Return the key ring as it is stored now, or None where there is none yet. Writes nothing.
@@ -47,12 +52,29 @@ class KeyRingPort(Protocol):
         """
         ...
 
+
+class KeyRingWriter(KeyRingReader, Protocol):
+    """Reads the signing keys, and makes the first one."""
+
     def ensured(self) -> KeyRing:
         """Return the key ring, made and durable if there was none.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
             StoreFailureError: It could not be made.
+        """
+        ...
+
+
+class KeyRingMaintenance(Protocol):
+    """Describes the key ring without its keys, and rotates it."""
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
         """
         ...
 
@@ -65,21 +87,4 @@ class KeyRingPort(Protocol):
             KeyRingDamagedError: It cannot be used.
             StoreFailureError: It could not be written; nothing was changed, unless `may_be_recorded`.
         """
-        ...
-
-
-class KeyRingMaintenance(Protocol):
-    """What people do with the key ring: see how it is, and rotate it."""
-
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
-
-        Raises:
-            KeyRingDamagedError: It cannot be used.
-            StoreFailureError: The disk failed.
-        """
-        ...
-
-    def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
         ...

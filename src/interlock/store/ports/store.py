@@ -2,10 +2,14 @@
 
 from typing import Protocol
 
-from interlock.store.ports.keys import KeyRingPort
+from interlock.store.ports.keys import KeyRingMaintenance, KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.writer import SessionWriter
 
 
-class Store(SessionReader, SessionWriter, KeyRingPort, Protocol):
+class StoreReader(SessionReader, KeyRingReader, Protocol):
+    """Everything that reads a store: enough for a command that shows something."""
+
+
+class Store(StoreReader, SessionWriter, KeyRingWriter, KeyRingMaintenance, Protocol):
     """Every port of durable truth. The contract suite runs against each implementation."""
