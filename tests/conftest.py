@@ -7,7 +7,7 @@ import pytest
 from tests.support.verify import unsound, unsound_below
 
 from interlock.service.clock import Shell
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRingWriter
 from interlock.store.workflow_files import WorkflowSources
 from interlock.testing.harness import Harness, Store

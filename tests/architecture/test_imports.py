@@ -63,6 +63,47 @@ def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_o
     assert found == expected
 
 
+WRITING_PORTS = {
+    "Witness": {"service/tools/append.py"},
+    "SessionWriter": {"service/ports.py", "service/transfer/restore.py"},
+    "KeyRingWriter": {
+        "service/ports.py",
+        "service/transfer/restore.py",
+        "server/elicitation/ask.py",
+        "server/elicitation/seal.py",
+    },
+    "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
+    "Collector": {"service/collect.py"},
+    "KeepMarksPort": {"service/collect.py"},
+    "Upkeep": set[str](),
+    "Store": {"cli/store.py", "cli/session/import_.py"},
+    "open_store": {
+        "server/app.py",
+        "cli/store.py",
+        "cli/demo.py",
+        "cli/session/keep.py",
+        "cli/upkeep/doctor.py",
+        "cli/upkeep/gc.py",
+        "cli/upkeep/keys.py",
+        "cli/upkeep/sessions.py",
+    },
+    "open_chosen_store": {"cli/session/import_.py", "cli/session/repair.py"},
+}
+"""What can write to a store, or gives all of its ports, with every module that imports it."""
+
+
+@pytest.mark.inv("HOUSE-2", "READ-1")
+def test_a_port_that_writes_is_imported_only_where_something_is_written() -> None:
+    found: dict[str, set[str]] = {name: set() for name in WRITING_PORTS}
+    for room in ("service", "config", "server", "cli"):
+        for path in (SRC / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    for name in {alias.name for alias in node.names} & found.keys():
+                        found[name].add(path.relative_to(SRC).as_posix())
+    assert found == WRITING_PORTS
+
+
 @pytest.mark.inv("HOUSE-3")
 def test_only_the_seam_the_lock_and_the_workflow_sources_touch_files() -> None:
     """The lock is the operating system's own; what others wrote is opened in one place; git gets its environment."""

@@ -19,7 +19,7 @@ from interlock.kernel.ids import SessionId
 from interlock.record.tokens import SigningKey
 from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow
 
 HERE = Path(__file__).parent

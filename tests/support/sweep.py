@@ -123,6 +123,9 @@ class OneHolder:
         with self._entered(None):
             yield
 
+    def is_held(self, session: SessionId) -> bool:
+        return session in self._held
+
     def _entered(self, key: SessionId | None) -> AbstractContextManager[None]:
         return _entered(self._held, key)
 

@@ -1,14 +1,17 @@
-"""The pure rule of what a sweep takes. Every collector and every dry run use it (locks 2.2, D33)."""
+"""The pure rules of retention, the same for every kind of store: what a sweep takes, and how many may be kept."""
 
 from collections.abc import Collection
+from datetime import datetime
 
+from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId
+from interlock.store.ports.errors import TooManyMarksError
 from interlock.store.ports.maintenance import Due, Item, Kind, Marked, Retention
 
 
 def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
     """Return what may go. `spared` sessions stay."""
-    assert not marked.unsound, "nothing goes while any session is unsound (locks 2.2)"
+    assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(
@@ -31,3 +34,23 @@ def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
         return True  # it was old when it went there
     name = item.content if item.kind is Kind.TRASH else item.name
     return name not in roots and retention.is_old(item.modified_s)
+
+
+def seconds_of(recorded_at: str | None) -> float:
+    """Return a recorded time in seconds since the epoch; what is no time counts as none."""
+    try:
+        return datetime.fromisoformat(recorded_at).timestamp() if recorded_at is not None else 0.0
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def with_marks(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> frozenset[SessionId]:
+    """Return the kept sessions after these are marked, too.
+
+    Raises:
+        TooManyMarksError: There would be more than `KEEP_MARKS_MAX`.
+    """
+    after = kept.union(sessions)
+    if len(after) > KEEP_MARKS_MAX:
+        raise TooManyMarksError(len(after))
+    return after

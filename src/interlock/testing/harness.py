@@ -50,7 +50,7 @@ from interlock.service.clock import Shell
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing, KeyRingWriter
 from interlock.store.workflow_files import LocalWorkflowFiles, WorkflowFile, WorkflowSources
 

@@ -1,7 +1,8 @@
-"""What every store must hold: one suite, run against each implementation of the ports (D31).
+"""What every store must hold: one suite, run against each implementation of the ports (HOUSE-2).
 
-Subclass `StoreContract`, return a store from `make_store`, and let pytest collect the subclass. `reopen` gives a
-store over the same truth without its memory, where truth outlives the store.
+Subclass `StoreContract` and `UpkeepContract` (`interlock.testing.upkeep_contract`), return a store from `make_store`,
+and let pytest collect the subclass. `reopen` gives a store over the same truth without its memory, if the truth
+outlives the store.
 """
 
 from abc import ABC, abstractmethod
@@ -45,8 +46,8 @@ class _Forged:
     session = None
 
 
-class StoreContract(ABC):
-    """The suite. Plans come from the subclass, so that the suite needs no engine."""
+class Suite(ABC):
+    """What a suite needs. Plans come from the subclass, so that no suite needs the engine."""
 
     @abstractmethod
     def make_store(self) -> Store:
@@ -63,6 +64,10 @@ class StoreContract(ABC):
     def reopen(self, store: Store) -> Store:
         """Return a store over the same truth that remembers nothing; only the last made one is reopened."""
         return store
+
+
+class StoreContract(Suite):
+    """What reading, appending, restoring and the key ring must hold."""
 
     def test_what_was_appended_is_loaded_and_survives_reopening(self) -> None:
         """Append, load, reopen: the same session."""
@@ -136,7 +141,7 @@ class StoreContract(ABC):
             with expects(WitnessReleasedError):
                 store.append(forged, start, self.stamps())
             with expects(WitnessReleasedError):
-                store.restore(forged, (), _contents_of(start))
+                store.restore(forged, (), contents_of(start))
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 
@@ -195,7 +200,7 @@ class StoreContract(ABC):
         store, (start, advance) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
-        started, history, contents = store.load(start.session), store.history(start.session), _contents_of(start)
+        started, history, contents = store.load(start.session), store.history(start.session), contents_of(start)
         other = self.make_store()
         with other.hold(start.session) as witness:
             assert other.restore(witness, history, contents) == started == witness.session
@@ -215,7 +220,7 @@ class StoreContract(ABC):
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
             advanced = store.append(witness, advance, self.stamps())
-            history, contents = store.history(start.session), _contents_of(start, advance)
+            history, contents = store.history(start.session), contents_of(start, advance)
             with expects(BrokenHistoryError):
                 store.restore(witness, history, contents)
         assert self.reopen(store).load(start.session) == advanced
@@ -252,7 +257,8 @@ class StoreContract(ABC):
             assert not (facts.mode | facts.directory_mode) & 0o077
 
 
-def _contents_of(*plans: AppendPlan) -> Contents:
+def contents_of(*plans: AppendPlan) -> Contents:
+    """Return the content of plans."""
     return Contents(
         snapshots={ref: data for plan in plans for ref, data in plan.snapshots},
         workflows=dict(plan.workflow for plan in plans if plan.workflow is not None),

@@ -6,7 +6,7 @@ from interlock.engine.gates import Ask, Question
 from interlock.record.tokens import SigningKey
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FixedKeyRing
 

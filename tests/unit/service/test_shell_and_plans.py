@@ -22,7 +22,7 @@ from interlock.service.clock import (
     recorded_at,
 )
 from interlock.service.run.plans import Plans
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FIXED_KEYS, CounterShell, FixedKeyRing, Harness, linear_workflow

@@ -43,6 +43,10 @@ class Locks(Protocol):
         """
         ...
 
+    def is_held(self, session: SessionId) -> bool:
+        """Say whether somebody holds a session's lock right now, without waiting. False if that cannot be known."""
+        ...
+
 
 def hold_if_made(files: FileOps, locks: Locks, session: SessionId) -> AbstractContextManager[None]:
     """Return a context that holds a session's lock, or nothing where it has no lock file: a reader makes none."""
@@ -79,6 +83,10 @@ class OsLocks:
             raise UpkeepBusyError(waited_ms=error.waited_ms) from None
         with _released(handle):
             yield
+
+    def is_held(self, session: SessionId) -> bool:
+        """See `Locks.is_held`."""
+        return bool(is_held(self._root, session))
 
 
 class _WaitedError(Exception):

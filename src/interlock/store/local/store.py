@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
@@ -27,6 +28,9 @@ from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import Witness
 from interlock.views.session import Session
 
+if TYPE_CHECKING:
+    from interlock.store.local.collect.collector import LocalCollector
+
 
 class LocalStore:
     """Every port of durable truth over files below one directory. Opening it touches nothing.
@@ -42,8 +46,10 @@ class LocalStore:
         locks: Locks | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
+        self._root = root
         self._has_root = False
         self._files = files or OsFiles(root)
+        self._given_locks = locks
         self._locks = locks or OsLocks(root)
         self._content = ContentFiles(self._files, now_s)
         self._log = SessionLog(self._files, self._locks, self._content)
@@ -131,6 +137,13 @@ class LocalStore:
     def key_ring_facts(self) -> KeyRingFacts | None:
         """See `KeyRingMaintenance.key_ring_facts`."""
         return self._keyring.facts()
+
+    @property
+    def upkeep(self) -> "LocalCollector":
+        """See `Store.upkeep`."""
+        from interlock.store.local.collect.collector import LocalCollector  # noqa: PLC0415 — no server needs it
+
+        return LocalCollector(self._root, files=self._files, locks=self._given_locks)
 
     def _made_ring(self) -> KeyRing:
         """Make or settle the ring: the first write of a data directory, so it makes what a full disk would refuse.

@@ -1,4 +1,4 @@
-"""What a store raises, and the words of it: how healthy a session is, and why a disk failed.
+"""What a store raises, with its enums: how healthy a session is, and why a disk failed.
 
 Everybody above the store may import this; nothing here reads or writes.
 """
@@ -10,7 +10,7 @@ from interlock.kernel.ids import Digest, SessionId
 
 
 class Health(StrEnum):
-    """What a session's stored bytes are worth (locks 10). Only a healthy one is built upon."""
+    """What a session's stored bytes are worth (READ-2). Only a healthy one is built upon."""
 
     HEALTHY = "healthy"
     CORRUPT_TAIL = "corrupt_tail"
@@ -93,7 +93,7 @@ class KeyRingDamagedError(InterlockError):
 
 
 class WitnessReleasedError(InterlockError):
-    """A witness was used after its hold ended, or for another session: a caller's bug (locks 1.2)."""
+    """A witness was used after its hold ended, or for another session: a caller's bug (LOCK-2)."""
 
 
 class KeepMarksDamagedError(InterlockError):

@@ -13,7 +13,7 @@ from interlock.record.tokens import SigningKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRing:
-    """The keys that sign tokens: `current` signs, both verify (locks 1.2)."""
+    """The keys that sign tokens: `current` signs, both verify (KEY-1)."""
 
     current: SigningKey
     previous: SigningKey | None

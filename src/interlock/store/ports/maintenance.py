@@ -1,4 +1,4 @@
-"""The ports of maintenance: keep marks, the check of a whole store, and mark-and-sweep over it (locks 2.2, D33).
+"""The ports of maintenance: keep marks, the check of a whole store, and mark-and-sweep over it.
 
 Only `gc`, `doctor`, `session keep` and `session unkeep` hold them. Marking writes nothing. What is due follows from
 what was marked by a pure rule (`store.retention`), so a dry run reports what a sweep would take. A sweep checks each
@@ -18,7 +18,7 @@ from interlock.store.ports.errors import Health
 
 
 class Kind(StrEnum):
-    """What a sweep can take; a closed set, in the order in which it is told."""
+    """What a sweep can take; a closed set, in the order of reports."""
 
     SESSION = "session"
     SNAPSHOT = "snapshot"
@@ -93,7 +93,7 @@ class Retention:
     kept: frozenset[SessionId] = frozenset()
 
     def has_expired(self, session: MarkedSession) -> bool:
-        """Say whether a session may go. What its runs have come to plays no part (locks 2.2)."""
+        """Say whether a session may go. What its runs have come to plays no part (GC-1)."""
         return (
             self.ttl_s is not None
             and session.session not in self.kept
@@ -101,7 +101,7 @@ class Retention:
         )
 
     def is_old(self, modified_s: float) -> bool:
-        """Say whether what was last written then may go if nothing refers to it (D33)."""
+        """Say whether what was last written then may go if nothing refers to it (GC-4)."""
         return self.now_s - modified_s > SWEEP_AFTER_S
 
 
@@ -139,7 +139,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """How things stand: the sessions whose bytes are those that their manifests attest, the others, and debris.
+    """A quick check: the sessions whose bytes are those that their manifests attest, the others, and debris.
 
     What the records say was not read, so what content nothing refers to is not known.
     """
@@ -194,7 +194,7 @@ class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
     def mark(self, told: Progress = untold) -> Marked:
-        """Look at everything. Writes nothing.
+        """Return everything that is stored. Writes nothing.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -16,10 +16,10 @@ from interlock.views.session import Session
 
 
 class SalvageCode(StrEnum):
-    """What stands over anything that is not the whole of a session (locks 10). Closed."""
+    """The code that marks a view of less than a whole session (SAL-4). Closed."""
 
     SALVAGED_PREFIX = "SALVAGED_PREFIX"
-    """The log is damaged. All that stands before the damage is here; nothing is said of what came after."""
+    """The log is damaged. Everything before the damage is here; what came after it is not known."""
     PARTIAL_DATA = "PARTIAL_DATA"
     """Nothing of the log can be used, or content that it refers to is missing or damaged."""
 
@@ -42,10 +42,10 @@ NOTHING_LEFT_OUT = LeftOut(groups=0, events=0, bytes=0, is_known=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
-    """The part of a session's log that verifies: all of it, or what stands before the damage.
+    """The part of a session's log that verifies: all of it, or what comes before the damage.
 
     `history` is as `SessionReader.history` gives it and `facts` its fold, None without history. `where` and `found`
-    say what ends it; empty if nothing does. For looking at and for copying; nothing is built on it.
+    say what ends it; empty if nothing does. It is for views and copies only; no one appends to it.
     """
 
     session: SessionId
@@ -110,7 +110,7 @@ class SessionReader(Protocol):
         ...
 
     def marks(self) -> Mapping[SessionId, LogMark]:
-        """Return the sessions that are there with the mark of each one's log. One look at each, no reading.
+        """Return the sessions that are there with the mark of each one's log. It reads no log.
 
         Raises:
             StoreFailureError: The disk failed.

@@ -56,7 +56,7 @@ class SessionWriter(Protocol):
         ...
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
-        """Keep what is told of a session beside its log as it is now. Not durable, and never needed (locks 10).
+        """Cache the summary of a session as its log is now. It is not durable, and never needed (RES-4).
 
         Raises:
             WitnessReleasedError: The witness is not valid.

@@ -7,16 +7,23 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
-from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
-from interlock.record.events import Event, is_key_event, parse_event
+from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports.errors import ContentDamagedError, WitnessReleasedError
+from interlock.store.memory.state import MemoryState, name_of
+from interlock.store.memory.upkeep import MemoryUpkeep
+from interlock.store.ports.errors import (
+    ContentDamagedError,
+    WitnessReleasedError,
+)
 from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.maintenance import (
+    Kind,
+)
 from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
@@ -49,46 +56,39 @@ class MemoryStore:
     """
 
     def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
-        self._now_s = now_s
-        self._segments: dict[SessionId, list[bytes]] = {}
-        self._folds: dict[SessionId, Session] = {}
-        self._content: dict[Digest, bytes] = {}
-        self._locks: dict[SessionId, threading.Lock] = {}
-        self._mutex = threading.Lock()
+        self._state = MemoryState(now_s=now_s)
         self._ring: KeyRing | None = None
         self._ring_changed_s = 0.0
-        self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
     def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
         """See `SessionReader.load`."""
-        return self._folds.get(session)
+        return self._state.folds.get(session)
 
     def replayed(self, session: SessionId) -> Session:
         """Return the fold of the stored bytes, read again from the first."""
-        fold = new_session(session)
-        for segment in self._segments.get(session, []):
-            fold = evolve(fold, *map(parse_event, segment.splitlines()))
-        return fold
+        return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
         """Return the stored segments, oldest first."""
-        return tuple(self._segments.get(session, ()))
+        return tuple(self._state.segments.get(session, ()))
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
-        return tuple(sorted(self._segments))
+        return tuple(sorted(self._state.segments))
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        return tuple(tuple(map(parse_event, segment.splitlines())) for segment in self.segments(session))
+        return self._state.history(session)
 
     def marks(self) -> Mapping[SessionId, LogMark]:
         """See `SessionReader.marks`."""
-        return {session: LogMark((len(segments), 0, 0.0, 0)) for session, segments in self._segments.items()}
+        state = self._state
+        with state.mutex:
+            return {name: LogMark((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""
-        count, summary = self._summaries.get(session, (0, b""))
+        count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == len(self.segments(session)) else None
 
     def salvage(self, session: SessionId) -> Salvaged | None:
@@ -102,23 +102,23 @@ class MemoryStore:
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
-        return parse_snapshot(self._found("snapshot", ref))
+        return parse_snapshot(self._found(Kind.SNAPSHOT, "snapshot", ref))
 
     def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
         """See `SessionReader.workflow_bytes`."""
-        return self._found("pinned workflow", workflow_hash)
+        return self._found(Kind.WORKFLOW, "pinned workflow", workflow_hash)
 
     def artifact(self, digest: Digest) -> bytes:
         """See `SessionReader.artifact`."""
-        return self._found("artifact", digest)
+        return self._found(Kind.ARTIFACT, "artifact", digest)
 
     @contextmanager
     def hold(self, session: SessionId) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
-        with self._mutex:
-            lock = self._locks.setdefault(session, threading.Lock())
+        with self._state.mutex:
+            lock = self._state.locks.setdefault(session, threading.Lock())
         with lock:
-            witness = MemoryWitness(session, self._folds.get(session))
+            witness = MemoryWitness(session, self._state.folds.get(session))
             try:
                 yield witness
             finally:
@@ -133,9 +133,9 @@ class MemoryStore:
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
             return fold
         fold = evolve(fold, *segment.events)
-        self._keep([*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])])
-        self._segments.setdefault(plan.session, []).append(segment.data)
-        self._folds[plan.session] = fold
+        workflows = dict([plan.workflow] if plan.workflow is not None else [])
+        contents = Contents(snapshots=dict(plan.snapshots), workflows=workflows, artifacts=dict(plan.artifacts))
+        self._record(fold, [segment.data], contents)
         witness.advance(fold)
         return fold
 
@@ -143,7 +143,7 @@ class MemoryStore:
         """See `SessionWriter.cache_summary`."""
         if not isinstance(witness, MemoryWitness) or witness.is_released:
             raise WitnessReleasedError("not a witness of this store")
-        self._summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
+        self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
 
     def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
@@ -153,9 +153,7 @@ class MemoryStore:
             raise BrokenHistoryError("a session that has history is not restored")
         session = witness.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
-        self._keep([*contents.snapshots.items(), *contents.workflows.items(), *contents.artifacts.items()])
-        self._segments[session] = [segment for segment, _ in attested(session, history)]
-        self._folds[session] = fold
+        self._record(fold, [segment for segment, _ in attested(session, history)], contents)
         witness.advance(fold)
         return fold
 
@@ -165,7 +163,7 @@ class MemoryStore:
 
     def ensured(self) -> KeyRing:
         """See `KeyRingWriter.ensured`."""
-        with self._mutex:
+        with self._state.mutex:
             return self._ring or self._put_ring(previous=None)
 
     def key_ring_facts(self) -> KeyRingFacts | None:
@@ -182,22 +180,27 @@ class MemoryStore:
 
     def rotate(self) -> KeyRing:
         """See `KeyRingMaintenance.rotate`."""
-        with self._mutex:
+        with self._state.mutex:
             old = self._ring or self._put_ring(previous=None)
             return self._put_ring(previous=old.current)
 
     def _put_ring(self, previous: SigningKey | None) -> KeyRing:
         self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=previous)
-        self._ring_changed_s = self._now_s()
+        self._ring_changed_s = self._state.now_s()
         return self._ring
 
-    def _keep(self, content: Iterable[tuple[Digest, bytes]]) -> None:
-        for digest, data in content:
-            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
-            self._content[digest] = data
+    @property
+    def upkeep(self) -> "MemoryUpkeep":
+        """See `Store.upkeep`."""
+        return MemoryUpkeep(self._state)
 
-    def _found(self, what: str, digest: Digest) -> bytes:
+    def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:
+        with self._state.mutex:
+            self._state.put(contents)
+            self._state.record(fold, segments)
+
+    def _found(self, kind: Kind, what: str, digest: Digest) -> bytes:
         try:
-            return self._content[digest]
+            return self._state.content[name_of(kind, digest)].data
         except KeyError:
             raise ContentDamagedError(what=what, digest=digest, found="missing") from None
