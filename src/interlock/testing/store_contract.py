@@ -145,6 +145,20 @@ class StoreContract(Suite):
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 
+    def test_a_witness_of_another_store_is_rejected(self) -> None:
+        """Two stores of one kind do not take each other's witnesses, and write nothing for them."""
+        one, (start, advance) = self.make_store(), self.plans()
+        other = self.make_store()
+        with one.hold(start.session) as witness:
+            one.append(witness, start, self.stamps())
+            with expects(WitnessReleasedError):
+                other.append(witness, advance, self.stamps())
+            with expects(WitnessReleasedError):
+                other.cache_summary(witness, b"of another store")
+        with one.hold(SessionId(derived_id("sess", "other"))) as witness, expects(WitnessReleasedError):
+            other.restore(witness, (), contents_of(start))
+        assert self.reopen(other).sessions() == ()
+
     def test_a_mark_changes_with_every_append_and_with_nothing_else(self) -> None:
         """Whoever looks twice sees by the mark alone whether there is anything new."""
         store, (start, advance) = self.make_store(), self.plans()

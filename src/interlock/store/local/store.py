@@ -113,7 +113,7 @@ class LocalStore:
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        self._summaries.write(own_witness(witness).verified(), summary)
+        self._summaries.write(own_witness(witness, self._log).verified(), summary)
 
     def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""

@@ -32,7 +32,8 @@ from interlock.views.session import BrokenHistoryError, Session, evolve, new_ses
 class MemoryWitness:
     """The witness of this store."""
 
-    def __init__(self, session_id: SessionId, session: Session | None) -> None:
+    def __init__(self, session_id: SessionId, session: Session | None, maker: object) -> None:
+        self.maker = maker
         self.session_id = session_id
         self.is_released = False
         self._session = session
@@ -118,7 +119,7 @@ class MemoryStore:
         with self._state.mutex:
             lock = self._state.locks.setdefault(session, threading.Lock())
         with lock:
-            witness = MemoryWitness(session, self._state.folds.get(session))
+            witness = MemoryWitness(session, self._state.folds.get(session), self)
             try:
                 yield witness
             finally:
@@ -126,8 +127,9 @@ class MemoryStore:
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        if not isinstance(witness, MemoryWitness) or witness.session_id != plan.session:
-            raise WitnessReleasedError("not a witness of this session")
+        witness = self._own(witness)
+        if witness.session_id != plan.session:
+            raise WitnessReleasedError("a witness of another session")
         fold = witness.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
@@ -141,14 +143,14 @@ class MemoryStore:
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        if not isinstance(witness, MemoryWitness) or witness.is_released:
-            raise WitnessReleasedError("not a witness of this store")
+        witness = self._own(witness)
+        if witness.is_released:
+            raise WitnessReleasedError("the session's hold has ended")
         self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
 
     def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        if not isinstance(witness, MemoryWitness):
-            raise WitnessReleasedError("not a witness of this store")
+        witness = self._own(witness)
         if witness.session is not None:
             raise BrokenHistoryError("a session that has history is not restored")
         session = witness.session_id
@@ -193,6 +195,11 @@ class MemoryStore:
     def upkeep(self) -> "MemoryUpkeep":
         """See `Store.upkeep`."""
         return MemoryUpkeep(self._state)
+
+    def _own(self, witness: Witness) -> MemoryWitness:
+        if not isinstance(witness, MemoryWitness) or witness.maker is not self:
+            raise WitnessReleasedError("not a witness of this store")
+        return witness
 
     def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:
         with self._state.mutex:
