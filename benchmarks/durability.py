@@ -16,7 +16,6 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles
@@ -97,7 +96,8 @@ class Bench:
         store = LocalStore(site.data_dir, files=self.files)
         self._caller = Caller(workspace=site.root, asking=NOBODY_ASKED)
         self._ports = Ports(
-            read=ReadPorts(reader=store, key_ring=store, plans=Plans(store)),
+            read=ReadPorts.over(store, store),
+            key_ring=store,
             writer=store,
             catalog=Catalog(LocalWorkflowFiles(core_dirs=(site.root / "none",), user_dir=None)),
         )

@@ -12,7 +12,6 @@ from interlock.kernel.ids import SessionId
 from interlock.record.short_tokens import read_token
 from interlock.service.catalog import Catalog
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
@@ -109,8 +108,8 @@ def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> 
 def _ports(data_dir: Path, advances: int, shell: SteppingShell) -> Ports:
     store = LocalStore(data_dir, files=UnsyncedFiles(data_dir))
     workflows = InlineWorkflows(linear_workflow(COMPLETE, advances), linear_workflow(IN_PROGRESS, advances + 2))
-    read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
-    return Ports(read=read, writer=store, catalog=Catalog(workflows), shell=shell)
+    read = ReadPorts.over(store, store)
+    return Ports(read=read, writer=store, key_ring=store, catalog=Catalog(workflows), shell=shell)
 
 
 def _member(answer: Answer, name: str, key: str) -> object:

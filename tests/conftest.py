@@ -7,8 +7,8 @@ import pytest
 from tests.support.verify import unsound, unsound_below
 
 from interlock.service.clock import Shell
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRingPort
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.keys import KeyRingWriter
 from interlock.store.workflow_files import WorkflowSources
 from interlock.testing.harness import Harness, Store
 
@@ -24,7 +24,7 @@ def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
     def watched(
         store: Store,
         *documents: Mapping[str, object],
-        keys: KeyRingPort | None = None,
+        keys: KeyRingWriter | None = None,
         shell: Shell | None = None,
         sources: WorkflowSources | None = None,
     ) -> Harness:

@@ -32,28 +32,76 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-PORTS = {"interlock.store.ports", "interlock.store.retention", "interlock.store.workflow_files"}
-
-
 @pytest.mark.inv("HOUSE-2")
 @pytest.mark.parametrize(
-    ("room", "more"),
+    ("room", "expected"),
     [
-        ("service", set[str]()),
-        ("config", {"interlock.store.regular_file"}),
-        ("server", {"interlock.store.opening", "interlock.store.git", "interlock.store.deadline"}),
-        ("cli", {"interlock.store.opening", "interlock.store.regular_file"}),
+        (
+            "service",
+            {"ports.errors", "ports.keys", "ports.maintenance", "ports.reader", "ports.workspace", "ports.writer"}
+            | {"retention", "workflow_files"},
+        ),
+        ("config", {"regular_file", "workflow_files"}),
+        ("server", {"deadline", "git", "opening", "ports.errors", "ports.keys"}),
+        (
+            "cli",
+            {"opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
+            | {"regular_file", "retention", "workflow_files"},
+        ),
     ],
     ids=["service", "config", "server", "cli"],
 )
-def test_no_caller_imports_more_of_a_store_than_its_ports_and_what_opens_it(room: str, more: set[str]) -> None:
-    of_store = {
-        (path.relative_to(SRC).as_posix(), name)
+def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_opens_one(
+    room: str, expected: set[str]
+) -> None:
+    found = {
+        name.removeprefix("interlock.store.")
         for path in (SRC / room).rglob("*.py")
         for name in imported(path)
         if name.startswith("interlock.store")
     }
-    assert {(path, name) for path, name in of_store if name not in PORTS | more} == set()
+    assert found == expected
+
+
+WRITING_PORTS = {
+    "Witness": {"service/tools/append.py"},
+    "SessionWriter": {"service/ports.py", "service/transfer/restore.py"},
+    "KeyRingWriter": {
+        "service/ports.py",
+        "service/transfer/restore.py",
+        "server/elicitation/ask.py",
+        "server/elicitation/seal.py",
+    },
+    "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
+    "Collector": {"service/collect.py"},
+    "KeepMarksPort": {"service/collect.py"},
+    "Upkeep": set[str](),
+    "Store": {"cli/store.py", "cli/session/import_.py"},
+    "open_store": {
+        "server/app.py",
+        "cli/store.py",
+        "cli/demo.py",
+        "cli/session/keep.py",
+        "cli/upkeep/doctor.py",
+        "cli/upkeep/gc.py",
+        "cli/upkeep/keys.py",
+        "cli/upkeep/sessions.py",
+    },
+    "open_chosen_store": {"cli/session/import_.py", "cli/session/repair.py"},
+}
+"""What can write to a store, or gives all of its ports, with every module that imports it."""
+
+
+@pytest.mark.inv("HOUSE-2", "READ-1")
+def test_a_port_that_writes_is_imported_only_where_something_is_written() -> None:
+    found: dict[str, set[str]] = {name: set() for name in WRITING_PORTS}
+    for room in ("service", "config", "server", "cli"):
+        for path in (SRC / room).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom):
+                    for name in {alias.name for alias in node.names} & found.keys():
+                        found[name].add(path.relative_to(SRC).as_posix())
+    assert found == WRITING_PORTS
 
 
 @pytest.mark.inv("HOUSE-3")

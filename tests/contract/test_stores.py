@@ -7,11 +7,14 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
+from tests.support.sweep import OneHolder
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -20,10 +23,12 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.store.local import layout
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, ThreadLocks
-from interlock.testing.store_contract import Store, StoreContract
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.errors import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.store import Store
+from interlock.testing.power_cut import CrashDisk
+from interlock.testing.store_contract import StoreContract
+from interlock.testing.upkeep_contract import UpkeepContract
 
 A = session_id("a")
 
@@ -36,8 +41,47 @@ def both_plans() -> tuple[AppendPlan, AppendPlan]:
     return start, advance_plan(store, root_node(run_id("a")), evidence)
 
 
-class Plans(StoreContract):
-    __test__ = False
+Opener = Callable[[Path], Store]
+"""Opens the store of a directory; the same directory again is the same truth."""
+
+
+@cache
+def memory(_root: Path) -> Store:
+    return MemoryStore()
+
+
+@cache
+def crash_disk(_root: Path) -> tuple[CrashDisk, OneHolder]:
+    return CrashDisk(), OneHolder()
+
+
+def on_crash_disk(root: Path) -> Store:
+    disk, locks = crash_disk(root)
+    return LocalStore(Path("/nowhere"), files=disk, locks=locks, now_s=lambda: disk.now_s)
+
+
+KINDS: dict[str, Opener] = {
+    "memory": memory,
+    "local": LocalStore,
+    "local on a crash disk": on_crash_disk,
+}
+"""Every kind of store. A new one is one more line."""
+
+
+@pytest.mark.inv("LOCK-2", "APP-4", "KEY-1", "KEY-2", "GC-1", "GC-2", "GC-4", "GC-6", "GC-10", "HOUSE-2")
+class TestEveryStore(StoreContract, UpkeepContract):
+    @pytest.fixture(autouse=True, params=KINDS)
+    def _kind(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+        self.opener = KINDS[request.param]
+        self.roots = (tmp_path / f"data{number}" for number in count(1))
+
+    def make_store(self) -> Store:
+        self.root = next(self.roots)
+        return self.opener(self.root)
+
+    def reopen(self, store: Store) -> Store:
+        del store
+        return self.opener(self.root)
 
     def plans(self) -> tuple[AppendPlan, AppendPlan]:
         return both_plans()
@@ -46,50 +90,14 @@ class Plans(StoreContract):
         return stamps()
 
 
-@pytest.mark.inv("LOCK-2", "APP-4", "KEY-1", "KEY-2", "HOUSE-2")
-class TestMemoryStore(Plans):
-    __test__ = True
-
-    def make_store(self) -> Store:
-        return MemoryStore()
-
-    def test_the_fold_equals_a_replay_of_the_stored_bytes(self) -> None:
-        store, (start, advance) = MemoryStore(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            store.append(witness, advance, self.stamps())
-        assert store.replayed(start.session) == store.load(start.session)
-        assert len(store.segments(start.session)) == 2
-
-
-@pytest.mark.inv("LOCK-2", "APP-4", "KEY-1", "KEY-2", "HOUSE-2")
-class TestLocalStore(Plans):
-    __test__ = True
-
-    @pytest.fixture(autouse=True)
-    def _roots(self, tmp_path: Path) -> None:
-        self.roots = (tmp_path / f"data{number}" for number in count(1))
-
-    def make_store(self) -> Store:
-        self.root = next(self.roots)
-        return LocalStore(self.root)
-
-    def reopen(self, store: Store) -> Store:
-        del store
-        return LocalStore(self.root)
-
-
-@pytest.mark.inv("LOCK-2", "APP-4")
-class TestLocalStoreOnACrashDisk(Plans):
-    __test__ = True
-
-    def make_store(self) -> Store:
-        self.disk = CrashDisk()
-        return LocalStore(Path("/nowhere"), files=self.disk, locks=ThreadLocks())
-
-    def reopen(self, store: Store) -> Store:
-        del store
-        return opened(self.disk)
+@pytest.mark.inv("HOUSE-2")
+def test_the_fold_in_memory_equals_a_replay_of_the_stored_bytes() -> None:
+    store, (start, advance) = MemoryStore(), both_plans()
+    with store.hold(start.session) as witness:
+        store.append(witness, start, stamps())
+        store.append(witness, advance, stamps())
+    assert store.replayed(start.session) == store.load(start.session)
+    assert len(store.segments(start.session)) == 2
 
 
 @pytest.mark.inv("FOLLOW-1", "LOCK-5")

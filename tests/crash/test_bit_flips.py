@@ -11,7 +11,7 @@ from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, Health, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.testing.power_cut import CrashDisk
 from interlock.views.session import Session
 

@@ -18,7 +18,7 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.content import Contents, references_of
 from interlock.record.events import Event
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 

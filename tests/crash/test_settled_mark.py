@@ -16,8 +16,10 @@ from interlock.service.run.plans import Plans
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.session.settled import read_mark
-from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError, UnfinishedAppend
-from interlock.store.retention import Retention, due
+from interlock.store.ports.errors import Health, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.maintenance import Retention
+from interlock.store.ports.reader import UnfinishedAppend
+from interlock.store.retention import due
 from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
 from interlock.views.session import Session
 

@@ -30,7 +30,7 @@ from tests.support.sweep import (
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import read_session
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import SessionBusyError
+from interlock.store.ports.errors import SessionBusyError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 

@@ -17,7 +17,8 @@ from interlock.engine.start import root_node
 from interlock.kernel.errors import ErrorCode
 from interlock.service.audit.verify import verify_session
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import Health, SalvageCode, Salvaged, SessionUnhealthyError
+from interlock.store.ports.errors import Health, SessionUnhealthyError
+from interlock.store.ports.reader import SalvageCode, Salvaged
 from interlock.testing.harness import Harness
 from interlock.testing.power_cut import CrashDisk
 

@@ -16,7 +16,7 @@ from interlock.server.elicitation.ask import Context, Elicitation, can_ask
 from interlock.server.transport.stdio import serve_stdio
 from interlock.service.clock import Shell, SystemShell
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingWriter
 
 APPROVAL = Question(
     title="Release notes, step Publish", asks=(Ask(reason="needs_user_approval", ask="Publish the release?"),)
@@ -27,7 +27,7 @@ CHOICE = Question(title="Release", asks=(Ask(reason="needs_user_choice", ask="Wh
 class Gate:
     """What the tool asks about; a test may exchange it between two calls."""
 
-    def __init__(self, key_ring: KeyRingPort, shell: Shell) -> None:
+    def __init__(self, key_ring: KeyRingWriter, shell: Shell) -> None:
         self.question = APPROVAL
         self.subject = "att_1"
         self._elicitation = Elicitation(key_ring, shell)

@@ -14,7 +14,7 @@ from interlock.service.clock import SystemShell
 from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
-from interlock.store.retention import Kind
+from interlock.store.ports.maintenance import Kind
 
 ROUNDS, WRITERS, SESSIONS = 5, 3, 4
 DAYS = 2

@@ -7,8 +7,8 @@ from typing import Any
 
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.record.tokens import SigningKey
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRing
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow
 
 WORKFLOW = linear_workflow(

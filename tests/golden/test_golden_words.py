@@ -15,7 +15,7 @@ from tests.golden.committed import SWITCH, Kind, compare, is_writing
 from tests.golden.conversation import WORKFLOW, make_data_dir, scripted
 from tests.golden.wording import Apart, Words, take_apart, words_of, written_words
 
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FIXED_KEYS, Called
 
 WORDS = Path(__file__).parent / "words.json"

@@ -14,7 +14,7 @@ from tests.support.bundles import DOCUMENT, a_session
 from interlock.kernel.ids import SessionId
 from interlock.record.content import references_of
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.testing.harness import Harness
 from interlock.testing.power_cut import CrashDisk, File, ThreadLocks
 

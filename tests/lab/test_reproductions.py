@@ -17,7 +17,7 @@ from tests.lab.processes import (
 )
 
 from interlock.kernel.errors import ErrorCode
-from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.store.ports.errors import Health, SessionUnhealthyError
 from interlock.testing.harness import Called
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 

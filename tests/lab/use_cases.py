@@ -14,12 +14,10 @@ from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, collect
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.service.transfer.restore import Restoring
-from interlock.store.ports import StoreFailureError, UpkeepBusyError
-from interlock.store.retention import KeepMarksDamagedError
+from interlock.store.ports.errors import KeepMarksDamagedError, StoreFailureError, UpkeepBusyError
 from interlock.testing.harness import FIXED_UNIX_MS, Called
 from interlock.testing.power_cut import CrashDisk
 
@@ -203,8 +201,8 @@ def _resume(process: Process, _stage: Stage) -> Outcome:
 
 
 def _restoring(process: Process) -> Restoring:
-    read = ReadPorts(reader=process.store, key_ring=process.store, plans=Plans(process.store))
-    return Restoring(read=read, writer=process.store, shell=process.harness.ports.shell)
+    store = process.store
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=process.harness.ports.shell)
 
 
 def _exported(process: Process, session: SessionId) -> Outcome:

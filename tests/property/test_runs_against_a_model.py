@@ -38,7 +38,7 @@ from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.tokens import StateRef
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import Called, FixedKeyRing, Harness
 from interlock.views.session import Session
 from interlock.views.status import run_status

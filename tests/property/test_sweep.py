@@ -22,7 +22,7 @@ from tests.support.sweep import (
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
-from interlock.store.retention import SessionsMissingError
+from interlock.store.ports.errors import SessionsMissingError
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 

@@ -48,7 +48,8 @@ def a_session(harness: Harness) -> SessionId:
 
 
 def restoring(harness: Harness) -> Restoring:
-    return Restoring(read=harness.ports.read, writer=harness.ports.writer, shell=harness.ports.shell)
+    ports = harness.ports
+    return Restoring(read=ports.read, writer=ports.writer, key_ring=ports.key_ring, shell=ports.shell)
 
 
 def exported(harness: Harness, session: SessionId, *, is_salvage: bool = False) -> Exported:
@@ -119,7 +120,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         "sound": verify_session(ports.reader, ports.plans, session),
     }
     for node in fold.nodes.values():
-        mint = Mint(ring=ports.key_ring.ensured(), session=fold, run=fold.runs[node.run])
+        mint = Mint(ring=harness.ports.key_ring.ensured(), session=fold, run=fold.runs[node.run])
         looked = harness.look(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)

@@ -14,7 +14,7 @@ from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import SessionBusyError, UpkeepBusyError
+from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
 
@@ -122,6 +122,9 @@ class OneHolder:
             raise UpkeepBusyError(waited_ms=0)
         with self._entered(None):
             yield
+
+    def is_held(self, session: SessionId) -> bool:
+        return session in self._held
 
     def _entered(self, key: SessionId | None) -> AbstractContextManager[None]:
         return _entered(self._held, key)

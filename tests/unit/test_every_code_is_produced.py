@@ -12,7 +12,7 @@ from interlock.engine.judge.findings import REASONS
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import EVENT_CLASSES
 from interlock.record.outcome import BlockerCode
-from interlock.store.ports import SalvageCode
+from interlock.store.ports.reader import SalvageCode
 
 TESTS = Path(__file__).parents[1]
 

@@ -35,7 +35,7 @@ from interlock.record.outcome import Blocked
 from interlock.service.run.context import scene_of
 from interlock.service.run.plans import Plans
 from interlock.store.opening import open_session_files, open_store
-from interlock.store.ports import SessionUnhealthyError
+from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.run_graph import leaves, run_graph
 from interlock.views.session import Session
 

@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.opening import open_store
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store, StoreReader
 
 
 def open_chosen_store(options: argparse.Namespace) -> Store:
@@ -25,6 +25,15 @@ def open_chosen_store(options: argparse.Namespace) -> Store:
     with checked_settings():
         check_data_dir(data_dir)
     return open_store(data_dir)
+
+
+def open_chosen_reader(options: argparse.Namespace) -> StoreReader:
+    """Return the ports that read the store of the chosen data directory.
+
+    Raises:
+        StopError: See `open_chosen_store`.
+    """
+    return open_chosen_store(options)
 
 
 class RefusedError(StopError):

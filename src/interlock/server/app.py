@@ -1,5 +1,6 @@
 """The MCP server, put together: one low-level server for both protocol eras (SRV-4)."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from interlock.server.tools import INSTRUCTIONS, TOOLS
 from interlock.service.catalog import Catalog
 from interlock.service.clock import NoTrace, StderrTrace
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.store.git import git_anchors
 from interlock.store.opening import open_store
 from interlock.version import VERSION
@@ -40,15 +40,11 @@ def local_ports(settings: Settings) -> Ports:
     store = open_store(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
-        read=ReadPorts(
-            reader=store,
-            key_ring=store,
-            plans=Plans(store),
-            trace=trace,
-            anchors=git_anchors,
-            token_format=settings.config.token_format,
+        read=replace(
+            ReadPorts.over(store, store), trace=trace, anchors=git_anchors, token_format=settings.config.token_format
         ),
         writer=store,
+        key_ring=store,
         catalog=Catalog(workflow_sources(settings)),
         baseline=settings.config.baseline,
         gates_claims=settings.config.gates_claims,

@@ -26,7 +26,7 @@ from interlock.service.links import CATALOG_LINK, plan_link, session_link
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
 

@@ -8,17 +8,9 @@ from typing import Literal, TypeAlias
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
-from interlock.store.ports import FailureKind, Health, StoreFailureError
-from interlock.store.retention import (
-    Collector,
-    Due,
-    KeepMarksDamagedError,
-    KeepMarksPort,
-    Retention,
-    Skipped,
-    UnsoundSession,
-    due,
-)
+from interlock.store.ports.errors import FailureKind, Health, KeepMarksDamagedError, StoreFailureError
+from interlock.store.ports.maintenance import Collector, Due, KeepMarksPort, Retention, Skipped, UnsoundSession
+from interlock.store.retention import due
 
 _DAY_S = 24 * 3600
 Kept: TypeAlias = frozenset[SessionId] | KeepMarksDamagedError

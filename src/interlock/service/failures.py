@@ -12,7 +12,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.record.base import UnknownVersionError
 from interlock.service.unanswered import UnansweredError
-from interlock.store.ports import (
+from interlock.store.ports.errors import (
     ContentDamagedError,
     FailureKind,
     KeyRingDamagedError,

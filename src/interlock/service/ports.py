@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
@@ -12,7 +12,10 @@ from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Summaries
 from interlock.service.unanswered import UnansweredStarts
-from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
+from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.workspace import NOWHERE, GitAnchors
+from interlock.store.ports.writer import SessionWriter
 from interlock.views.session import BASELINE
 
 if TYPE_CHECKING:
@@ -27,31 +30,34 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPorts:
-    """Enough to look: it holds no writer, so what is given only this cannot write (READ-1).
+    """Enough to read: no port in it appends to a session or makes a key (READ-1).
 
-    `anchors` tells where a workspace stands in git; `summaries` tells of all sessions;
-    `token_format` is the form that tokens are minted in.
+    `anchors` finds a workspace's place in git; `summaries` describes all sessions; `token_format` is the form that
+    tokens are minted in.
     """
 
     reader: SessionReader
-    key_ring: KeyRingPort
+    key_ring: KeyRingReader
     plans: Plans
+    summaries: Summaries
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
-    summaries: Summaries = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Begin with nothing read."""
-        object.__setattr__(self, "summaries", Summaries(self.reader, self.plans))
+    @classmethod
+    def over(cls, reader: SessionReader, key_ring: KeyRingReader) -> Self:
+        """Return the ports over a store. Nothing of it is read yet."""
+        plans = Plans(reader)
+        return cls(reader=reader, key_ring=key_ring, plans=plans, summaries=Summaries(reader, plans))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act, what the configuration says of it, and the starts whose answers were lost."""
+    """Enough to act: the ports that write, what the configuration says, and the starts whose answers were lost."""
 
     read: ReadPorts
     writer: SessionWriter
+    key_ring: KeyRingWriter
     catalog: "Catalog"
     shell: Shell = field(default_factory=SystemShell)
     baseline: Preferences = BASELINE

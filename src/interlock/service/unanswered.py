@@ -15,7 +15,7 @@ from interlock.kernel.budgets import UNANSWERED_STARTS_MAX
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
 from interlock.service.recent import Recent
-from interlock.store.ports import StoreFailureError
+from interlock.store.ports.errors import StoreFailureError
 
 StartKey: TypeAlias = tuple[str, Path | None, SessionId | None, Digest]
 """What makes two starts the same call: the workflow, the workspace, the session to join, and what was sent."""

@@ -7,7 +7,7 @@ long, simply gives no anchors.
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_SECONDS_MAX
-from interlock.store.ports import NOWHERE, GitAnchors
+from interlock.store.ports.workspace import NOWHERE, GitAnchors
 
 _SHA1_CHARS = 40
 _COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")

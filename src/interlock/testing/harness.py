@@ -48,11 +48,10 @@ from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
 from interlock.service.clock import Shell
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.service.tokens.resolve import Resolved, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRing, KeyRingPort
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.keys import KeyRing, KeyRingWriter
 from interlock.store.workflow_files import LocalWorkflowFiles, WorkflowFile, WorkflowSources
 
 Store: TypeAlias = MemoryStore | LocalStore
@@ -87,26 +86,18 @@ class CounterShell:
 
 
 class FixedKeyRing:
-    """A key ring that is there from the start and never changes; rotation is refused."""
+    """A key ring that is there from the start and never changes."""
 
     def __init__(self, ring: KeyRing = FIXED_KEYS) -> None:
         self._ring = ring
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — it is always fresh
-        """See `KeyRingPort.keys`."""
+        """See `KeyRingReader.keys`."""
         return self._ring
 
     def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
+        """See `KeyRingWriter.ensured`."""
         return self._ring
-
-    def rotate(self) -> KeyRing:
-        """Refuse: what is fixed does not rotate.
-
-        Raises:
-            NotImplementedError: Always.
-        """
-        raise NotImplementedError("a fixed key ring does not rotate")
 
 
 class InlineWorkflows:
@@ -257,15 +248,16 @@ class Harness:
         cls,
         store: Store,
         *documents: Mapping[str, object],
-        keys: KeyRingPort | None = None,
+        keys: KeyRingWriter | None = None,
         shell: Shell | None = None,
         sources: WorkflowSources | None = None,
     ) -> Self:
         """Return a harness over a store. `sources` replaces the inline workflows, as for files on a disk."""
         workflows = InlineWorkflows(*documents)
         ports = Ports(
-            read=ReadPorts(reader=store, key_ring=keys or store, plans=Plans(store)),
+            read=ReadPorts.over(store, keys or store),
             writer=store,
+            key_ring=keys or store,
             catalog=Catalog(sources or workflows),
             shell=shell or CounterShell(),
         )

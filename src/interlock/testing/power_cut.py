@@ -333,6 +333,16 @@ class ThreadLocks:
         """See `Locks.hold_upkeep`."""
         return _held(self._upkeep)
 
+    def is_held(self, session: SessionId) -> bool:
+        """See `Locks.is_held`. A thread's own locks are as good as free to it."""
+        lock = self._locks.get(session)
+        if lock is None:
+            return False
+        is_free = lock.acquire(blocking=False)
+        if is_free:
+            lock.release()
+        return not is_free
+
 
 @contextmanager
 def _held(lock: "threading.RLock") -> Generator[None]:

@@ -1,7 +1,8 @@
 """What every store must hold: one suite, run against each implementation of the ports (HOUSE-2).
 
-Subclass `StoreContract`, return a store from `make_store`, and let pytest collect the subclass. `reopen` gives a
-store over the same truth without its memory, where truth outlives the store.
+Subclass `StoreContract` and `UpkeepContract` (`interlock.testing.upkeep_contract`), return a store from `make_store`,
+and let pytest collect the subclass. `reopen` gives a store over the same truth without its memory, if the truth
+outlives the store.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +14,9 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, d
 from interlock.record.append_plan import AppendPlan, Draft, Stamps
 from interlock.record.content import Contents
 from interlock.record.payloads import SessionCreated
-from interlock.store.ports import NOTHING_LEFT_OUT, ContentDamagedError, Health, Store, WitnessReleasedError
+from interlock.store.ports.errors import ContentDamagedError, Health, WitnessReleasedError
+from interlock.store.ports.reader import NOTHING_LEFT_OUT
+from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError
 
 
@@ -43,8 +46,8 @@ class _Forged:
     session = None
 
 
-class StoreContract(ABC):
-    """The suite. Plans come from the subclass, so that the suite needs no engine."""
+class Suite(ABC):
+    """What a suite needs. Plans come from the subclass, so that no suite needs the engine."""
 
     @abstractmethod
     def make_store(self) -> Store:
@@ -61,6 +64,10 @@ class StoreContract(ABC):
     def reopen(self, store: Store) -> Store:
         """Return a store over the same truth that remembers nothing; only the last made one is reopened."""
         return store
+
+
+class StoreContract(Suite):
+    """What reading, appending, restoring and the key ring must hold."""
 
     def test_what_was_appended_is_loaded_and_survives_reopening(self) -> None:
         """Append, load, reopen: the same session."""
@@ -134,9 +141,23 @@ class StoreContract(ABC):
             with expects(WitnessReleasedError):
                 store.append(forged, start, self.stamps())
             with expects(WitnessReleasedError):
-                store.restore(forged, (), _contents_of(start))
+                store.restore(forged, (), contents_of(start))
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
+
+    def test_a_witness_of_another_store_is_rejected(self) -> None:
+        """Two stores of one kind do not take each other's witnesses, and write nothing for them."""
+        one, (start, advance) = self.make_store(), self.plans()
+        other = self.make_store()
+        with one.hold(start.session) as witness:
+            one.append(witness, start, self.stamps())
+            with expects(WitnessReleasedError):
+                other.append(witness, advance, self.stamps())
+            with expects(WitnessReleasedError):
+                other.cache_summary(witness, b"of another store")
+        with one.hold(SessionId(derived_id("sess", "other"))) as witness, expects(WitnessReleasedError):
+            other.restore(witness, (), contents_of(start))
+        assert self.reopen(other).sessions() == ()
 
     def test_a_mark_changes_with_every_append_and_with_nothing_else(self) -> None:
         """Whoever looks twice sees by the mark alone whether there is anything new."""
@@ -193,7 +214,7 @@ class StoreContract(ABC):
         store, (start, advance) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
-        started, history, contents = store.load(start.session), store.history(start.session), _contents_of(start)
+        started, history, contents = store.load(start.session), store.history(start.session), contents_of(start)
         other = self.make_store()
         with other.hold(start.session) as witness:
             assert other.restore(witness, history, contents) == started == witness.session
@@ -213,7 +234,7 @@ class StoreContract(ABC):
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
             advanced = store.append(witness, advance, self.stamps())
-            history, contents = store.history(start.session), _contents_of(start, advance)
+            history, contents = store.history(start.session), contents_of(start, advance)
             with expects(BrokenHistoryError):
                 store.restore(witness, history, contents)
         assert self.reopen(store).load(start.session) == advanced
@@ -231,7 +252,7 @@ class StoreContract(ABC):
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
         """Current becomes previous; what was previous is gone."""
         store = self.make_store()
-        assert store.keys() is None
+        assert store.keys() is store.key_ring_facts() is None
         first = store.ensured()
         assert store.ensured() == store.keys() == first
         second = store.rotate()
@@ -239,8 +260,19 @@ class StoreContract(ABC):
         assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
         assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous
 
+    def test_what_is_said_of_a_key_ring_is_how_many_keys_it_has_and_how_private_it_is(self) -> None:
+        """A new ring has one key, a rotated one two; others can reach neither, and no rotation is left to finish."""
+        store = self.make_store()
+        for keys, change in ((1, store.ensured), (2, store.rotate), (2, store.rotate)):
+            ring = change()
+            facts = self.reopen(store).key_ring_facts()
+            assert facts is not None
+            assert (facts.keys, len(ring.keys()), facts.has_unfinished_rotation) == (keys, keys, False)
+            assert not (facts.mode | facts.directory_mode) & 0o077
 
-def _contents_of(*plans: AppendPlan) -> Contents:
+
+def contents_of(*plans: AppendPlan) -> Contents:
+    """Return the content of plans."""
     return Contents(
         snapshots={ref: data for plan in plans for ref, data in plan.snapshots},
         workflows=dict(plan.workflow for plan in plans if plan.workflow is not None),

@@ -13,7 +13,7 @@ from tests.e2e.asking_server import APPROVAL, CHOICE, Gate
 
 from interlock.engine.gates import Ask, Question
 from interlock.kernel.budgets import CLOCK_SKEW_MS_MAX, QUESTION_VALID_MS
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import ERAS, Era, Harness
 
 NOW_MS = 1_700_000_000_000

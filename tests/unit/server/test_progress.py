@@ -13,8 +13,8 @@ from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONR
 
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import Witness
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.writer import Witness
 from interlock.testing.harness import ERAS, Called, Era, FixedKeyRing, Harness, linear_workflow
 
 WORKFLOW = linear_workflow("test.abc", "a", "b")

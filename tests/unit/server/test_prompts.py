@@ -10,7 +10,7 @@ from mcp import MCPError, types
 from tests.support.server import Served, serving
 
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import ERAS, Era, FixedKeyRing, Harness, linear_workflow
 
 REVIEW = linear_workflow("test.code_review", "read", "judge", description="Reviews a change.")

@@ -11,8 +11,9 @@ from tests.support.server import Served, serving, tree
 from interlock.kernel.budgets import COMPLETIONS_MAX, LIST_ENTRIES_MAX, RECORD_BYTES_MAX, RESOURCES_MAX
 from interlock.kernel.text import utf8_bytes
 from interlock.server.completions import completed
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import FailureKind, LogMark, StoreFailureError
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.reader import LogMark
 from interlock.testing.harness import ERAS, CounterShell, Era, FixedKeyRing, Harness, linear_workflow
 
 REVIEW = linear_workflow("test.code_review", "read", "judge", name="Careful look", tags=["security"])

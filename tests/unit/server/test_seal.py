@@ -7,8 +7,8 @@ from interlock.engine.gates import Ask, Question
 from interlock.record.tokens import SigningKey
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import KeyRing
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FixedKeyRing
 
 QUESTION = Question(title="T", asks=(Ask(reason="needs_user_approval", ask="Go?"),))

@@ -13,7 +13,7 @@ from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
 from interlock.service.catalog import Catalog, CatalogView, Entry, Pinnable
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import LocalWorkflowFiles
 from interlock.testing.harness import FixedKeyRing, Harness, InlineWorkflows, linear_workflow
 

@@ -29,7 +29,7 @@ from interlock.service.audit.verify import verify_session
 from interlock.service.transfer import export as exporting
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
-from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.store.ports.errors import Health, SessionUnhealthyError
 from interlock.testing.harness import CounterShell, Harness, linear_workflow
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data-dir-1"
@@ -49,7 +49,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
             else:
                 harness = Harness.in_memory(DOCUMENT)
                 read = replace(harness.ports.read, key_ring=harness.store)
-                yield replace(harness, ports=replace(harness.ports, read=read, shell=shell))
+                yield replace(harness, ports=replace(harness.ports, read=read, key_ring=harness.store, shell=shell))
 
     return fresh()
 

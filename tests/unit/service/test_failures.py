@@ -19,7 +19,7 @@ from interlock.service.unanswered import UnansweredError
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles, UnreadableError, store_failure
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import (
+from interlock.store.ports.errors import (
     ContentDamagedError,
     FailureKind,
     Health,
@@ -314,6 +314,20 @@ def test_a_key_ring_that_is_put_back_works_at_once(tmp_path: Path) -> None:
     assert harness.advance(first).code is ErrorCode.KEYRING_DAMAGED
     path.write_bytes(good)
     assert harness.advance(first)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("KEY-3", "READ-1")
+@pytest.mark.parametrize("is_running", [True, False], ids=["under a running server", "before a fresh server"])
+def test_reading_makes_no_key_ring_in_place_of_a_lost_one(tmp_path: Path, *, is_running: bool) -> None:
+    harness = Harness.on_disk(tmp_path, DOCUMENT)
+    first = harness.start("test.abc", goal="Found again")
+    path = tmp_path / "keys" / "keyring.json"
+    path.unlink()
+    if not is_running:
+        harness = Harness.on_disk(tmp_path, DOCUMENT)
+    assert harness.resume("Found again").code is ErrorCode.KEYRING_DAMAGED
+    assert harness.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert not path.exists()
 
 
 def stored(root: Path) -> list[Path]:

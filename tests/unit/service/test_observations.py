@@ -11,7 +11,7 @@ import pytest
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.record.events import ObservationRecordedEvent
 from interlock.store.git import git_anchors
-from interlock.store.ports import NOWHERE, GitAnchors
+from interlock.store.ports.workspace import NOWHERE, GitAnchors
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 GIT = shutil.which("git")

@@ -2,12 +2,17 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import cast, get_type_hints
 
 import pytest
 
 from interlock.kernel.errors import ErrorCode
 from interlock.service.ports import ReadPorts
+from interlock.store.ports.keys import KeyRingReader
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.store import Store, StoreReader
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 Look = Callable[[Harness, Called], Called]
@@ -81,9 +86,42 @@ def test_a_replay_changes_nothing_either(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
+READS = {name for name in dir(StoreReader) if not name.startswith("_")}
+"""What the ports that read can do."""
+
+
 @pytest.mark.inv("READ-1")
-def test_what_rehydrates_holds_no_port_that_appends() -> None:
-    assert set(ReadPorts.__slots__) == {"reader", "key_ring", "plans", "trace", "anchors", "summaries", "token_format"}
+def test_what_reads_is_given_no_port_that_appends_or_makes_a_key() -> None:
+    assert {name for port in (SessionReader, KeyRingReader) for name in dir(port) if not name.startswith("_")} == READS
+    writes = {"append", "hold", "restore", "cache_summary", "ensured", "rotate"}
+    assert writes <= {*dir(Store)}
+    assert READS.isdisjoint(writes)
+    ports = {name: port for name, port in get_type_hints(ReadPorts).items() if name in {"reader", "key_ring"}}
+    assert ports == {"reader": SessionReader, "key_ring": KeyRingReader}
+    rest = {"plans", "summaries", "trace", "anchors", "token_format"}
+    assert {field.name for field in fields(ReadPorts)} == {*ports, *rest}
+
+
+class OnlyReads:
+    """A store of which only the ports that read can be reached."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        assert name in READS, f"a use case that reads asked for {name}"
+        return getattr(self._store, name)
+
+
+@pytest.mark.inv("READ-1")
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_store_that_can_do_nothing_but_read_gives_the_same_answers(tmp_path: Path, look: str) -> None:
+    whole = Harness.on_disk(tmp_path, DOCUMENT)
+    second = whole.advance(whole.start("test.abc", goal="G"))
+    reads = cast("StoreReader", OnlyReads(whole.store))
+    read = ReadPorts.over(reads, reads)
+    limited = replace(whole, ports=replace(whole.ports, read=read))
+    assert LOOKS[look](limited, second) == LOOKS[look](whole, second)
 
 
 @pytest.mark.inv("READ-1", "HOUSE-4")

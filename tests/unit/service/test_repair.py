@@ -12,7 +12,7 @@ from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.verify import verify_session
 from interlock.service.transfer.repair import repair_session
 from interlock.service.transfer.salvage import left_out_words
-from interlock.store.ports import SalvageCode
+from interlock.store.ports.reader import SalvageCode
 from interlock.testing.harness import Harness
 
 pytestmark = pytest.mark.damages

@@ -12,7 +12,7 @@ from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
-from interlock.store.ports import GitAnchors
+from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
 from interlock.views.session import Session
 
@@ -72,7 +72,7 @@ def test_the_locked_tiers_come_in_their_order(harness: Harness) -> None:
         harness.store,
         linear_workflow("team.login", "look"),
         shell=harness.ports.shell,
-        keys=harness.ports.read.key_ring,
+        keys=harness.ports.key_ring,
     ).start("team.login")
     aimed = harness.start("test.abc", goal="Repair the login")
     found = harness.resume("login", gitHeadSha=SHA, gitBranch="feature/")

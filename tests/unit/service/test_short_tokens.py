@@ -12,7 +12,7 @@ from interlock.kernel.ids import SessionId, derived_id, tag_of
 from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, read_short, read_token
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
 from interlock.service.tokens.mint import Mint
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import FIXED_KEYS, Called, FixedKeyRing, Harness, linear_workflow
 from interlock.views.session import Session
 

@@ -11,8 +11,8 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.events import ContextSetEvent, PreferencesChangedEvent, RunStartedEvent
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import Witness
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.writer import Witness
 from interlock.testing.harness import FIXED_UNIX_MS, FixedKeyRing, Harness, linear_workflow
 
 

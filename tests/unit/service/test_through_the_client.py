@@ -21,8 +21,8 @@ from interlock.kernel.ids import SessionId
 from interlock.server.calls import Calls
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
-from interlock.store.memory import MemoryStore
-from interlock.store.ports import Witness
+from interlock.store.memory.store import MemoryStore
+from interlock.store.ports.writer import Witness
 from interlock.testing.harness import (
     ERAS,
     Called,

@@ -19,7 +19,7 @@ from interlock.kernel.ids import (
     fork_attempt,
 )
 from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenKind, mint
-from interlock.store.memory import MemoryStore
+from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import (
     FIXED_KEYS,
     FIXED_UNIX_MS,

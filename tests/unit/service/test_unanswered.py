@@ -13,7 +13,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, RunId, SessionId, derived_id
 from interlock.service.unanswered import StartIds, UnansweredStarts
 from interlock.store.local import layout
-from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 HOW: tuple[Literal["accept", "decline"], ...] = ("accept", "decline")

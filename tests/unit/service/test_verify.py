@@ -17,7 +17,7 @@ from interlock.service.audit.verify import Mismatch, verify_session
 from interlock.service.run.plans import Plans
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import Health, SessionUnhealthyError
+from interlock.store.ports.errors import Health, SessionUnhealthyError
 from interlock.testing.harness import Harness
 
 pytestmark = pytest.mark.damages

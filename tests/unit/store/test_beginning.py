@@ -13,7 +13,7 @@ from interlock.store.local import layout
 from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import SessionBusyError, StoreFailureError
+from interlock.store.ports.errors import SessionBusyError, StoreFailureError
 from interlock.testing.power_cut import Trouble
 
 A, B = session_id("a"), session_id("b")

@@ -16,10 +16,10 @@ from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
-from interlock.store.ports import FailureKind, StoreFailureError
-from interlock.store.retention import Kind
+from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.maintenance import Kind
 from interlock.testing.harness import Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk, Trouble
+from interlock.testing.power_cut import CrashDisk, ThreadLocks, Trouble
 
 A, B = session_id("a"), session_id("b")
 TEMP = layout.temp("snapshots/x.json", "0123456789abcdef")
@@ -44,10 +44,11 @@ def full(disk: CrashDisk, *, removals: int = ANY) -> Full:
     return Full(copy.files, copy.names_now, copy.entries_durable, copy.pending, now_s=copy.now_s, removals=removals)
 
 
-class FileLocks:
+class FileLocks(ThreadLocks):
     """Locks that need a file below the data directory, as those of the operating system do."""
 
     def __init__(self, disk: CrashDisk) -> None:
+        super().__init__()
         self._disk = disk
 
     def hold(self, session: SessionId) -> AbstractContextManager[None]:

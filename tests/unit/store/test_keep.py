@@ -15,8 +15,13 @@ from interlock.kernel.ids import SessionId
 from interlock.record.keep import keep_marks
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
-from interlock.store.ports import StoreFailureError
-from interlock.store.retention import KeepMarksDamagedError, Kind, SessionsMissingError, TooManyMarksError
+from interlock.store.ports.errors import (
+    KeepMarksDamagedError,
+    SessionsMissingError,
+    StoreFailureError,
+    TooManyMarksError,
+)
+from interlock.store.ports.maintenance import Kind
 from interlock.testing.power_cut import CrashDisk, Trouble
 
 A, B, C = session_id("a"), session_id("b"), session_id("c")

@@ -15,7 +15,8 @@ from interlock.record.tokens import SigningKey
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import FailureKind, KeyRing, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
+from interlock.store.ports.keys import KeyRing
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 

@@ -19,7 +19,7 @@ from interlock.store.local import layout
 from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks, is_held
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import SessionBusyError
+from interlock.store.ports.errors import SessionBusyError
 
 A = session_id("a")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.kernel.canonical import digest_of_bytes
-from interlock.store.opening import open_key_ring, open_session_files, open_store, open_upkeep
+from interlock.store.opening import open_session_files, open_store
 from interlock.testing.harness import Harness, linear_workflow
 
 
@@ -13,9 +13,9 @@ from interlock.testing.harness import Harness, linear_workflow
 def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "data"
     assert open_store(root).sessions() == ()
-    assert open_key_ring(root).key_ring_facts() is None
-    assert open_upkeep(root).glance().attested == ()
-    assert open_upkeep(root).keep_marks.kept() == frozenset()
+    assert open_store(root).key_ring_facts() is None
+    assert open_store(root).upkeep.glance().attested == ()
+    assert open_store(root).upkeep.keep_marks.kept() == frozenset()
     assert not root.exists()
 
 
@@ -23,8 +23,8 @@ def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> No
 def test_what_is_opened_reads_what_a_server_recorded(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, linear_workflow("team.ship", "a", "b"))
     session = harness.session_of(harness.start("team.ship"))
-    assert open_store(tmp_path).sessions() == open_upkeep(tmp_path).glance().attested == (session,)
-    facts = open_key_ring(tmp_path).key_ring_facts()
+    assert open_store(tmp_path).sessions() == open_store(tmp_path).upkeep.glance().attested == (session,)
+    facts = open_store(tmp_path).key_ring_facts()
     assert facts is not None
     assert facts.keys == 1
 

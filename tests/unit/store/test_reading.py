@@ -12,7 +12,7 @@ from interlock.record.append_plan import AppendPlan, Draft, stamp
 from interlock.record.events import Event
 from interlock.record.manifest import SegmentClosed, group_of
 from interlock.store.local import layout
-from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import Health, SessionUnhealthyError, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, File
 
 A = session_id("a")

@@ -32,8 +32,8 @@ from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.session.reading import whole_groups
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
-from interlock.store.retention import KeepMarksDamagedError, Kind, Retention
+from interlock.store.ports.errors import Health, KeepMarksDamagedError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.maintenance import Kind, Retention
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 A, B = session_id("a"), session_id("b")

@@ -14,7 +14,7 @@ from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries, Unreadable
-from interlock.store.ports import Store
+from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
@@ -56,7 +56,7 @@ class Referred:
     node: NodeId | None = None
 
 
-def referred(store: Store, text: str) -> Referred | TokenFault:
+def referred(store: StoreReader, text: str) -> Referred | TokenFault:
     """Return what a token of either format refers to, or why it is none of this data directory.
 
     Raises:
@@ -79,7 +79,7 @@ def referred(store: Store, text: str) -> Referred | TokenFault:
     return Referred(session=found.session, run=whole.run, node=whole.node)
 
 
-def chosen_session(store: Store, plans: Plans, wanted: str | None) -> Chosen:
+def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> Chosen:
     """Return the session that is meant, and the run where one was named.
 
     Raises:
@@ -98,7 +98,7 @@ def chosen_session(store: Store, plans: Plans, wanted: str | None) -> Chosen:
     return _of_name(store, plans, name.lower())
 
 
-def read_history(store: Store, chosen: Chosen) -> History:
+def read_history(store: StoreReader, chosen: Chosen) -> History:
     """Return the history of the session that is meant.
 
     Raises:
@@ -111,7 +111,7 @@ def read_history(store: Store, chosen: Chosen) -> History:
     return history
 
 
-def listing(store: Store, plans: Plans) -> Listing:
+def listing(store: StoreReader, plans: Plans) -> Listing:
     """Return all sessions as they are listed, with progress on a terminal."""
     found = tuple(with_progress(Summaries(store, plans).each(), len(store.marks()), "Reading sessions"))
     return Listing(
@@ -132,7 +132,7 @@ def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
 _SHORT_CHARS_MIN = 6
 
 
-def _only_one(store: Store, plans: Plans) -> Chosen:
+def _only_one(store: StoreReader, plans: Plans) -> Chosen:
     sessions = store.sessions()
     if len(sessions) == 1:
         return Chosen(session=sessions[0])
@@ -142,7 +142,7 @@ def _only_one(store: Store, plans: Plans) -> Chosen:
     raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
-def named_session(store: Store, name: str) -> SessionId:
+def named_session(store: StoreReader, name: str) -> SessionId:
     """Return the session of an id, whether it is there and whole or not, or the one that else is meant.
 
     Raises:
@@ -154,7 +154,7 @@ def named_session(store: Store, name: str) -> SessionId:
         return chosen_session(store, Plans(store), name).session
 
 
-def named_sessions(store: Store, names: Iterable[str]) -> list[SessionId]:
+def named_sessions(store: StoreReader, names: Iterable[str]) -> list[SessionId]:
     """Return the session of each name, as `named_session` does.
 
     Raises:
@@ -163,7 +163,7 @@ def named_sessions(store: Store, names: Iterable[str]) -> list[SessionId]:
     return [named_session(store, name) for name in names]
 
 
-def _of_token(store: Store, name: str) -> Chosen:
+def _of_token(store: StoreReader, name: str) -> Chosen:
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
@@ -174,14 +174,14 @@ def _of_token(store: Store, name: str) -> Chosen:
     return Chosen(session=found.session, run=found.run)
 
 
-def _of_node(store: Store, node: NodeId) -> Chosen:
+def _of_node(store: StoreReader, node: NodeId) -> Chosen:
     session = session_of_node(store, node)
     if session is None:
         raise StopError(f"No session that can be read holds the node {_echoed(node)}.", _LIST, exit_code=1)
     return Chosen(session=session.session, run=session.nodes[node].run)
 
 
-def _of_name(store: Store, plans: Plans, name: str) -> Chosen:
+def _of_name(store: StoreReader, plans: Plans, name: str) -> Chosen:
     sessions = store.sessions()
     if name in sessions:
         return Chosen(session=SessionId(name))

@@ -5,13 +5,13 @@ import argparse
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import referred
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.ids import NodeId
 from interlock.record.tokens import TokenFault
 from interlock.service.audit.explain import Explained, explain
 from interlock.service.run.history import session_of_node
 from interlock.service.run.plans import Plans
-from interlock.store.ports import Store
+from interlock.store.ports.store import StoreReader
 from interlock.views.session import Node, Session
 
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Tell each condition with its inputs and the way taken, what was set, what is missing."""
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     with answered_by_store():
         told = explain(store, Plans(store), *_found(store, options.node))
     if options.as_json:
@@ -63,7 +63,7 @@ def _say(told: Explained) -> None:
         say("Nothing was decided on the way here: the plan leads here from the step before.")
 
 
-def _found(store: Store, wanted: str) -> tuple[Session, Node]:
+def _found(store: StoreReader, wanted: str) -> tuple[Session, Node]:
     """Return the node that an id or a token names, with its session.
 
     Raises:

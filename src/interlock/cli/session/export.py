@@ -10,7 +10,7 @@ from pathlib import Path
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
-from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
+from interlock.cli.store import RefusedError, answered_by_store, open_chosen_reader
 from interlock.kernel.errors import Refusal
 from interlock.service.clock import SystemShell
 from interlock.service.transfer.export import Exported, export_session
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The session cannot be exported, or the file cannot be written.
     """
-    store, is_printed = open_chosen_store(options), options.out == STDOUT
+    store, is_printed = open_chosen_reader(options), options.out == STDOUT
     if is_printed and options.as_json:
         raise StopError("The bundle is what goes to standard output.", "Leave --json out.", exit_code=2)
     session = named_session(store, options.session)

@@ -16,7 +16,7 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: No one session is meant, or the store cannot answer.
     """
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     form: GraphForm = options.format
     with answered_by_store():
         plans = Plans(store)

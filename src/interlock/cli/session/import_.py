@@ -12,11 +12,10 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.service.clock import SystemShell
 from interlock.service.ports import ReadPorts
-from interlock.service.run.plans import Plans
 from interlock.service.transfer.import_ import Imported, import_session
 from interlock.service.transfer.restore import Restored, Restoring
 from interlock.service.transfer.salvage import left_out_words
-from interlock.store.ports import Store
+from interlock.store.ports.store import Store
 from interlock.store.regular_file import read_regular
 
 STDIN = "-"
@@ -49,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 def restoring(store: Store) -> Restoring:
     """Return what making a session takes, over a data directory."""
-    read = ReadPorts(reader=store, key_ring=store, plans=Plans(store))
-    return Restoring(read=read, writer=store, shell=SystemShell())
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=SystemShell())
 
 
 def say_ways_on(restored: Restored) -> None:

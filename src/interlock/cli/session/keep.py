@@ -7,10 +7,10 @@ from pathlib import Path
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import named_sessions
-from interlock.cli.store import open_chosen_store
+from interlock.cli.store import open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.ids import SessionId
-from interlock.store.opening import open_upkeep
+from interlock.store.opening import open_store
 
 UNCONFIRMED = (
     "The keep marks were written, but the disk did not confirm it, so a power loss may undo the change",
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: See `_keep` and `_unkeep`.
     """
-    names = named_sessions(open_chosen_store(options), options.sessions)
+    names = named_sessions(open_chosen_reader(options), options.sessions)
     change = _unkeep if options.action == "unkeep" else _keep
     return change(chosen_data_dir(options), names, as_json=options.as_json)
 
@@ -41,7 +41,7 @@ def _keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     Raises:
         StopError: One of them is not there, the marks cannot be read, or another command is at work.
     """
-    marks = open_upkeep(data_dir).keep_marks
+    marks = open_store(data_dir).upkeep.keep_marks
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
         after = marks.keep([SessionId(name) for name in names])
@@ -55,7 +55,7 @@ def _unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
     Raises:
         StopError: The marks cannot be read, or another command is at work.
     """
-    marks = open_upkeep(data_dir).keep_marks
+    marks = open_store(data_dir).upkeep.keep_marks
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
         after = marks.unkeep([SessionId(name) for name in names])

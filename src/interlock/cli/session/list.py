@@ -11,7 +11,7 @@ from interlock.cli.render.phrases import ago, step_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.cli.session.chosen import listing, short_of
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
@@ -20,7 +20,8 @@ from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of,
 from interlock.service.run.context import scene_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: What was asked cannot be followed, or the store cannot answer.
     """
-    store, now_ms = open_chosen_store(options), SystemShell().unix_ms()
+    store, now_ms = open_chosen_reader(options), SystemShell().unix_ms()
     if options.limit < 1 or options.page < 1:
         raise StopError("--limit and --page are counted from 1.", "Leave them out for the first page.", exit_code=2)
     since_ms = since(options.since, now_ms) if options.since is not None else None
@@ -97,7 +98,7 @@ def since(said: str, now_ms: int) -> int:
     return moment
 
 
-def _found(store: Store, options: argparse.Namespace, since_ms: int | None) -> _Found:
+def _found(store: StoreReader, options: argparse.Namespace, since_ms: int | None) -> _Found:
     plans = Plans(store)
     told = listing(store, plans)
     rows = [row for session in told.sessions for row in rows_of(session)]
@@ -117,7 +118,7 @@ def _found(store: Store, options: argparse.Namespace, since_ms: int | None) -> _
     return _Found(rows=fitting, total=len(rows), told=told, short=short_of(names))
 
 
-def _all_texts(store: Store, plans: Plans, row: Row) -> Iterable[str]:
+def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
     """Return what deep search looks in: what every search does, and the titles and notes of all steps."""
     texts = list(texts_of(row))
     try:

@@ -10,12 +10,13 @@ from interlock.cli.render.progress import with_progress
 from interlock.cli.render.report_json import gap_json
 from interlock.cli.screen import flat, say, say_json
 from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.service.report.session_report import Accounts, GapAccount
 from interlock.service.run.plans import Plans
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError, Store
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.store import StoreReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the open gaps of a session, or of all; return 1 if a critical one is open, or what is open is not known."""
-    store, unreadable = open_chosen_store(options), list[SessionId]()
+    store, unreadable = open_chosen_reader(options), list[SessionId]()
     with answered_by_store():
         plans = Plans(store)
         if options.session is not None:
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if is_critical or unreadable else 0
 
 
-def _of_all(store: Store, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
+def _of_all(store: StoreReader, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
     sessions = store.sessions()
     for session in with_progress(sessions, len(sessions), "Reading sessions"):
         try:
@@ -65,7 +66,7 @@ def _of_all(store: Store, plans: Plans, unreadable: list[SessionId]) -> Iterator
             unreadable.append(session)
 
 
-def _of_session(store: Store, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
+def _of_session(store: StoreReader, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
     history = read_history(store, chosen)
     facts, accounts = history.facts, Accounts(store, plans, history)
     for run in chosen.runs(facts):

@@ -10,7 +10,7 @@ from interlock.cli.store import RefusedError, answered_by_store, open_chosen_sto
 from interlock.kernel.errors import Refusal
 from interlock.service.transfer.repair import repair_session
 from interlock.service.transfer.salvage import left_out_words
-from interlock.store.ports import Health
+from interlock.store.ports.errors import Health
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

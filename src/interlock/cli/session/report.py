@@ -9,7 +9,7 @@ from interlock.cli.render.html import as_html
 from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.show import account_of, drawn
-from interlock.cli.store import open_chosen_store
+from interlock.cli.store import open_chosen_reader
 from interlock.service.report.layout import Look, page_of
 from interlock.service.report.markdown import as_markdown
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
     look = Look(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
-    page = page_of(account_of(open_chosen_store(options), options.session), look)
+    page = page_of(account_of(open_chosen_reader(options), options.session), look)
     text = as_html(page) if form == "html" else as_markdown(page)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:

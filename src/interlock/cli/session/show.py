@@ -9,12 +9,12 @@ from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.service.report.layout import Look, page_of
 from interlock.service.report.session_report import Accounts, SessionAccount
 from interlock.service.run.context import Scene
 from interlock.service.run.plans import Plans
-from interlock.store.ports import Store
+from interlock.store.ports.store import StoreReader
 
 _STEPS_MAX = 5
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: No one session is meant, or the store cannot answer.
     """
     shows_all: bool = options.shows_all
-    account = account_of(open_chosen_store(options), options.session, steps_max=None if shows_all else _STEPS_MAX)
+    account = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else _STEPS_MAX)
     if options.as_json:
         say_json(session_json(account))
         return 0
@@ -49,7 +49,7 @@ def drawn(scene: Scene) -> str:
     return drawn_text(scene)
 
 
-def account_of(store: Store, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
+def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
     """Return the account of what is meant.
 
     Raises:

@@ -6,13 +6,13 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import step_words
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.session.chosen import add_session_argument, chosen_session, listing, read_history
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import summary_of
-from interlock.store.ports import Store
+from interlock.store.ports.store import StoreReader
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the status of a session's runs, or of all runs; return the exit code, which does not depend on it."""
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     with answered_by_store():
         plans = Plans(store)
         rows, unreadable = _rows(store, plans, options.session)
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(store: Store, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
+def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
     """Return the rows to show, and how many sessions nothing can be told of."""
     if wanted is None:
         told = listing(store, plans)

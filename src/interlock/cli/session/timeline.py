@@ -8,7 +8,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: No one session is meant, or the store cannot answer.
     """
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     if options.limit < 1 or (options.last is not None and options.last < 1):
         raise StopError(
             "--limit and --last take a number from 1 on.", "Leave them out for the first page.", exit_code=2

@@ -5,7 +5,7 @@ import argparse
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
 from interlock.service.run.plans import Plans
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Verify sessions, or all of them; return 1 where something does not follow."""
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     wanted, is_forced = named_sessions(store, options.sessions), bool(options.is_forced)
     with answered_by_store():
         known = store.sessions()

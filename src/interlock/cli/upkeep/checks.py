@@ -19,7 +19,8 @@ from interlock.config.model import FaultyConfig
 from interlock.config.settings import Origin, SettingsError, check_data_dir
 from interlock.kernel.budgets import FREE_BYTES_MIN
 from interlock.service.failures import refusal_of
-from interlock.store.ports import KeyRingDamagedError, KeyRingMaintenance
+from interlock.store.ports.errors import KeyRingDamagedError
+from interlock.store.ports.keys import KeyRingMaintenance
 from interlock.version import VERSION
 
 _ORIGINS: dict[Origin, str] = {

@@ -18,8 +18,8 @@ from interlock.config.model import Config, FaultyConfig
 from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_origin
 from interlock.kernel.canonical import Json
 from interlock.service.collect import CollectCommand
-from interlock.store.opening import open_key_ring
-from interlock.store.ports import StoreFailureError
+from interlock.store.opening import open_store
+from interlock.store.ports.errors import StoreFailureError
 from interlock.version import VERSION
 
 _DESCRIPTION = """Look whether everything is as it should be, and say what to do where it is not. Nothing is written.
@@ -94,7 +94,7 @@ def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_d
     if not os.path.isdir(data_dir):  # noqa: PTH112 — what cannot be reached is told above
         return
     yield from checks.configuration(data_dir)
-    yield from _as_far_as_readable("keys", checks.key_ring(open_key_ring(data_dir)))
+    yield from _as_far_as_readable("keys", checks.key_ring(open_store(data_dir)))
     yield from _as_far_as_readable("sessions", _sessions(data_dir, is_deep=is_deep))
 
 

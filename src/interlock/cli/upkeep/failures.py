@@ -6,8 +6,14 @@ from contextlib import contextmanager
 from interlock.cli.screen import StopError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
-from interlock.store.ports import FailureKind, StoreFailureError, UpkeepBusyError
-from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
+from interlock.store.ports.errors import (
+    FailureKind,
+    KeepMarksDamagedError,
+    SessionsMissingError,
+    StoreFailureError,
+    TooManyMarksError,
+    UpkeepBusyError,
+)
 
 READ_FIX = "Give the user who runs Interlock access to all of the data directory, and check its disk; then try again."
 

@@ -15,8 +15,8 @@ from interlock.config.model import Config, FaultyConfig
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.service.collect import CollectCommand, Collected, collect
-from interlock.store.opening import open_upkeep
-from interlock.store.retention import Due, Kind, Skipped
+from interlock.store.opening import open_store
+from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
 Take sessions that have expired and files that nothing refers to any more: first into the directory `trash`,
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     """
     data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
     days = read_config_of(data_dir).retention_days
-    collector = open_upkeep(data_dir)
+    collector = open_store(data_dir).upkeep
     # Where there is nothing to collect, nothing is made either.
     is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)

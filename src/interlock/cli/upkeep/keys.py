@@ -8,8 +8,8 @@ from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.canonical import Json
-from interlock.store.opening import open_key_ring
-from interlock.store.ports import KeyRingFacts, KeyRingMaintenance
+from interlock.store.opening import open_store
+from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
 
 _DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
 Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: See `_status` and `rotate_and_report`.
     """
-    ring, as_json = open_key_ring(chosen_data_dir(options)), bool(options.as_json)
+    ring, as_json = open_store(chosen_data_dir(options)), bool(options.as_json)
     return rotate_and_report(ring, as_json=as_json) if options.action == "rotate" else _status(ring, as_json=as_json)
 
 

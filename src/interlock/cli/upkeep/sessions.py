@@ -11,8 +11,10 @@ from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
-from interlock.store.opening import open_upkeep
-from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, Upkeep, due
+from interlock.store.opening import open_store
+from interlock.store.ports.errors import KeepMarksDamagedError
+from interlock.store.ports.maintenance import CONTENT, Item, Kind, Marked, StoreInspector
+from interlock.store.retention import due
 
 _NAMED_MAX = 10
 """Sessions that one line names; the rest is counted."""
@@ -30,7 +32,7 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = open_upkeep(data_dir)
+    collector = open_store(data_dir).upkeep
     with shown_progress("Looking at sessions") as told:
         kept, seen = read_kept(collector.keep_marks), collector.glance(told)
     yield from _doubts(doubts_of(kept, seen.attested, seen.unsound))
@@ -46,7 +48,7 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
     Raises:
         StoreFailureError: The disk failed.
     """
-    collector = open_upkeep(data_dir)
+    collector = open_store(data_dir).upkeep
     with shown_progress("Reading sessions") as told:
         kept, marked = read_kept(collector.keep_marks), collector.mark(told)
     doubts = doubts_of(kept, marked.names(), marked.unsound)
@@ -65,8 +67,8 @@ def _doubts(doubts: Iterable[Doubt]) -> Iterator[Finding]:
         yield attention(check, doubt.message, doubt.fix)
 
 
-def _content(marked: Marked, collector: Upkeep) -> Iterator[Finding]:
-    damaged = collector.damaged_content(marked)
+def _content(marked: Marked, inspector: StoreInspector) -> Iterator[Finding]:
+    damaged = inspector.damaged_content(marked)
     for one in damaged:
         named = _named(one.sessions)
         fix = "Restore the file from a backup. Until then, what stands on it in these sessions cannot be shown."
@@ -75,8 +77,8 @@ def _content(marked: Marked, collector: Upkeep) -> Iterator[Finding]:
         yield fine("content", "All that sessions refer to is there and is what its name says.")
 
 
-def _held(collector: Upkeep) -> Iterator[Finding]:
-    held = collector.held_sessions()
+def _held(inspector: StoreInspector) -> Iterator[Finding]:
+    held = inspector.held_sessions()
     if held:
         yield note("locks", f"Being written to right now: {_named(held)}.")
 

@@ -22,7 +22,7 @@ from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import form_of, reply_of, unusable
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.service.clock import Shell
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingWriter
 
 _KEY = "decision"
 """Names our one question among the inputs that a result asks for."""
@@ -48,7 +48,7 @@ def can_ask(context: Context) -> bool:
 class Elicitation:
     """Asks people through the clients of one server."""
 
-    def __init__(self, key_ring: KeyRingPort, shell: Shell) -> None:
+    def __init__(self, key_ring: KeyRingWriter, shell: Shell) -> None:
         self._seal = Seal(key_ring)
         self._shell = shell
 

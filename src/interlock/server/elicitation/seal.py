@@ -15,7 +15,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestStat
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import Digest
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import KeyRingPort
+from interlock.store.ports.keys import KeyRingWriter
 
 _PURPOSE = b"interlock/asked/v1"
 """Keeps these keys apart from those that sign tokens, and this format from a later one."""
@@ -33,7 +33,7 @@ class Asked:
 class Seal:
     """Seals and opens with the keys of a data directory. Reads the disk, so it belongs in a worker thread."""
 
-    def __init__(self, key_ring: KeyRingPort) -> None:
+    def __init__(self, key_ring: KeyRingWriter) -> None:
         self._key_ring = key_ring
 
     def sealed(self, asked: Asked) -> str:

@@ -13,7 +13,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.context import scene_of
 from interlock.service.run.plans import Plans
-from interlock.store.ports import SessionReader
+from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Node, Session
 from interlock.views.standing import refusal_of
 

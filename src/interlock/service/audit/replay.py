@@ -21,7 +21,7 @@ from interlock.record.snapshot import Complete
 from interlock.service.run.attempts import answered_at, attempt_on, brought_by
 from interlock.service.run.context import scene_of
 from interlock.service.run.plans import Plans
-from interlock.store.ports import SessionReader
+from interlock.store.ports.reader import SessionReader
 from interlock.views.session import BASELINE, Advance, Session
 
 KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent

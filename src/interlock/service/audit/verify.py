@@ -21,7 +21,8 @@ from interlock.service.audit.replay import BrokenChainError, Recorded, derived_p
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import health_words
-from interlock.store.ports import ContentDamagedError, Health, SessionReader, SessionUnhealthyError, UnfinishedAppend
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
+from interlock.store.ports.reader import SessionReader, UnfinishedAppend
 from interlock.views.session import BrokenHistoryError, evolve, new_session
 
 Code = Literal[

@@ -15,7 +15,8 @@ from interlock.service.run.context import Place, Scene, scene_of
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import summary_of
-from interlock.store.ports import ContentDamagedError, SessionReader
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.run_graph import GraphNode, leaves, run_graph
 from interlock.views.session import Node

@@ -11,7 +11,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
 from interlock.service.run.context import Scene
-from interlock.store.ports import ContentDamagedError, SessionReader
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 from interlock.views.standing import attempts_on, chain_head

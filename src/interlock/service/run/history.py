@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.record.events import Event
-from interlock.store.ports import SessionReader, SessionUnhealthyError
+from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Session
 
 

@@ -8,7 +8,8 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.base import MalformedRecordError
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.service.recent import Recent
-from interlock.store.ports import ContentDamagedError, SessionReader
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
 
 
 class Plans:

@@ -8,7 +8,8 @@ from interlock.kernel.progress import READING
 from interlock.record.base import UnknownVersionError
 from interlock.service.run.context import Scene, scene_of
 from interlock.service.run.plans import Plans
-from interlock.store.ports import ContentDamagedError, LogMark, SessionReader, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.reader import LogMark, SessionReader
 from interlock.views.recap import current_notes
 from interlock.views.session import Session
 from interlock.views.status import run_status

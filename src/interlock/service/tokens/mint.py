@@ -10,7 +10,7 @@ from interlock.record.base import SHORT, TokenFormat
 from interlock.record.short_tokens import ShortKind, ShortRef, mint_short
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
 from interlock.service.ports import ReadPorts
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
 Argument = Literal["ackToken", "stateToken", "checkpointToken"]

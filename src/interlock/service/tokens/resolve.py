@@ -13,7 +13,7 @@ from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
 from interlock.service.tokens.suggest import Place, label_in, place_labelled, place_of, token_meant
-from interlock.store.ports import SessionUnhealthyError
+from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
 
 _WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}

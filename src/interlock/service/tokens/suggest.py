@@ -17,7 +17,7 @@ from interlock.record.short_tokens import read_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import Scene, scene_of
 from interlock.service.tokens.mint import Argument, Mint
-from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.session import Node, Run, Session
 from interlock.views.standing import standing_of
 

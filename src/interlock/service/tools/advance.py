@@ -30,7 +30,7 @@ from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.pending_step import step_of
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.views import session as facts_of
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
@@ -60,7 +60,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before anything is appended: once it is, nothing may keep the answer back.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.read.key_ring.ensured())
+    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensured())
     # Committed outcomes never change, so a hit needs no lock; a miss is made sure of under it (ADV-5, ADV-6).
     recorded = target.scene.session.advance(target.node.node, attempt)
     if recorded is not None:

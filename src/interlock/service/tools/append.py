@@ -7,7 +7,8 @@ from interlock.record.events import Actor
 from interlock.service.clock import mint_event, recorded_at
 from interlock.service.ports import Ports
 from interlock.service.run.summaries import summary_of
-from interlock.store.ports import ContentDamagedError, StoreFailureError, Witness
+from interlock.store.ports.errors import ContentDamagedError, StoreFailureError
+from interlock.store.ports.writer import Witness
 from interlock.views.session import Session
 
 

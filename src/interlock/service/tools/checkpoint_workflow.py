@@ -23,7 +23,7 @@ from interlock.service.tools.append import appended
 from interlock.service.tools.pending_step import step_of
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
-from interlock.store.ports import KeyRing
+from interlock.store.ports.keys import KeyRing
 from interlock.views.recap import current_output
 from interlock.views.session import Node, Session
 
@@ -60,7 +60,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
-    call = _Call(target=target, request=command.request, ring=ports.read.key_ring.ensured())
+    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensured())
     session, made = target.scene.session, node_of_attempt(target.attempt)
     if made in session.nodes:
         return _render_recorded(ports, call, session)

@@ -6,7 +6,7 @@ from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
-from interlock.store.ports import GitAnchors
+from interlock.store.ports.workspace import GitAnchors
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:

@@ -24,7 +24,7 @@ from interlock.plan.records import PlanNode
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import Running
 from interlock.service.run.context import Scene
-from interlock.store.ports import SessionReader
+from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
 from interlock.views.standing import Standing, tip_below

@@ -14,7 +14,8 @@ from interlock.service.tools import warnings
 from interlock.service.tools.pending_step import step_of
 from interlock.service.tools.recap import Recovery
 from interlock.service.tools.target import Target
-from interlock.store.ports import KeyRingDamagedError, SessionReader
+from interlock.store.ports.errors import KeyRingDamagedError
+from interlock.store.ports.reader import SessionReader
 from interlock.views.session import Node
 from interlock.views.standing import Standing, standing_of, tip_below
 

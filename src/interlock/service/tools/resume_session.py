@@ -19,7 +19,9 @@ from interlock.kernel.text import in_code, json_in_code, one_line, printable, qu
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools.observations import repo_root_hash
-from interlock.store.ports import NOWHERE, KeyRing, KeyRingDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import KeyRingDamagedError, SessionUnhealthyError
+from interlock.store.ports.keys import KeyRing
+from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, Wanted, ranked
 
 

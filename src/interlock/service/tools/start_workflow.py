@@ -34,7 +34,8 @@ from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.observations import observed_of
 from interlock.service.tools.pending_step import step_of
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
-from interlock.store.ports import ContentDamagedError, KeyRing, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"
@@ -108,7 +109,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
     answer = None
     try:
         with named(ids.session, ids.run, is_repeat=True):
-            ring = ports.read.key_ring.ensured()
+            ring = ports.key_ring.ensured()
             # Only under the lock is it decided whether what was written counts (APP-6).
             with ports.writer.hold(ids.session) as witness:
                 session = witness.session
@@ -150,7 +151,7 @@ def _begin(
     if waits is not None:
         return waits
     # All that the answer needs is read before the append: once that is made, nothing may keep the answer back.
-    ring = ports.read.key_ring.ensured()
+    ring = ports.key_ring.ensured()
     ports.read.plans.keep_start(plan)
     with ports.writer.hold(ids.session) as witness:
         if joined is not None and witness.session is None:

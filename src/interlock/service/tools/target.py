@@ -14,7 +14,7 @@ from interlock.service.run.context import Scene, scene_of
 from interlock.service.tokens.mint import Argument
 from interlock.service.tokens.resolve import SentTokens, load_session, lost_history, resolve_token, scope_mismatch
 from interlock.service.tokens.suggest import place_labelled, place_of_run
-from interlock.store.ports import SessionUnhealthyError
+from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Node, Session
 from interlock.views.standing import chain_head
 

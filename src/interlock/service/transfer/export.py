@@ -23,7 +23,7 @@ from interlock.record.events import Event
 from interlock.record.manifest import attested
 from interlock.service.clock import Shell, recorded_at
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
-from interlock.store.ports import SessionReader
+from interlock.store.ports.reader import SessionReader
 from interlock.version import VERSION
 
 

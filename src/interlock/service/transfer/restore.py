@@ -14,7 +14,10 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import scene_of
 from interlock.service.tokens.mint import Mint
 from interlock.service.unanswered import after_append, named
-from interlock.store.ports import KeyRing, SessionReader, SessionUnhealthyError, SessionWriter
+from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.store.ports.keys import KeyRing, KeyRingWriter
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.writer import SessionWriter
 from interlock.views.session import Session
 from interlock.views.status import RunStatus, run_status
 
@@ -48,6 +51,7 @@ class Restoring:
 
     read: ReadPorts
     writer: SessionWriter
+    key_ring: KeyRingWriter
     shell: Shell
 
     def restored(self, wanted: SessionId | None, history: Sequence[Sequence[Event]], contents: Contents) -> Restored:
@@ -58,7 +62,7 @@ class Restoring:
             UnansweredError: The session may be recorded.
         """
         # Nothing is stored that could not be told how to go on with.
-        ring = self.read.key_ring.ensured()
+        ring = self.key_ring.ensured()
         facts = None
         if wanted is not None and _is_free(self.read.reader, wanted):
             facts = self._made(wanted, history, contents)

@@ -11,7 +11,8 @@ from interlock.record.bundle import SalvageBanner
 from interlock.record.content import Contents, references_of
 from interlock.record.events import Event
 from interlock.record.manifest import attested
-from interlock.store.ports import ContentDamagedError, Health, LeftOut, SalvageCode, Salvaged, SessionReader
+from interlock.store.ports.errors import ContentDamagedError, Health
+from interlock.store.ports.reader import LeftOut, SalvageCode, Salvaged, SessionReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

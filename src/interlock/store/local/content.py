@@ -15,7 +15,7 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
-from interlock.store.ports import ContentDamagedError
+from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.regular_file import READ_FLAGS, NotRegularFileError, open_regular
 
 _FILE_MODE = 0o600

@@ -23,7 +23,8 @@ from interlock.store.local import layout
 from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.upkeep import replacing
-from interlock.store.ports import KeyRing, KeyRingDamagedError, KeyRingFacts
+from interlock.store.ports.errors import KeyRingDamagedError
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
 
 _KEY_BYTES = 32
 
@@ -56,7 +57,7 @@ class KeyRingFile:
         self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
+        """See `KeyRingReader.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
         stored = self._locked_look(fresh=fresh)
         return stored.usable() if stored is not None else None
 
@@ -108,7 +109,7 @@ class KeyRingFile:
             raise store_failure(error) from error
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`. Only under the upkeep lock.
+        """See `KeyRingMaintenance.rotate`. Only under the upkeep lock.
 
         A rotation that did not finish is finished instead: a further key would end the tokens of the key that signs.
         """

@@ -13,7 +13,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.deadline import arrived_s
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.ports import SessionBusyError, UpkeepBusyError
+from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.store.regular_file import open_regular
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -41,6 +41,10 @@ class Locks(Protocol):
             UpkeepBusyError: On entering: it was not available in time.
             OSError: On entering: the lock file cannot be opened.
         """
+        ...
+
+    def is_held(self, session: SessionId) -> bool:
+        """Say whether somebody holds a session's lock right now, without waiting. False if that cannot be known."""
         ...
 
 
@@ -79,6 +83,10 @@ class OsLocks:
             raise UpkeepBusyError(waited_ms=error.waited_ms) from None
         with _released(handle):
             yield
+
+    def is_held(self, session: SessionId) -> bool:
+        """See `Locks.is_held`."""
+        return bool(is_held(self._root, session))
 
 
 class _WaitedError(Exception):

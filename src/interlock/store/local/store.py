@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps
@@ -21,19 +22,14 @@ from interlock.store.local.session.held import own_witness
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
-from interlock.store.ports import (
-    ContentDamagedError,
-    FailureKind,
-    KeyRing,
-    KeyRingFacts,
-    LogMark,
-    Salvaged,
-    StoreFailureError,
-    UnfinishedAppend,
-    UpkeepBusyError,
-    Witness,
-)
+from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import Session
+
+if TYPE_CHECKING:
+    from interlock.store.local.collect.collector import LocalCollector
 
 
 class LocalStore:
@@ -50,8 +46,10 @@ class LocalStore:
         locks: Locks | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
+        self._root = root
         self._has_root = False
         self._files = files or OsFiles(root)
+        self._given_locks = locks
         self._locks = locks or OsLocks(root)
         self._content = ContentFiles(self._files, now_s)
         self._log = SessionLog(self._files, self._locks, self._content)
@@ -115,30 +113,37 @@ class LocalStore:
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        self._summaries.write(own_witness(witness).verified(), summary)
+        self._summaries.write(own_witness(witness, self._log).verified(), summary)
 
     def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
         return self._log.restore(witness, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingPort.keys`."""
+        """See `KeyRingReader.keys`."""
         return self._keyring.keys(fresh=fresh)
 
     def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
+        """See `KeyRingWriter.ensured`."""
         self._ensure_root()
         ring = self._keyring.signing()
         return ring if ring is not None else self._made_ring()
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
+        """See `KeyRingMaintenance.rotate`."""
         with alone(self._files, self._locks):
             return self._keyring.rotate()
 
     def key_ring_facts(self) -> KeyRingFacts | None:
         """See `KeyRingMaintenance.key_ring_facts`."""
         return self._keyring.facts()
+
+    @property
+    def upkeep(self) -> "LocalCollector":
+        """See `Store.upkeep`."""
+        from interlock.store.local.collect.collector import LocalCollector  # noqa: PLC0415 — no server needs it
+
+        return LocalCollector(self._root, files=self._files, locks=self._given_locks)
 
     def _made_ring(self) -> KeyRing:
         """Make or settle the ring: the first write of a data directory, so it makes what a full disk would refuse.

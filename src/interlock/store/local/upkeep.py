@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
-from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 
 _TRASH_DIRS = (
     layout.TRASH,

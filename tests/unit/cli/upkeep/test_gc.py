@@ -17,7 +17,7 @@ from interlock.service.run.plans import Plans
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
-from interlock.store.ports import FailureKind, StoreFailureError
+from interlock.store.ports.errors import FailureKind, StoreFailureError
 
 pytestmark = pytest.mark.damages
 

@@ -13,17 +13,16 @@ from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
 from interlock.store.local.collect.sweep import make_room, sweep
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
-from interlock.store.local.locks import Locks, OsLocks, is_held
+from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.upkeep import alone
-from interlock.store.ports import ContentDamagedError
-from interlock.store.retention import DamagedContent, Glance, Marked, Retention, Swept
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.maintenance import DamagedContent, Glance, Marked, Retention, Swept
 
 
 class LocalCollector:
     """The collector over files below one directory, and the keep marks there. Opening it touches nothing."""
 
     def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
-        self._root = root
         self._files = files or OsFiles(root)
         self._locks = locks or OsLocks(root)
         # Writers go first: what one holds right now is left to the next sweep.
@@ -48,7 +47,7 @@ class LocalCollector:
             names = sorted(filter(layout.is_session, self._files.names(layout.SESSIONS)))
         except OSError as error:
             raise store_failure(error) from error
-        return tuple(SessionId(name) for name in names if is_held(self._root, SessionId(name)))
+        return tuple(SessionId(name) for name in names if self._locks.is_held(SessionId(name)))
 
     def alone(self) -> AbstractContextManager[None]:
         """See `Collector.alone`."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.keep import keep_marks, parse_keep_marks
@@ -13,7 +12,8 @@ from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.upkeep import alone, replacing
-from interlock.store.retention import KeepMarksDamagedError, SessionsMissingError, TooManyMarksError
+from interlock.store.ports.errors import KeepMarksDamagedError, SessionsMissingError
+from interlock.store.retention import with_marks
 
 _Marks = frozenset[SessionId]
 
@@ -43,7 +43,7 @@ class KeepFile:
 
         def marked(kept: _Marks) -> _Marks:
             self._check_there(sessions)
-            return kept.union(sessions)
+            return with_marks(kept, sessions)
 
         # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
         self._check_there(sessions)
@@ -64,8 +64,6 @@ class KeepFile:
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)
-                if len(after) > KEEP_MARKS_MAX:
-                    raise TooManyMarksError(len(after))
                 write_durably(self._files, layout.KEEP, keep_marks(after).to_bytes() + b"\n")
                 self._files.sync_dir(layout.CONFIG, full=True)
                 self._files.sync_dir("", full=True)

@@ -8,7 +8,6 @@ against what its manifest attests, and reads whole only what does not agree.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 
 from interlock.kernel.ids import SessionId
@@ -19,8 +18,9 @@ from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
-from interlock.store.ports import Health, SessionBusyError
-from interlock.store.retention import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.store.ports.errors import Health, SessionBusyError
+from interlock.store.ports.maintenance import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.store.retention import seconds_of
 from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
@@ -94,7 +94,7 @@ def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
         segments.add(path)
         content.update(refers)
         manifest_bytes = verified.manifest_bytes
-        recorded_s = max(recorded_s, *map(_seconds, {event.recorded_at for event in segment.events}))
+        recorded_s = max(recorded_s, *map(seconds_of, {event.recorded_at for event in segment.events}))
     return ReadSession(
         session=session,
         manifest_bytes=manifest_bytes,
@@ -237,14 +237,6 @@ class _Marking:
 def _is_segment(path: str) -> bool:
     directory, _, name = path.rpartition("/")
     return directory.endswith("/events") and layout.is_segment(name)
-
-
-def _seconds(recorded_at: str | None) -> float:
-    """Return a recorded time in seconds since the epoch; what is no time counts as none."""
-    try:
-        return datetime.fromisoformat(recorded_at).timestamp() if recorded_at is not None else 0.0
-    except (ValueError, OverflowError, OSError):
-        return 0.0
 
 
 def own_names(files: FileOps, directory: str) -> list[str]:

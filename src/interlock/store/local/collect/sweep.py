@@ -29,20 +29,9 @@ from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.session.session_log import cut_torn_tail
 from interlock.store.local.upkeep import make_trash
-from interlock.store.ports import FailureKind, SessionBusyError
-from interlock.store.retention import (
-    CONTENT,
-    Due,
-    Item,
-    Kind,
-    Marked,
-    MarkedSession,
-    Retention,
-    Skipped,
-    Swept,
-    due,
-    roots_of,
-)
+from interlock.store.ports.errors import FailureKind, SessionBusyError
+from interlock.store.ports.maintenance import CONTENT, Due, Item, Kind, Marked, MarkedSession, Retention, Skipped, Swept
+from interlock.store.retention import due, roots_of
 
 
 def make_room(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> None:

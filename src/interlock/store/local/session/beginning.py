@@ -15,7 +15,7 @@ from interlock.store.local.content import discard
 from interlock.store.local.files import FileOps
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.settled import read_mark
-from interlock.store.ports import SessionBusyError
+from interlock.store.ports.errors import SessionBusyError
 
 
 @contextmanager

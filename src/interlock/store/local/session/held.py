@@ -6,14 +6,19 @@ from contextlib import contextmanager
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import store_failure
 from interlock.store.local.session.reading import DamageError, Verified
-from interlock.store.ports import SessionUnhealthyError, Witness, WitnessReleasedError
+from interlock.store.ports.errors import SessionUnhealthyError, WitnessReleasedError
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session
 
 
 class HeldSession:
-    """The witness of this store: valid inside the `with` block that yielded it, for its session alone."""
+    """The witness of this store: valid inside the `with` block that yielded it, for its session alone.
 
-    def __init__(self, verified: Verified) -> None:
+    `maker` is what made it: no other store takes it.
+    """
+
+    def __init__(self, verified: Verified, maker: object) -> None:
+        self.maker = maker
         self._verified: Verified | None = verified
 
     @property
@@ -37,13 +42,13 @@ class HeldSession:
         self._verified = verified
 
 
-def own_witness(witness: Witness) -> HeldSession:
-    """Return a witness as this store's own.
+def own_witness(witness: Witness, maker: object) -> HeldSession:
+    """Return a witness as the one that this maker made.
 
     Raises:
         WitnessReleasedError: Another store made it.
     """
-    if not isinstance(witness, HeldSession):
+    if not isinstance(witness, HeldSession) or witness.maker is not maker:
         raise WitnessReleasedError("not a witness of this store")
     return witness
 

@@ -35,7 +35,8 @@ from interlock.record.manifest import (
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.session.settled import Mark, missing_bytes, read_mark
-from interlock.store.ports import Health, LeftOut
+from interlock.store.ports.errors import Health
+from interlock.store.ports.reader import LeftOut
 from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 

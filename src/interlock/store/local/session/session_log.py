@@ -57,7 +57,9 @@ from interlock.store.local.session.reading import (
     unread,
 )
 from interlock.store.local.session.settled import read_mark, write_mark
-from interlock.store.ports import LogMark, Salvaged, UnfinishedAppend, Witness, WitnessReleasedError
+from interlock.store.ports.errors import WitnessReleasedError
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
@@ -141,7 +143,7 @@ class SessionLog:
             with told(session):
                 self._make_dirs(session)
                 with self._locks.hold(session):
-                    held = HeldSession(self._settled(self._followed(session, under_lock=True)))
+                    held = HeldSession(self._settled(self._followed(session, under_lock=True)), self)
                     yield held
         finally:
             if held is not None:
@@ -149,7 +151,7 @@ class SessionLog:
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        witness = own_witness(witness)
+        witness = own_witness(witness, self)
         known = witness.verified()
         if known.session != plan.session:
             raise WitnessReleasedError("a witness of another session")
@@ -182,7 +184,7 @@ class SessionLog:
         The order is that of an append with all of the history as its one group: content and segments, their
         directories, and then the manifest, which gets its name whole.
         """
-        witness = own_witness(witness)
+        witness = own_witness(witness, self)
         known = witness.verified()
         if known.manifest_lines:
             raise BrokenHistoryError("a session that has history is not restored")

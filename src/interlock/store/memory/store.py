@@ -2,34 +2,38 @@
 
 import secrets
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
-from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
-from interlock.record.events import Event, is_key_event, parse_event
+from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
-from interlock.store.ports import (
+from interlock.store.memory.state import MemoryState, name_of
+from interlock.store.memory.upkeep import MemoryUpkeep
+from interlock.store.ports.errors import (
     ContentDamagedError,
-    KeyRing,
-    LogMark,
-    Salvaged,
-    UnfinishedAppend,
-    Witness,
     WitnessReleasedError,
 )
+from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.maintenance import (
+    Kind,
+)
+from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import Witness
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
 class MemoryWitness:
     """The witness of this store."""
 
-    def __init__(self, session_id: SessionId, session: Session | None) -> None:
+    def __init__(self, session_id: SessionId, session: Session | None, maker: object) -> None:
+        self.maker = maker
         self.session_id = session_id
         self.is_released = False
         self._session = session
@@ -47,47 +51,45 @@ class MemoryWitness:
 
 
 class MemoryStore:
-    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would."""
+    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would.
 
-    def __init__(self) -> None:
-        self._segments: dict[SessionId, list[bytes]] = {}
-        self._folds: dict[SessionId, Session] = {}
-        self._content: dict[Digest, bytes] = {}
-        self._locks: dict[SessionId, threading.Lock] = {}
-        self._mutex = threading.Lock()
+    `now_s` is the clock by which changes are dated, in seconds since the epoch.
+    """
+
+    def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
+        self._state = MemoryState(now_s=now_s)
         self._ring: KeyRing | None = None
-        self._summaries: dict[SessionId, tuple[int, bytes]] = {}
+        self._ring_changed_s = 0.0
 
     def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
         """See `SessionReader.load`."""
-        return self._folds.get(session)
+        return self._state.folds.get(session)
 
     def replayed(self, session: SessionId) -> Session:
         """Return the fold of the stored bytes, read again from the first."""
-        fold = new_session(session)
-        for segment in self._segments.get(session, []):
-            fold = evolve(fold, *map(parse_event, segment.splitlines()))
-        return fold
+        return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
         """Return the stored segments, oldest first."""
-        return tuple(self._segments.get(session, ()))
+        return tuple(self._state.segments.get(session, ()))
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
-        return tuple(sorted(self._segments))
+        return tuple(sorted(self._state.segments))
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        return tuple(tuple(map(parse_event, segment.splitlines())) for segment in self.segments(session))
+        return self._state.history(session)
 
     def marks(self) -> Mapping[SessionId, LogMark]:
         """See `SessionReader.marks`."""
-        return {session: LogMark((len(segments), 0, 0.0, 0)) for session, segments in self._segments.items()}
+        state = self._state
+        with state.mutex:
+            return {name: LogMark((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""
-        count, summary = self._summaries.get(session, (0, b""))
+        count, summary = self._state.summaries.get(session, (0, b""))
         return summary if count and count == len(self.segments(session)) else None
 
     def salvage(self, session: SessionId) -> Salvaged | None:
@@ -101,23 +103,23 @@ class MemoryStore:
 
     def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
         """See `SessionReader.snapshot`."""
-        return parse_snapshot(self._found("snapshot", ref))
+        return parse_snapshot(self._found(Kind.SNAPSHOT, "snapshot", ref))
 
     def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
         """See `SessionReader.workflow_bytes`."""
-        return self._found("pinned workflow", workflow_hash)
+        return self._found(Kind.WORKFLOW, "pinned workflow", workflow_hash)
 
     def artifact(self, digest: Digest) -> bytes:
         """See `SessionReader.artifact`."""
-        return self._found("artifact", digest)
+        return self._found(Kind.ARTIFACT, "artifact", digest)
 
     @contextmanager
     def hold(self, session: SessionId) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
-        with self._mutex:
-            lock = self._locks.setdefault(session, threading.Lock())
+        with self._state.mutex:
+            lock = self._state.locks.setdefault(session, threading.Lock())
         with lock:
-            witness = MemoryWitness(session, self._folds.get(session))
+            witness = MemoryWitness(session, self._state.folds.get(session), self)
             try:
                 yield witness
             finally:
@@ -125,62 +127,87 @@ class MemoryStore:
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        if not isinstance(witness, MemoryWitness) or witness.session_id != plan.session:
-            raise WitnessReleasedError("not a witness of this session")
+        witness = self._own(witness)
+        if witness.session_id != plan.session:
+            raise WitnessReleasedError("a witness of another session")
         fold = witness.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
             return fold
         fold = evolve(fold, *segment.events)
-        self._keep([*plan.snapshots, *plan.artifacts, *([plan.workflow] if plan.workflow else [])])
-        self._segments.setdefault(plan.session, []).append(segment.data)
-        self._folds[plan.session] = fold
+        workflows = dict([plan.workflow] if plan.workflow is not None else [])
+        contents = Contents(snapshots=dict(plan.snapshots), workflows=workflows, artifacts=dict(plan.artifacts))
+        self._record(fold, [segment.data], contents)
         witness.advance(fold)
         return fold
 
     def cache_summary(self, witness: Witness, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        if not isinstance(witness, MemoryWitness) or witness.is_released:
-            raise WitnessReleasedError("not a witness of this store")
-        self._summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
+        witness = self._own(witness)
+        if witness.is_released:
+            raise WitnessReleasedError("the session's hold has ended")
+        self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
 
     def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        if not isinstance(witness, MemoryWitness):
-            raise WitnessReleasedError("not a witness of this store")
+        witness = self._own(witness)
         if witness.session is not None:
             raise BrokenHistoryError("a session that has history is not restored")
         session = witness.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
-        self._keep([*contents.snapshots.items(), *contents.workflows.items(), *contents.artifacts.items()])
-        self._segments[session] = [segment for segment, _ in attested(session, history)]
-        self._folds[session] = fold
+        self._record(fold, [segment for segment, _ in attested(session, history)], contents)
         witness.advance(fold)
         return fold
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
-        """See `KeyRingPort.keys`."""
+        """See `KeyRingReader.keys`."""
         return self._ring
 
     def ensured(self) -> KeyRing:
-        """See `KeyRingPort.ensured`."""
-        with self._mutex:
-            self._ring = self._ring or KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=None)
-            return self._ring
+        """See `KeyRingWriter.ensured`."""
+        with self._state.mutex:
+            return self._ring or self._put_ring(previous=None)
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """See `KeyRingMaintenance.key_ring_facts`. Only the process and its user reach its memory."""
+        if self._ring is None:
+            return None
+        return KeyRingFacts(
+            keys=len(self._ring.keys()),
+            changed_s=self._ring_changed_s,
+            mode=0o600,
+            directory_mode=0o700,
+            has_unfinished_rotation=False,
+        )
 
     def rotate(self) -> KeyRing:
-        """See `KeyRingPort.rotate`."""
-        old = self.ensured()
-        self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=old.current)
+        """See `KeyRingMaintenance.rotate`."""
+        with self._state.mutex:
+            old = self._ring or self._put_ring(previous=None)
+            return self._put_ring(previous=old.current)
+
+    def _put_ring(self, previous: SigningKey | None) -> KeyRing:
+        self._ring = KeyRing(current=SigningKey(secrets.token_bytes(32)), previous=previous)
+        self._ring_changed_s = self._state.now_s()
         return self._ring
 
-    def _keep(self, content: Iterable[tuple[Digest, bytes]]) -> None:
-        for digest, data in content:
-            assert digest_of_bytes(data) == digest, "content is filed under its own digest"
-            self._content[digest] = data
+    @property
+    def upkeep(self) -> "MemoryUpkeep":
+        """See `Store.upkeep`."""
+        return MemoryUpkeep(self._state)
 
-    def _found(self, what: str, digest: Digest) -> bytes:
+    def _own(self, witness: Witness) -> MemoryWitness:
+        if not isinstance(witness, MemoryWitness) or witness.maker is not self:
+            raise WitnessReleasedError("not a witness of this store")
+        return witness
+
+    def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:
+        with self._state.mutex:
+            self._state.put(contents)
+            self._state.record(fold, segments)
+
+    def _found(self, kind: Kind, what: str, digest: Digest) -> bytes:
         try:
-            return self._content[digest]
+            return self._state.content[name_of(kind, digest)].data
         except KeyError:
             raise ContentDamagedError(what=what, digest=digest, found="missing") from None

@@ -1,0 +1,146 @@
+"""The maintenance of an in-memory store. Memory is never damaged and has no trash: what goes is gone for good."""
+
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from itertools import chain
+
+from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, untold
+from interlock.record.content import references_of
+from interlock.store.memory.state import MemoryState, names_of
+from interlock.store.ports.errors import SessionsMissingError, UpkeepBusyError
+from interlock.store.ports.maintenance import (
+    DamagedContent,
+    Glance,
+    Item,
+    Marked,
+    MarkedSession,
+    Retention,
+    Skipped,
+    Swept,
+)
+from interlock.store.retention import due, seconds_of, with_marks
+
+
+@contextmanager
+def alone(state: MemoryState) -> Generator[None]:
+    """Hold the lock over what belongs to no session while the context lasts.
+
+    Raises:
+        UpkeepBusyError: On entering: another thread holds it.
+    """
+    if not state.upkeep_lock.acquire(blocking=False):
+        raise UpkeepBusyError(waited_ms=0)
+    try:
+        yield
+    finally:
+        state.upkeep_lock.release()
+
+
+class MemoryKeepMarks:
+    """The keep marks of this store."""
+
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    def kept(self) -> frozenset[SessionId]:
+        """See `KeepMarksPort.kept`."""
+        return self._state.kept
+
+    def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
+        """See `KeepMarksPort.keep`."""
+        with alone(self._state):
+            missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
+            if missing:
+                raise SessionsMissingError(missing)
+            self._state.kept = with_marks(self._state.kept, sessions)
+            return self._state.kept
+
+    def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
+        """See `KeepMarksPort.unkeep`."""
+        with alone(self._state):
+            self._state.kept = self._state.kept.difference(sessions)
+            return self._state.kept
+
+
+class MemoryUpkeep:
+    """The maintenance of this store."""
+
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+        self.keep_marks = MemoryKeepMarks(state)
+
+    def mark(self, told: Progress = untold) -> Marked:
+        """See `Collector.mark`."""
+        with self._state.mutex:
+            return self._marked(told)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `Collector.alone`."""
+        return alone(self._state)
+
+    def make_room(self, marked: Marked, retention: Retention) -> None:
+        """See `Collector.make_room`. There is nothing that needs no lock."""
+
+    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+        """See `Collector.sweep`. It takes what is due by the marks and by what is there now."""
+        with self._state.mutex, ExitStack() as locks:
+            now, expired = self._marked(), due(marked, retention).sessions
+            skipped = tuple(self._skipped(expired, now, locks))
+            spared = {one.session for one in skipped} | (now.names() - {one.session for one in expired})
+            taken, known = due(now, retention, spared), frozenset(marked.items)
+            taken = replace(taken, items=tuple(item for item in taken.items if item in known))
+            for session in taken.sessions:
+                self._state.remove(session.session)
+            for item in taken.items:
+                del self._state.content[item.name]
+        return Swept(taken=taken, skipped=skipped)
+
+    def glance(self, told: Progress = untold) -> Glance:
+        """See `StoreInspector.glance`."""
+        return Glance(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
+
+    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
+        """See `StoreInspector.damaged_content`."""
+        return ()
+
+    def held_sessions(self) -> tuple[SessionId, ...]:
+        """See `StoreInspector.held_sessions`."""
+        with self._state.mutex:
+            return tuple(sorted(session for session, lock in self._state.locks.items() if lock.locked()))
+
+    def _marked(self, told: Progress = untold) -> Marked:
+        total = len(self._state.segments)
+        sessions = list[MarkedSession]()
+        for session in sorted(self._state.segments):
+            told(len(sessions), total)
+            sessions.append(self._marked_session(session))
+        told(total, total)
+        items = (
+            Item(kind=one.kind, name=name, bytes=len(one.data), modified_s=one.written_s)
+            for name, one in sorted(self._state.content.items())
+        )
+        return Marked(sessions=tuple(sessions), items=tuple(items))
+
+    def _marked_session(self, session: SessionId) -> MarkedSession:
+        events = list(chain.from_iterable(self._state.history(session)))
+        recorded_s = max((seconds_of(event.recorded_at) for event in events), default=0.0)
+        return MarkedSession(
+            session=session,
+            last_activity_s=max(recorded_s, self._state.changed_s[session]),
+            bytes=sum(map(len, self._state.segments[session])),
+            content=names_of(references_of(events)),
+        )
+
+    def _skipped(self, expired: Iterable[MarkedSession], now: Marked, locks: ExitStack) -> Iterator[Skipped]:
+        """Lock the expired sessions, and yield those that somebody holds or that changed since they were marked."""
+        there = frozenset(now.sessions)
+        for one in expired:
+            lock = self._state.locks[one.session]
+            if not lock.acquire(blocking=False):
+                yield Skipped(session=one.session, why="busy")
+                continue
+            locks.callback(lock.release)
+            if one not in there:
+                yield Skipped(session=one.session, why="changed")

@@ -1,0 +1,90 @@
+"""The ports of the key ring, which signs and verifies tokens.
+
+Every use case holds the reader. Those that may sign the first token of a data directory hold the writer as well: start,
+advance, checkpoint, import and repair, and the questions that the server seals. `interlock keys` and `interlock doctor`
+hold the port of maintenance.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from interlock.record.tokens import SigningKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRing:
+    """The keys that sign tokens: `current` signs, both verify (KEY-1)."""
+
+    current: SigningKey
+    previous: SigningKey | None
+
+    def keys(self) -> tuple[SigningKey, ...]:
+        """Return the keys that verify, newest first."""
+        return (self.current,) if self.previous is None else (self.current, self.previous)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRingFacts:
+    """What may be said of a key ring: never a key.
+
+    `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
+    `has_unfinished_rotation` says that the older key still signs.
+    """
+
+    keys: int
+    changed_s: float
+    mode: int
+    directory_mode: int
+    has_unfinished_rotation: bool
+
+
+class KeyRingReader(Protocol):
+    """Reads the signing keys. Makes none."""
+
+    def keys(self, *, fresh: bool = False) -> KeyRing | None:
+        """Return the key ring as it is stored now, or None where there is none yet. Writes nothing.
+
+        `fresh` reads it even if nothing seems to have changed, as after a signature that did not hold.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+
+class KeyRingWriter(KeyRingReader, Protocol):
+    """Reads the signing keys, and makes the first one."""
+
+    def ensured(self) -> KeyRing:
+        """Return the key ring, made and durable if there was none.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: It could not be made.
+        """
+        ...
+
+
+class KeyRingMaintenance(Protocol):
+    """Describes the key ring without its keys, and rotates it."""
+
+    def key_ring_facts(self) -> KeyRingFacts | None:
+        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def rotate(self) -> KeyRing:
+        """Make a new current key; the old current verifies until the next rotation.
+
+        A rotation that failed, and may have been recorded, is finished instead: a repeat ends no token.
+
+        Raises:
+            KeyRingDamagedError: It cannot be used.
+            StoreFailureError: It could not be written; nothing was changed, unless `may_be_recorded`.
+        """
+        ...

@@ -1,0 +1,168 @@
+"""The port that reads sessions and the content they refer to.
+
+Every use case holds it. It has no method that writes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType, Protocol
+
+from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
+from interlock.record.events import Event
+from interlock.record.snapshot import ExecutionSnapshot
+from interlock.store.ports.errors import Health
+from interlock.views.session import Session
+
+
+class SalvageCode(StrEnum):
+    """The code that marks a view of less than a whole session (SAL-4). Closed."""
+
+    SALVAGED_PREFIX = "SALVAGED_PREFIX"
+    """The log is damaged. Everything before the damage is here; what came after it is not known."""
+    PARTIAL_DATA = "PARTIAL_DATA"
+    """Nothing of the log can be used, or content that it refers to is missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What a log attests behind the part that verifies. `bytes` are those of its manifest and segments.
+
+    Unless `is_known`, some of it cannot be read any more, and there may be more groups and events than counted.
+    """
+
+    groups: int
+    events: int
+    bytes: int
+    is_known: bool
+
+
+NOTHING_LEFT_OUT = LeftOut(groups=0, events=0, bytes=0, is_known=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """The part of a session's log that verifies: all of it, or what comes before the damage.
+
+    `history` is as `SessionReader.history` gives it and `facts` its fold, None without history. `where` and `found`
+    say what ends it; empty if nothing does. It is for views and copies only; no one appends to it.
+    """
+
+    session: SessionId
+    facts: Session | None
+    history: tuple[tuple[Event, ...], ...]
+    health: Health = Health.HEALTHY
+    where: str = ""
+    found: str = ""
+    left_out: LeftOut = NOTHING_LEFT_OUT
+
+    @property
+    def code(self) -> SalvageCode | None:
+        """The banner that a view of it bears; None over a whole log."""
+        if self.health is Health.HEALTHY:
+            return None
+        return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
+
+
+class UnfinishedAppend(StrEnum):
+    """What an interrupted append left after a session's last settled event. Nobody got an answer from it: no damage."""
+
+    SEGMENT = "segment"
+    """Events that the log never came to attest. They do not count."""
+    GROUP = "group"
+    """Attested events that may not be durable. They count once the next writer has settled them."""
+
+
+LogMark = NewType("LogMark", tuple[int, int, float, int])
+"""What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
+
+
+class SessionReader(Protocol):
+    """Reads verified history and the content it refers to. Writes nothing."""
+
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        """Return the session's fold, or None if no such session has history.
+
+        An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
+        token was made after the append of that node was settled, so this append counts even if its mark was lost.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """Return the sessions that are there, by id.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
+        """Return a session's events, one tuple for each plan that was appended, oldest first.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def marks(self) -> Mapping[SessionId, LogMark]:
+        """Return the sessions that are there with the mark of each one's log. It reads no log.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def cached_summary(self, session: SessionId) -> bytes | None:
+        """Return what was cached of a session with the last thing that was appended to it; None where nothing was.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def salvage(self, session: SessionId) -> Salvaged | None:
+        """Return what verifies of a session's log, whatever follows it; None where there is no such session.
+
+        Raises:
+            SessionBusyError: It looks damaged, and another process holds it.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
+        """Return what an interrupted append left in a session that verifies; None if nothing.
+
+        Raises:
+            SessionUnhealthyError: Its log does not verify.
+            StoreFailureError: The disk failed.
+        """
+        ...
+
+    def snapshot(self, ref: SnapshotRef) -> ExecutionSnapshot:
+        """Return a stored snapshot.
+
+        Raises:
+            ContentDamagedError: It is missing or not the bytes of its name.
+        """
+        ...
+
+    def workflow_bytes(self, workflow_hash: WorkflowHash) -> bytes:
+        """Return the canonical bytes of a pinned workflow.
+
+        Raises:
+            ContentDamagedError: It is missing or not the bytes of its name.
+        """
+        ...
+
+    def artifact(self, digest: Digest) -> bytes:
+        """Return a stored artifact's bytes.
+
+        Raises:
+            ContentDamagedError: It is missing or not the bytes of its name.
+        """
+        ...

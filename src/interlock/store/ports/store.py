@@ -1,0 +1,24 @@
+"""All ports of one store together. Whoever opens a data directory holds this, and gives each use case its part."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from interlock.store.ports.keys import KeyRingMaintenance, KeyRingReader, KeyRingWriter
+from interlock.store.ports.reader import SessionReader
+from interlock.store.ports.writer import SessionWriter
+
+if TYPE_CHECKING:
+    # No server needs it, and it is longer than all other ports.
+    from interlock.store.ports.maintenance import Upkeep
+
+
+class StoreReader(SessionReader, KeyRingReader, Protocol):
+    """Everything that reads a store: enough for a command that shows something."""
+
+
+class Store(StoreReader, SessionWriter, KeyRingWriter, KeyRingMaintenance, Protocol):
+    """Every port of durable truth. The contract suite runs against each implementation."""
+
+    @property
+    def upkeep(self) -> "Upkeep":
+        """What checks and collects this store."""
+        ...

@@ -1,0 +1,80 @@
+"""The port that appends to sessions.
+
+Only the use cases that record something hold it. Appending takes a `Witness` that only `SessionWriter.hold` mints, and
+that is worth nothing once its `with` block has ended.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from interlock.kernel.ids import SessionId
+from interlock.record.append_plan import AppendPlan, Stamps
+from interlock.record.content import Contents
+from interlock.record.events import Event
+from interlock.views.session import Session
+
+
+class Witness(Protocol):
+    """Proof that its bearer holds the lock of a healthy session, right now."""
+
+    @property
+    def session(self) -> Session | None:
+        """The session as of the lock; None where it has no history yet.
+
+        Raises:
+            WitnessReleasedError: The hold has ended.
+        """
+        ...
+
+
+class SessionWriter(Protocol):
+    """The one way to make something true."""
+
+    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+        """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
+
+        Raises:
+            SessionBusyError: Another process holds it.
+            SessionUnhealthyError: Its log does not verify.
+            ContentDamagedError: What is unsettled refers to content that is missing or damaged.
+            StoreFailureError: The disk failed; `may_be_recorded` if it failed while settling.
+        """
+        ...
+
+    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+        """Make a plan true, whole or not at all, and return the session after it.
+
+        A plan whose key event is in the log already is a replay: nothing is written.
+
+        Raises:
+            WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            BrokenHistoryError: The plan does not fit the history; nothing was touched.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
+                `hold` says whether the plan counts.
+        """
+        ...
+
+    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+        """Cache the summary of a session as its log is now. It is not durable, and never needed (RES-4).
+
+        Raises:
+            WitnessReleasedError: The witness is not valid.
+            StoreFailureError: The disk failed; what was cached before is not used either.
+        """
+        ...
+
+    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """Make the history of a session that has none true, all of it or nothing, and return its fold.
+
+        Args:
+            witness: Of the session that the events name.
+            history: Its events, one sequence for each plan, as `SessionReader.history` gives them.
+            contents: All that the events refer to.
+
+        Raises:
+            WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            BrokenHistoryError: The events cannot follow each other, or the session has history; nothing was touched.
+            StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
+        """
+        ...

@@ -1,0 +1,170 @@
+"""What the maintenance of every store must hold: keep marks, the check of a whole store, mark and sweep.
+
+The suite sets no clock: a sweep of it happens long after whatever was written last.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from interlock.kernel.ids import SessionId, derived_id
+from interlock.record.append_plan import AppendPlan
+from interlock.record.events import Event, of_session
+from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, UpkeepBusyError
+from interlock.store.ports.maintenance import CONTENT, Due, Marked, Retention, Skipped, Swept
+from interlock.store.ports.store import Store
+from interlock.store.retention import due
+from interlock.testing.store_contract import Suite, contents_of, expects
+from interlock.views.session import Session
+
+_DAY_S = 24 * 3600.0
+_TTL_S = 90 * _DAY_S
+_SWEEPS_MAX = 3
+"""What expired goes out of sight with the first sweep, what it referred to at the latest with the next."""
+_OTHER = SessionId(derived_id("sess", "other"))
+
+
+class UpkeepContract(Suite):
+    """What maintenance must hold. Damage cannot be made through a port, so each store tests it on its own."""
+
+    def test_everything_that_is_stored_is_marked_and_nothing_is_due_while_it_is_young(self) -> None:
+        """A session refers to all content there is; an empty store has nothing to mark."""
+        store, (start, advance) = self.make_store(), self.plans()
+        assert store.upkeep.mark() == Marked()
+        self._append(store, start, advance)
+        seen: list[tuple[int, int]] = []
+        upkeep = self.reopen(store).upkeep
+        marked = upkeep.mark(lambda done, total: seen.append((done, total)))
+        (session,) = marked.sessions
+        assert session.session == start.session
+        assert session.bytes > 0
+        content = {item.name: item.kind for item in marked.items}
+        assert set(content) == session.content
+        assert set(content.values()) == CONTENT
+        assert all(item.bytes > 0 for item in marked.items)
+        assert seen[-1] == (1, 1)
+        assert due(marked, Retention(now_s=_newest_s(marked), ttl_s=_TTL_S)) == Due()
+        glance = upkeep.glance()
+        assert (glance.attested, glance.unsound, glance.debris) == ((start.session,), (), ())
+        assert upkeep.damaged_content(marked) == upkeep.held_sessions() == ()
+
+    def test_a_sweep_takes_what_its_marks_make_due_and_later_ones_leave_nothing(self) -> None:
+        """What a kept session shares with an expired one stays; without the mark all goes, and the id is free again."""
+        store, (start, advance) = self.make_store(), self.plans()
+        whole = self._append(store, start, advance)
+        kept = self._copied(store, start, advance)
+        marked = store.upkeep.mark()
+        retention = _later(marked, store.upkeep.keep_marks.keep([_OTHER]))
+        expected = due(marked, retention)
+        assert [one.session for one in expected.sessions] == [start.session]
+        assert _swept(store, marked, retention) == Swept(taken=expected)
+        again = self.reopen(store)
+        assert (again.sessions(), again.load(start.session)) == ((_OTHER,), None)
+        assert again.marks().keys() == {_OTHER}
+        assert again.history(_OTHER) == kept
+        for ref, data in start.snapshots:
+            assert again.snapshot(ref).to_bytes() == data
+        again.upkeep.keep_marks.unkeep([_OTHER])
+        for _ in range(_SWEEPS_MAX):
+            marked = again.upkeep.mark()
+            _swept(again, marked, _later(marked))
+        empty = self.reopen(again)
+        assert empty.upkeep.mark() == Marked()
+        assert empty.sessions() == ()
+        for digest, _ in advance.artifacts:
+            with expects(ContentDamagedError):
+                empty.artifact(digest)
+        assert self._append(empty, start, advance) == whole
+
+    def test_what_needs_no_lock_to_go_is_no_session_and_no_content(self) -> None:
+        """Room is made of what earlier sweeps took and of temporary files: what a store holds stays."""
+        store, plans = self.make_store(), self.plans()
+        whole = self._append(store, *plans)
+        marked = store.upkeep.mark()
+        store.upkeep.make_room(marked, _later(marked))
+        assert self.reopen(store).load(whole.session) == whole
+        assert self.reopen(store).upkeep.mark() == marked
+
+    def test_a_session_that_is_held_is_named_and_left_to_the_next_sweep(self) -> None:
+        """Writers go first: a sweep does not wait for a session, and takes it once it is free."""
+        store, (start, advance) = self.make_store(), self.plans()
+        whole = self._append(store, start, advance)
+        marked = store.upkeep.mark()
+        with store.hold(start.session):
+            assert self.reopen(store).upkeep.held_sessions() == (start.session,)
+            swept = _swept(store, marked, _later(marked))
+        assert swept == Swept(taken=Due(), skipped=(Skipped(session=start.session, why="busy"),))
+        assert self.reopen(store).upkeep.held_sessions() == ()
+        assert self.reopen(store).load(start.session) == whole
+        assert [one.session for one in _swept(store, marked, _later(marked)).taken.sessions] == [start.session]
+
+    def test_a_session_that_changed_since_it_was_marked_stays_with_all_that_it_refers_to(self) -> None:
+        """Nothing goes by the marks alone."""
+        store, (start, advance) = self.make_store(), self.plans()
+        self._append(store, start)
+        marked = store.upkeep.mark()
+        stamps = replace(self.stamps(), recorded_at="2222-01-01T00:00:00.000Z")
+        with store.hold(start.session) as witness:
+            advanced = store.append(witness, advance, stamps)
+        retention = _later(store.upkeep.mark())
+        assert _swept(store, marked, retention).skipped == (Skipped(session=start.session, why="changed"),)
+        again = self.reopen(store)
+        assert again.load(start.session) == advanced
+        for ref, data in (*start.snapshots, *advance.snapshots):
+            assert again.snapshot(ref).to_bytes() == data
+        assert start.workflow is not None
+        assert again.workflow_bytes(start.workflow[0]) == start.workflow[1]
+
+    def test_only_a_session_that_is_there_is_kept_and_the_marks_outlive_the_store(self) -> None:
+        """A mark for no session is refused and changes nothing; removing one that is not set is no error."""
+        store, (start, _) = self.make_store(), self.plans()
+        marks = store.upkeep.keep_marks
+        assert marks.kept() == marks.unkeep([start.session]) == frozenset()
+        self._append(store, start)
+        assert marks.keep([start.session]) == marks.keep([start.session]) == {start.session}
+        with expects(SessionsMissingError):
+            marks.keep([start.session, _OTHER])
+        again = self.reopen(store).upkeep.keep_marks
+        assert again.kept() == again.unkeep([_OTHER]) == {start.session}
+        assert again.unkeep([start.session]) == self.reopen(store).upkeep.keep_marks.kept() == frozenset()
+
+    def test_one_at_a_time_collects_or_sets_marks(self) -> None:
+        """The second one is refused while the first is at work, and not after that."""
+        store, (start, _) = self.make_store(), self.plans()
+        self._append(store, start)
+        other = self.reopen(store).upkeep
+        with store.upkeep.alone(), expects(UpkeepBusyError):
+            other.keep_marks.keep([start.session])
+        assert other.keep_marks.keep([start.session]) == {start.session}
+        with other.alone():
+            assert other.keep_marks.kept() == {start.session}
+
+    def _append(self, store: Store, *plans: AppendPlan) -> Session:
+        with store.hold(plans[0].session) as witness:
+            for plan in plans[:-1]:
+                store.append(witness, plan, self.stamps())
+            return store.append(witness, plans[-1], self.stamps())
+
+    def _copied(self, store: Store, *plans: AppendPlan) -> tuple[tuple[Event, ...], ...]:
+        """Copy a session under another id, and return the history of the copy."""
+        history = store.history(plans[0].session)
+        copied = tuple(tuple(of_session(event, _OTHER) for event in events) for events in history)
+        with store.hold(_OTHER) as witness:
+            store.restore(witness, copied, contents_of(*plans))
+        return copied
+
+
+def _newest_s(marked: Marked) -> float:
+    """Return when anything of a store was last written."""
+    return max(
+        (*(one.last_activity_s for one in marked.sessions), *(one.modified_s for one in marked.items)), default=0
+    )
+
+
+def _later(marked: Marked, kept: Collection[SessionId] = ()) -> Retention:
+    """Return the retention at a time when all that is marked is old and every session has expired."""
+    return Retention(now_s=_newest_s(marked) + 2 * _TTL_S, ttl_s=_TTL_S, kept=frozenset(kept))
+
+
+def _swept(store: Store, marked: Marked, retention: Retention) -> Swept:
+    with store.upkeep.alone():
+        return store.upkeep.sweep(marked, retention)
