@@ -60,7 +60,7 @@ def _step(step: StepAccount) -> dict[str, Json]:
 def _place(place: Place) -> dict[str, Json]:
     told: dict[str, Json] | None = None
     if place.loop is not None:
-        told = {"loopId": place.loop.loop_id, "pass": place.loop.number}
+        told = {"loopId": place.loop.loop_id, "pass": place.loop.pass_}
     return {"number": place.number, "title": place.title, "loop": told}
 
 
