@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, opened, run_id, session_id, stamps, start_plan
+from tests.support.power_cut import CrashDisk, ThreadLocks
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -22,7 +23,6 @@ from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.memory import MemoryStore
 from interlock.store.ports import KeyRingDamagedError, SessionBusyError, SessionUnhealthyError, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.testing.store_contract import Store, StoreContract
 
 A = session_id("a")

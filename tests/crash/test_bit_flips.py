@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.power_cut import CrashDisk
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import ContentDamagedError, Health, SessionUnhealthyError
-from interlock.testing.power_cut import CrashDisk
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")

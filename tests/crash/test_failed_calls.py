@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.bundles import exported, restoring
+from tests.support.power_cut import CrashDisk, ThreadLocks
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -22,7 +23,6 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
 
 DOCUMENT = linear_workflow("test.abc", "a", "b")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 
 from interlock.store.ports import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 CASES = {kind: prepared(kind) for kind in KINDS}
 

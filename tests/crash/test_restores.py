@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -19,7 +20,6 @@ from interlock.record.content import Contents, references_of
 from interlock.record.events import Event
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -18,7 +19,6 @@ from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.session.settled import read_mark
 from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError, UnfinishedAppend
 from interlock.store.retention import Retention, due
-from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
 from interlock.views.session import Session
 
 A = session_id("a")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import apply, opened, session_id, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 from tests.support.sweep import (
     DAY_S,
     OneHolder,
@@ -31,7 +32,6 @@ from interlock.store.local import layout
 from interlock.store.local.collect.mark import read_session
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import SessionBusyError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")

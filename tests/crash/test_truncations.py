@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.bundles import DOCUMENT, a_session, repaired, views
 from tests.support.crash import advance_plan, apply, opened, run_id, session_id, start_plan
 from tests.support.modes import files_below
+from tests.support.power_cut import CrashDisk
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
@@ -19,7 +20,6 @@ from interlock.service.audit.verify import verify_session
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SalvageCode, Salvaged, SessionUnhealthyError
 from interlock.testing.harness import Harness
-from interlock.testing.power_cut import CrashDisk
 
 A, B = session_id("a"), session_id("b")
 MANIFEST = f"sessions/{A}/manifest.jsonl"

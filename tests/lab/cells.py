@@ -15,9 +15,9 @@ from tests.lab.faulty_files import LOOKS, Fault, Gate, Operation, Phase
 from tests.lab.independent_reader import Reading
 from tests.lab.processes import Process, begun, reading_of, steps_of, survivors_of, while_hanging
 from tests.lab.use_cases import Outcome, Stage, UseCase, look, staged
+from tests.support.power_cut import CrashDisk
 
 from interlock.kernel.ids import SessionId
-from interlock.testing.power_cut import CrashDisk
 
 Processes: TypeAlias = Literal[1, 2]
 NEVER_FAIL = frozenset({"is_link", "boot_id"})

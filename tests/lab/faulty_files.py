@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from tests.support.power_cut import CrashDisk
+
 from interlock.store.local.files import FileOps
-from interlock.testing.power_cut import CrashDisk
 
 Phase: TypeAlias = Literal["before", "after"]
 """Whether a fault comes before the operation has its effect, or after."""

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from tests.lab.faulty_files import PATIENCE_S, Fault, FaultyFiles, Operation
 from tests.lab.independent_reader import TOKEN, Reading, read_data_dir
+from tests.support.power_cut import CrashDisk
 from tests.support.sweep import OneHolder
 
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk
 
 Found = TypeVar("Found")
 

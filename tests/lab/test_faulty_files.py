@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.lab.faulty_files import SHORT_BYTES, Fault, FaultyFiles, Gate, Operation, kind_of
 from tests.lab.processes import while_hanging
+from tests.support.power_cut import CrashDisk
 
 from interlock.store.local.files import FileOps, OsFiles
-from interlock.testing.power_cut import CrashDisk
 
 pytestmark = pytest.mark.damages
 SESSION = "sessions/sess_01jgfjjz000000000000000001"

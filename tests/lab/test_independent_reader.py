@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.lab.independent_reader import Files, files_of, read_data_dir, read_session
 from tests.support.bundles import DOCUMENT, a_session
+from tests.support.power_cut import CrashDisk, File, ThreadLocks
 
 from interlock.kernel.ids import SessionId
 from interlock.record.content import references_of
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import ContentDamagedError, SessionUnhealthyError
 from interlock.testing.harness import Harness
-from interlock.testing.power_cut import CrashDisk, File, ThreadLocks
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "data-dir-1"
 NOWHERE = Path("/nowhere")

@@ -15,11 +15,11 @@ from tests.lab.processes import (
     tokens_in,
     while_hanging,
 )
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 
 from interlock.kernel.errors import ErrorCode
 from interlock.store.ports import Health, SessionUnhealthyError
 from interlock.testing.harness import Called
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 
 def started() -> tuple[CrashDisk, Called]:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from tests.lab.independent_reader import Reading
 from tests.lab.processes import Process, reading_of, tokens_in
+from tests.support.power_cut import CrashDisk
 from tests.support.sweep import DAY_S
 
 from interlock.kernel.errors import Refusal
@@ -21,7 +22,6 @@ from interlock.service.transfer.restore import Restoring
 from interlock.store.ports import StoreFailureError, UpkeepBusyError
 from interlock.store.retention import KeepMarksDamagedError
 from interlock.testing.harness import FIXED_UNIX_MS, Called
-from interlock.testing.power_cut import CrashDisk
 
 DAYS = 90
 ARTIFACT = {"kind": "report", "rows": [1, 2]}

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.support.crash import STEPS, apply, assert_readable, opened, session_id, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 from tests.support.sweep import (
     DAY_S,
     HOUR_S,
@@ -23,7 +24,6 @@ from tests.support.sweep import (
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.retention import SessionsMissingError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 from interlock.views.session import Session
 
 NAMES = st.sampled_from("abcd")

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from tests.support.power_cut import CrashDisk, ThreadLocks
+
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.engine.advance import decide_advance
@@ -16,7 +18,6 @@ from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.local.store import LocalStore
-from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import BASELINE, Session
 
 STEPS = ("one", "two", "three")

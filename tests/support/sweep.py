@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, start_plan
+from tests.support.power_cut import CrashDisk, ThreadLocks
 
 from interlock.engine.request import Request
 from interlock.kernel.ids import SessionId
@@ -15,7 +16,6 @@ from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import SessionBusyError, UpkeepBusyError
-from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
 
 RECORDED_S = 1_767_225_600.0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import apply, assert_readable, opened, prepared, session_id, start_plan
+from tests.support.power_cut import Trouble
 
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
@@ -14,7 +15,6 @@ from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import SessionBusyError, StoreFailureError
-from interlock.testing.power_cut import Trouble
 
 A, B = session_id("a"), session_id("b")
 

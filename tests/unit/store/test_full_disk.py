@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import opened, session_id
+from tests.support.power_cut import CrashDisk, Trouble
 from tests.support.sweep import DAY_S, DAYS, assert_whole, dated_disk, paths, settle, started, swept, write
 
 from interlock.kernel.ids import SessionId
@@ -19,7 +20,6 @@ from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.ports import FailureKind, StoreFailureError
 from interlock.store.retention import Kind
 from interlock.testing.harness import Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk, Trouble
 
 A, B = session_id("a"), session_id("b")
 TEMP = layout.temp("snapshots/x.json", "0123456789abcdef")

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from tests.support.crash import opened, session_id
+from tests.support.power_cut import CrashDisk, Trouble
 from tests.support.sweep import DAY_S, assert_whole, collector_on, dated_disk, paths, settle, started, swept, write
 
 from interlock.kernel.budgets import KEEP_MARKS_MAX
@@ -17,7 +18,6 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.ports import StoreFailureError
 from interlock.store.retention import KeepMarksDamagedError, Kind, SessionsMissingError, TooManyMarksError
-from interlock.testing.power_cut import CrashDisk, Trouble
 
 A, B, C = session_id("a"), session_id("b"), session_id("c")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import opened
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 from tests.support.sweep import OneHolder
 
 from interlock.record.tokens import SigningKey
@@ -16,7 +17,6 @@ from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import FailureKind, KeyRing, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 
 def ring_of(disk: CrashDisk) -> KeyRing:

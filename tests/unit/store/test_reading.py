@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.crash import WORKFLOW_HASH, apply, opened, run_id, session_id, stamps, start_plan
+from tests.support.power_cut import CrashDisk, File
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import EventId, NodeId, SnapshotRef, derived_id
@@ -13,7 +14,6 @@ from interlock.record.events import Event
 from interlock.record.manifest import SegmentClosed, group_of
 from interlock.store.local import layout
 from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, File
 
 A = session_id("a")
 MANIFEST = layout.manifest(A)

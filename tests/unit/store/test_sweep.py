@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.crash import advance_plan, apply, assert_readable, opened, run_id, session_id, stamps, start_plan
+from tests.support.power_cut import CrashDisk, PowerCutError, Trouble
 from tests.support.sweep import (
     DAY_S,
     DAYS,
@@ -34,7 +35,6 @@ from interlock.store.local.session.reading import whole_groups
 from interlock.store.local.store import LocalStore
 from interlock.store.ports import Health, SessionUnhealthyError, StoreFailureError
 from interlock.store.retention import KeepMarksDamagedError, Kind, Retention
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
 A, B = session_id("a"), session_id("b")
 KEY = "0123456789abcdef"
