@@ -1,16 +1,16 @@
-"""What published parts of answers share: one declaration builds them and publishes their schema (TOOLS)."""
+"""JSON objects that are shown, in answers and by `--json`: the class that builds one is its only declaration."""
 
 from interlock.kernel.canonical import Json
 from interlock.record.base import Record
 
 
 class Published(Record):
-    """A part of an answer. Its fields, in their order, are those of the answer and of the published schema.
+    """A JSON object that is shown. Its fields, in their order, are those of the object and of a published schema.
 
-    An optional field is left out if it is None; a field that must be there may be null. The docstring of a part and
+    A field that has its default is left out; a field without one may be null. The docstring of a part of an answer and
     the descriptions of its fields are published.
     """
 
     def to_json(self) -> dict[str, Json]:
-        """Return the part as answers carry it."""
+        """Return the object."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)

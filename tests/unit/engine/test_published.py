@@ -37,9 +37,9 @@ def test_a_null_within_a_call_is_sent_for_it_says_what_to_fill_in() -> None:
     assert call.to_json()["arguments"] == {"context": {"cause": None}}
 
 
-def test_no_field_of_an_answer_has_another_default_than_none() -> None:
+def test_only_what_says_nothing_is_a_default() -> None:
     """What has its default is left out, so any other default would be lost on the way."""
     parts = parts_below(Published)
     assert {tool.output for tool in TOOLS} < parts
     for part in parts:
-        assert {field.default for field in part.model_fields.values()} <= {None, PydanticUndefined}
+        assert {field.default for field in part.model_fields.values()} <= {None, "", PydanticUndefined}

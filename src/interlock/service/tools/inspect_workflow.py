@@ -22,7 +22,7 @@ from interlock.plan.outline import input_lines, outline_lines, step_lines
 from interlock.plan.records import NOTES_CONTRACT, PlanNode
 from interlock.service.catalog import Catalog, Entry, Pinnable
 from interlock.service.links import plan_link
-from interlock.service.tools.start_workflow import compiled_of, found_entry
+from interlock.service.tools.start_workflow import find_startable
 
 Detail = Literal["summary", "plan", "source"]
 
@@ -75,11 +75,10 @@ class InspectAnswer(Published):
 def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refusal:
     """Return a workflow as a summary, as the plan that will run, or as its source."""
     view = catalog.view(command.workspace)
-    entry = found_entry(view, command.workflow_id)
-    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
-    if isinstance(pinned, Refusal):
-        return pinned
-    assert isinstance(entry, Entry), "what compiled is an entry"
+    found = find_startable(view, command.workflow_id)
+    if isinstance(found, Refusal):
+        return found
+    entry, pinned = found
     others = frozenset(view.entries)
     placement = placement_diagnostics(entry.workflow_id, entry.source.kind, others)
     warnings = [one for one in pinned.warnings if one.code != "legacy_id"] + list(placement)
@@ -116,11 +115,10 @@ def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> An
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:
     """Return a workflow's whole plan as text: every step with its prompt and the evidence it asks for."""
-    entry = found_entry(catalog.view(workspace), workflow_id)
-    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
-    if isinstance(pinned, Refusal):
-        return pinned
-    assert isinstance(entry, Entry), "what compiled is an entry"
+    found = find_startable(catalog.view(workspace), workflow_id)
+    if isinstance(found, Refusal):
+        return found
+    entry, pinned = found
     return _summary_text(entry, pinned) + "".join(f"\n\n{lines}" for lines in step_lines(pinned.workflow))
 
 
