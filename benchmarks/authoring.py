@@ -6,13 +6,14 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.load import Sent, Site
+
 from benchmarks.table import Figure, at_most, ms
 from benchmarks.wire import Wire, temporary_site
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
-from interlock.testing.load import Sent, Site
 
 FILES = 200
 COLD_MS_MAX = 300.0

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+from tests.support.load import Site, linear_workflow
+
 from benchmarks.durability import LONG, SHORT, Bench
 from benchmarks.table import Figure, at_most, ms
 from benchmarks.wire import environment, temporary_site
-from interlock.testing.load import Site, linear_workflow
 
 STEPS = 1_000
 LOAD_MS_MAX = 400.0

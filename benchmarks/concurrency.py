@@ -3,10 +3,11 @@
 import time
 from dataclasses import dataclass
 
+from tests.support.load import Heard, Sent, linear_workflow
+
 from benchmarks.floors import Disk
 from benchmarks.table import Figure, at_least, at_most, ms, told
 from benchmarks.wire import Wire, call_params, heard, serving, start, temporary_site
-from interlock.testing.load import Heard, Sent, linear_workflow
 
 WORKFLOW = "bench.many"
 SESSIONS, TWINS = 16, 8

@@ -5,6 +5,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
+from tests.support.load import Heard, Sent, Site, linear_workflow
+
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import start, temporary_site
 from interlock.engine.answer.model import Answer
@@ -19,7 +21,6 @@ from interlock.service.ports import Ports, ReadPorts
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.store.workflow_files import LocalWorkflowFiles
-from interlock.testing.load import Heard, Sent, Site, linear_workflow
 
 ROUNDS_MAX = 3
 GROWTH_MAX = 1.1

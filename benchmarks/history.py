@@ -8,11 +8,11 @@ from itertools import repeat
 
 import anyio
 from mcp import Client, StdioServerParameters
+from tests.support.load import Heard, Sent, Site, linear_workflow
 
 from benchmarks.floors import Disk
 from benchmarks.table import Figure, at_most, ms, told
 from benchmarks.wire import ECHO, Wire, environment, serving, session_of, start, temporary_site
-from interlock.testing.load import Heard, Sent, Site, linear_workflow
 
 SHORT, LONG = "bench.short", "bench.long"
 SHORT_STEPS = 10

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.load import Site
+
 from benchmarks.table import Figure
 from benchmarks.wire import Wire, environment, temporary_site
-from interlock.testing.load import Site
 
 SECONDS_MAX = 1.0
 PEAK_MIB_MAX = 200.0

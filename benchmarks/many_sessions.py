@@ -4,6 +4,8 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.load import NOTES, linear_workflow
+
 from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
@@ -18,7 +20,6 @@ from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.store.local.files import OsFiles
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import InlineWorkflows
-from interlock.testing.load import NOTES, linear_workflow
 
 SESSIONS = 2_000
 ADVANCES = 10

@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.support.load import Sent, Site, linear_workflow
+
 from benchmarks.table import Figure, at_most, ms, told
 from benchmarks.wire import ECHO, ERAS, Era, Wire, serving, start, temporary_site
-from interlock.testing.load import Sent, Site, linear_workflow
 
 SPAWNS = 21
 RATIO_MAX, PEAK_RATIO_MAX = 1.25, 1.3

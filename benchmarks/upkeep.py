@@ -7,10 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+from tests.support.load import Sent, Site
+
 from benchmarks.many_sessions import ADVANCES, SESSIONS, make_sessions
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import Wire, environment, temporary_site
-from interlock.testing.load import Sent, Site
 
 GC_S_MAX, DOCTOR_S_MAX, PEAK_MB_MAX = 5.0, 3.0, 200.0
 COLD_S_MAX, WARM_MS_MAX, SHOW_MS_MAX = 2.0, 50.0, 300.0

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self, cast
 
+from tests.support.load import Heard, Sent, Site
+
 from interlock.kernel.canonical import Json
-from interlock.testing.load import Heard, Sent, Site
 
 Era = Literal["2026-07-28", "2025-11-25"]
 ERAS: tuple[Era, Era] = ("2026-07-28", "2025-11-25")

@@ -1,7 +1,7 @@
 """Verify that what is published is what the code generates: the checkout, a wheel built from it, a running server.
 
 Files are compared byte for byte, the `tools/list` of a server as parsed JSON in both protocol eras. Each difference is
-printed with its file and the path or line inside it.
+printed with its file and its line.
 """
 
 import sys

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile, zip_longest
+from contextlib import suppress
+from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -19,9 +21,7 @@ Files: TypeAlias = Mapping[str, str]
 ERAS = ("2025-11-25", "2026-07-28")
 """The revisions of the protocol: with a handshake, and without."""
 
-_SHOWN_MAX = 5
-_VALUE_CHARS_MAX = 60
-_BEFORE_CHARS = 20
+_SHOWN_MAX = 10
 _CLIENT: dict[str, Json] = {"name": "verify", "version": "1"}
 
 
@@ -53,7 +53,9 @@ def server_drift(command: Sequence[str], environment: Mapping[str, str], fresh: 
     """Yield each difference between the `tools/list` of a server and a fresh generation, in both protocol eras."""
     expected = cast("Json", json.loads(fresh[WHEEL_TOOLS]))
     for era in ERAS:
-        yield from _shown(f"tools/list ({era})", _json_drift(_listed_tools(command, environment, era), expected))
+        listed = _listed_tools(command, environment, era)
+        if listed != expected:
+            yield from _lines_apart(f"tools/list ({era}).json", json.dumps(listed), json.dumps(expected))
 
 
 def build_wheel(root: Path, directory: Path) -> Path:
@@ -82,60 +84,18 @@ def _byte_drift(name: str, found: bytes | None, text: str) -> Iterator[str]:
     if found is None:
         yield f"{name}: is missing"
     elif found != text.encode():
-        yield from _shown(name, _content_drift(name, found, text))
+        yield from _lines_apart(name, found.decode(errors="replace"), text)
 
 
-def _content_drift(name: str, found: bytes, text: str) -> Iterator[str]:
-    """Yield the differences by JSON path if both are JSON with different values, else by line."""
-    committed = found.decode(errors="replace")
+def _lines_apart(name: str, found: str, expected: str) -> Iterator[str]:
+    """Yield the first lines that differ; two values of JSON are laid out alike before."""
     if name.endswith(".json"):
-        try:
-            paths = list(_json_drift(json.loads(committed), json.loads(text)))
-        except json.JSONDecodeError as error:
-            paths = [f"line {error.lineno}: is not JSON: {error.msg}"]
-        if paths:
-            yield from paths
-            return
-    lines = zip_longest(committed.split("\n"), text.split("\n"))
-    yield from (
-        f"line {number}: {_contrast(before, after)}"
-        for number, (before, after) in enumerate(lines, start=1)
-        if before != after
-    )
-
-
-def _json_drift(found: Json, expected: Json, path: str = "$") -> Iterator[str]:
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for key in dict.fromkeys([*expected, *found]):
-            if key not in found:
-                yield f"{path}.{key}: is missing"
-            elif key not in expected:
-                yield f"{path}.{key}: is not generated"
-            else:
-                yield from _json_drift(found[key], expected[key], f"{path}.{key}")
-    elif isinstance(found, list) and isinstance(expected, list):
-        for at, (one, other) in enumerate(zip(found, expected, strict=False)):
-            yield from _json_drift(one, other, f"{path}[{at}]")
-        if len(found) != len(expected):
-            yield f"{path}: {len(found)} items, generated: {len(expected)}"
-    elif found != expected or type(found) is not type(expected):
-        yield f"{path}: {_contrast(found, expected)}"
-
-
-def _contrast(found: Json, expected: Json) -> str:
-    """Return two values from shortly before the first character that differs."""
-    texts = [json.dumps(value, ensure_ascii=False) for value in (found, expected)]
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
-    start = max(sum(1 for _ in same) - _BEFORE_CHARS, 0)
-    before, after = (("…" if start else "") + text[start : start + _VALUE_CHARS_MAX] for text in texts)
-    return f"{before}, generated: {after}"
-
-
-def _shown(name: str, differences: Iterator[str]) -> Iterator[str]:
-    found = list(differences)
-    yield from (f"{name}: {difference}" for difference in found[:_SHOWN_MAX])
-    if len(found) > _SHOWN_MAX:
-        yield f"{name}: {len(found) - _SHOWN_MAX} more differences"
+        with suppress(json.JSONDecodeError):
+            values = json.loads(found), json.loads(expected)
+            if values[0] != values[1]:
+                found, expected = (json.dumps(value, indent=1, ensure_ascii=False) for value in values)
+    changed = unified_diff(found.split("\n"), expected.split("\n"), name, "generated", lineterm="", n=0)
+    yield from (f"{name}: {line}" for line in islice(changed, 2, 2 + _SHOWN_MAX))
 
 
 def _listed_tools(command: Sequence[str], environment: Mapping[str, str], era: str) -> Json:

@@ -20,7 +20,7 @@ from interlock.record.keep import KeepMarks
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.server.tools import TOOLS, Tool
-from publish.builtins import builtins_page, pack_schemas_module
+from publish.builtins import builtins_page
 from publish.configuration import config_page
 from publish.diagnostics import diagnostics_page
 from publish.language import language_page
@@ -51,7 +51,6 @@ def published_files() -> dict[str, str]:
     for name, model in _RECORDS.items():
         files[f"tool-schemas/records/{name}.json"] = _pretty(model.model_json_schema(by_alias=True))
     files[WHEEL_TOOLS] = json.dumps([tool.to_json() for tool in TOOLS], ensure_ascii=False) + "\n"
-    files["src/interlock/plan/builtins/pack_schemas.py"] = pack_schemas_module()
     tables: dict[str, Callable[[], str]] = {
         "tools": _tools,
         "errors": _errors,

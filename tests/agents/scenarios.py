@@ -11,10 +11,10 @@ from tests.agents.agent import Agent, Task, Work
 from tests.agents.faults import SLIPS
 from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
+from tests.support.load import Site
 
 from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
 from interlock.testing.harness import Era, Harness, call_through, linear_workflow
-from interlock.testing.load import Site
 
 Kind: TypeAlias = Literal["linear", "looping", "gated", "two runs"]
 Document: TypeAlias = Mapping[str, Any]

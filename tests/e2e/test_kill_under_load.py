@@ -12,14 +12,7 @@ import anyio
 import pytest
 from tests.lab.independent_reader import Reading, files_of, node_tag, read_data_dir, session_files
 from tests.lab.processes import tokens_in
-
-from interlock.kernel.ids import SessionId
-from interlock.record.outcome import AdvancedTo
-from interlock.record.short_tokens import ShortRef, read_token
-from interlock.record.tokens import AttemptRef, StateRef, TokenRef
-from interlock.service.tokens.resolve import whole_reference
-from interlock.store.local.store import LocalStore
-from interlock.testing.load import (
+from tests.support.load import (
     Agent,
     Disturbances,
     Era,
@@ -31,6 +24,13 @@ from interlock.testing.load import (
     disturb_under_load,
     linear_workflow,
 )
+
+from interlock.kernel.ids import SessionId
+from interlock.record.outcome import AdvancedTo
+from interlock.record.short_tokens import ShortRef, read_token
+from interlock.record.tokens import AttemptRef, StateRef, TokenRef
+from interlock.service.tokens.resolve import whole_reference
+from interlock.store.local.store import LocalStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 

@@ -7,7 +7,6 @@ change alters what clients learn of tools and workflows when they connect (CFG-4
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, cast
@@ -135,17 +134,7 @@ class ConfigForm(_Form):
     retention: RetentionForm = Field(default_factory=RetentionForm)
 
 
-_TABLES: Mapping[str, type[BaseModel]] = MappingProxyType(
-    {
-        "preferences": PreferencesForm,
-        "gates": GatesForm,
-        "evidence": EvidenceForm,
-        "observations": ObservationsForm,
-        "tokens": TokensForm,
-        "workflows": WorkflowsForm,
-        "retention": RetentionForm,
-    }
-)
+_TABLES = {name: cast("type[BaseModel]", field.annotation) for name, field in ConfigForm.model_fields.items()}
 
 
 def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
@@ -199,7 +188,8 @@ def _config(form: ConfigForm) -> Config:
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
     place = _PLACE.match(str(error))
     told = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
-    return replace(told, line=int(place[2]), column=int(place[3])) if place and place[2] else told
+    at = {"line": int(place[2]), "column": int(place[3])} if place and place[2] else {}
+    return told.model_copy(update=at)
 
 
 def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.engine.gates import GateClaims
+from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX, RETENTION_DAYS
-from interlock.kernel.canonical import Json
 from interlock.record.base import SHORT, Autonomy, Preferences, TokenFormat
 from interlock.views.session import BASELINE
 
@@ -25,8 +25,7 @@ class Config:
     said: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFault:
+class ConfigFault(Published):
     """One fault: the key (`gates.claims`, or nothing where no key is to blame), what was found, what to write."""
 
     key: str
@@ -34,11 +33,6 @@ class ConfigFault:
     fix: str
     line: int | None = None
     column: int | None = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the fault as `--json` prints it."""
-        told: dict[str, Json] = {"key": self.key, "message": self.message, "fix": self.fix}
-        return told | ({} if self.line is None else {"line": self.line, "column": self.column})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

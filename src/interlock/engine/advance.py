@@ -5,7 +5,6 @@ and last, where a person has to say yes, it is seen whether one did. Nothing of 
 that never stops everything that is missing is disclosed instead (MODE-2, BLK-2).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -24,6 +23,7 @@ from interlock.engine.drafts import (
     stored,
     trace_drafts,
 )
+from interlock.engine.gates import Answered
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
 from interlock.engine.judge.confirmation import Opened, Shut, granted_unasked, opened
@@ -74,7 +74,7 @@ class _Went:
     findings: tuple[Finding, ...]
     claims: tuple[Finding, ...] = ()
     gate: Gate | None = None
-    answered: Mapping[str, Json] | None = None
+    answered: Answered | None = None
 
 
 @dataclass(slots=True)
@@ -192,7 +192,7 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Opened | Shut | None) -
     """Return what was decided at the step itself: who opened its gate, and what it set."""
     words: list[str] = []
     if isinstance(gate, Opened):
-        client = f" through {gate.record['client']}" if gate.record is not None else ""
+        client = f" through {gate.record.client}" if gate.record is not None else ""
         words.append(f"The gate was opened by a {gate.by}{client}.")
     if effects:
         words.append(f"Set {', '.join(f'`{key}`' for key in sorted(effects))}.")

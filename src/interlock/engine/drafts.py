@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
 from interlock.engine.walk.capture import Captured
 from interlock.kernel.budgets import RESOLVED_GAPS_MAX, TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
-from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
     ChangeId,
@@ -78,11 +79,11 @@ def brought(
     return drafts
 
 
-def outputs_of(attempt: Attempt, answered: Mapping[str, Json] | None = None) -> tuple[StoredArtifact, ...]:
+def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[StoredArtifact, ...]:
     """Return what an attempt stores by digest, in the locked order; with what a person answered, if one was asked."""
     found = list(attempt.evidence.stored_artifacts())
     if answered is not None:
-        written = canonical_bytes(dict(answered))
+        written = answered.to_bytes()
         found.append(StoredArtifact(digest=digest_of_bytes(written), content_type=REPLY_CONTENT_TYPE, data=written))
     return tuple(sorted(found, key=lambda one: (one.digest, one.content_type)))
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from interlock.decide.evaluate import Given, evaluate
+from interlock.engine.published import Published
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
@@ -63,15 +66,35 @@ class Reply:
         why = f": {self.fault}" if self.fault else "; they put the question away"
         return f"They were asked (through {self.client}), and no answer came{why}."
 
-    def record(self, asks: tuple[Ask, ...]) -> dict[str, Json]:
+    def record(self, asks: tuple[Ask, ...]) -> "Answered":
         """Return the reply as it is kept: what was asked, what was answered, through which client."""
-        told: list[Json] = []
-        for number, ask in enumerate(asks, start=1):
-            answer = self.answers.get(str(number))
-            one: dict[str, Json] = {"reason": ask.reason, "ask": ask.ask}
-            told.append(one | ({"answer": answer} if answer else {}))
-        body: dict[str, Json] = {"kind": "wr.confirmation", "client": self.client, "asks": told}
-        return body | ({"comment": self.comment} if self.comment else {})
+        asked = tuple(
+            AskOut(reason=one.reason, ask=one.ask, answer=self.answers.get(str(number)) or None)
+            for number, one in enumerate(asks, start=1)
+        )
+        return Answered(kind="wr.confirmation", client=self.client, asks=asked, comment=self.comment or None)
+
+
+class AskOut(Published):
+    """One question that a person was asked, with the answer where it wanted one."""
+
+    answer: str | None = None
+    ask: str
+    reason: str
+
+
+class Answered(Published):
+    """What a person said who was asked, and the client that asked them."""
+
+    asks: Annotated[tuple[AskOut, ...], Field(strict=False)]
+    client: str
+    comment: str | None = None
+    kind: Literal["wr.confirmation"]
+
+    def reply(self) -> Reply:
+        """Return the reply that this was kept of."""
+        answers = {str(number): one.answer for number, one in enumerate(self.asks, start=1) if one.answer is not None}
+        return Reply(action="accept", client=self.client, answers=answers, comment=self.comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,22 +112,6 @@ class Asking:
 
 
 NOBODY_ASKED = Asking()
-
-
-def reply_of(record: Mapping[str, Json]) -> Reply:
-    """Return the reply that a record was kept of."""
-    asks, comment = record.get("asks"), record.get("comment")
-    answers = {
-        str(number): str(ask["answer"])
-        for number, ask in enumerate(asks if isinstance(asks, list) else [], start=1)
-        if isinstance(ask, dict) and "answer" in ask
-    }
-    return Reply(
-        action="accept",
-        client=str(record.get("client")),
-        answers=answers,
-        comment=comment if isinstance(comment, str) else None,
-    )
 
 
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from interlock.decide.condition import Always, in_words
-from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import NOTES_CONTRACT, Loop, PlanNode
 
@@ -33,24 +32,6 @@ def input_lines(workflow: CompiledWorkflow) -> list[str]:
         else:
             lines.append(f"- start with {key} ({kind}): {one.description}")
     return lines
-
-
-def step_summaries(workflow: CompiledWorkflow) -> Iterator[dict[str, Json]]:
-    """Yield each step that is handed out, in short, as data."""
-    for node in workflow.steps.values():
-        assert node.task is not None, "a step that is handed out is a task"
-        summary: dict[str, Json] = {
-            "stepId": node.node_id,
-            "title": node.title,
-            "requireConfirmation": node.task.confirmation is not None,
-            "notesRequired": node.task.evidence.notes == "required",
-        }
-        if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
-            summary["contractRef"] = node.evidence_schema_ref
-        loops = workflow.graphs.loops_around(node.node_id)
-        if loops:
-            summary["loops"] = list(loops)
-        yield summary
 
 
 def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:

@@ -23,7 +23,6 @@ ASSESSMENT_CONTRACT = "wr.contracts.assessment"
 LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
 CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
 DIVERGENCE_CONTRACT = "wr.contracts.workflow_divergence"
-CONFIRMATION_CONTRACT = "wr.contracts.confirmation"
 
 NodeKind = Literal["task", "decision", "fan_out", "fan_in", "loop", "terminal"]
 Owner = Literal["harness", "agent", "plugin", "human_gate", "verifier"]

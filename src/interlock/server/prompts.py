@@ -7,7 +7,7 @@ words that are cut short are said to be perhaps so.
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mcp import types
 from mcp.server.context import ServerRequestContext
@@ -23,9 +23,8 @@ from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import Ports
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
 from interlock.service.tools.resume_session import ResumeCommand, resume_session
-from interlock.service.tools.start_workflow import compiled_of, found_entry
+from interlock.service.tools.start_workflow import find_startable
 
-_Found = TypeVar("_Found")
 PROMPTS: tuple[types.Prompt, ...] = (
     types.Prompt(
         name="start",
@@ -101,8 +100,11 @@ class Prompts:
         view = self._ports.catalog.view(self._workspace)
         if not workflow_id:
             return self._startable()
-        entry = _unrefused(found_entry(view, workflow_id))
-        inputs = input_lines(_unrefused(compiled_of(entry)).workflow)
+        found = find_startable(view, workflow_id)
+        if isinstance(found, Refusal):
+            raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
+        entry, pinned = found
+        inputs = input_lines(pinned.workflow)
         called = f"**{entry.document.name}** (`{workflow_id}`, {step_count(entry.document)} steps)"
         toward = f' with the goal "{one_line(goal, HEADER_GOAL_BYTES_MAX)}"' if goal else ""
         call = {"workflowId": workflow_id} | ({"goal": goal} if goal else {})
@@ -133,12 +135,6 @@ class Prompts:
             f"{asked}, and just now answers what follows. If more than one run may be meant, ask the user which;"
             f" then send that run's call.\n\n{found.text}"
         )
-
-
-def _unrefused(found: _Found | Refusal) -> _Found:
-    if isinstance(found, Refusal):
-        raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
-    return found
 
 
 def _about_goal(goal: str) -> str:

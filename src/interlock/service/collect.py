@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from interlock.kernel.canonical import Json
+from interlock.engine.published import Published
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, untold
 from interlock.store.ports.errors import FailureKind, Health, KeepMarksDamagedError, StoreFailureError
@@ -30,8 +30,7 @@ class CollectCommand:
         return Retention(now_s=self.now_s, ttl_s=self.days * _DAY_S if self.days else None, kept=kept)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Doubt(Published):
     """A reason why nothing is collected: what cannot be relied on, and what to do."""
 
     code: Literal["SESSION_NOT_HEALTHY", "KEEP_MARKS_DAMAGED", "KEPT_SESSION_MISSING"]
@@ -39,15 +38,6 @@ class Doubt:
     fix: str
     session: SessionId | None = None
     health: Health | None = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the doubt as commands print it."""
-        told: dict[str, Json] = {"code": self.code, "message": self.message, "fix": self.fix}
-        if self.session is not None:
-            told["session"] = self.session
-        if self.health is not None:
-            told["health"] = self.health.value
-        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

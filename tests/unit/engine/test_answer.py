@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.parts import Reference
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, Facts, ForkOffer, Occasion, Warned, render_answer
-from interlock.engine.answer.words import PassWords, RunWords, StepWords
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, Facts, Occasion, render_answer
+from interlock.engine.answer.structure import Fork, LoopPass, Warned
+from interlock.engine.answer.words import RunWords, StepWords
 from interlock.engine.judge.findings import Finding
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.request import NOTES_PLACEHOLDER
@@ -39,7 +40,7 @@ STEP = StepWords(
 )
 BLOCKERS = report([missing_notes("Build it").blocker()])
 REFERENCE = Reference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
-FORK = ForkOffer(ack_token="ack.fork", note="To redo it, ack with this token.")
+FORK = Fork(ack_token="ack.fork", note="To redo it, ack with this token.")
 ADVANCE = Facts(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
 FULL = replace(
     ADVANCE,
@@ -254,7 +255,7 @@ def test_a_run_is_named_in_errors_without_a_missing_goal() -> None:
     assert replace(RUN, goal=None).to_json() == {"label": "ab12", "workflowId": "test.demo"}
 
 
-LOOPED = replace(STEP, loop=PassWords(loop_id="again", number=2, at_most=5))
+LOOPED = replace(STEP, loop=LoopPass(loop_id="again", pass_=2, max_iterations=5))
 EXAMPLE: dict[str, Any] = {"kind": "wr.verdict", "verdict": "clean"}
 TYPED = replace(STEP, artifacts=(EXAMPLE,), context_keys=("cause", "size"), needs_notes=False)
 

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from tests.support.bundles import (
@@ -98,7 +97,7 @@ def test_the_old_tokens_do_not_work_elsewhere_and_the_fresh_ones_go_on_in_each_r
         (ways[1].run.label, None, "in_progress"),
     ]
     call = ways[0].next_call
-    looked = there.call(str(call["tool"]), cast("dict[str, Any]", call["arguments"]))
+    looked = there.call(call.tool, call.arguments)
     assert looked["pending"]["stepId"] == "b"
     assert there.follow(looked)["pending"] == here.advance(second)["pending"]
 
@@ -131,7 +130,7 @@ def test_a_taken_id_makes_a_session_of_its_own_that_differs_in_its_id_alone(plac
                 assert copied.dedupe_key == f"{kind}:{copy}{rest}"
                 assert copied.to_bytes() == text.replace(session.encode(), copy.encode())
                 assert text.count(session.encode()) == 2
-    looked = here.call("continue_workflow", cast("dict[str, Any]", first.ways_on[0].next_call["arguments"]))
+    looked = here.call("continue_workflow", first.ways_on[0].next_call.arguments)
     assert here.session_of(looked) == one
     assert not here.follow(looked).is_error
     assert views(here, one) != before

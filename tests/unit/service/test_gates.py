@@ -18,6 +18,7 @@ from tests.support.modes import (
     session_of,
     status_of,
 )
+from tests.support.tampering import Body, Tampering
 
 from interlock.engine.answer.model import NeedsPerson
 from interlock.engine.gates import UserReason
@@ -30,6 +31,7 @@ from interlock.record.short_tokens import read_token
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
+from interlock.store.local import layout
 from interlock.testing.harness import Called, Harness
 
 GATED = step("a", requireConfirmation=True)
@@ -151,6 +153,23 @@ def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay
     assert files[0].sha256 == digest_of_bytes(canonical_bytes(record))
     assert child.trace[0].summary == "The gate was opened by a person through a client."
     assert gaps_in(harness, first) == []
+
+
+@pytest.mark.damages
+def test_a_stored_answer_of_a_person_that_is_none_is_damage_and_no_fault_of_ours(tmp_path: Path) -> None:
+    harness = Harness.on_disk(tmp_path, document(GATED, step("b")))
+    first = harness.start("test.flow")
+    answering(harness).advance(first)
+    log = Tampering(tmp_path)
+
+    def refer(event: Body) -> None:
+        payload = event["data"]["payload"]
+        payload["sha256"] = log.refiled(layout.artifact(payload["sha256"]), lambda reply: reply.update(asks=5))
+
+    log.alter("node_output_appended", refer, number=1)
+    replayed = Harness.on_disk(tmp_path, document(GATED, step("b"))).advance(first)
+    assert replayed.code is ErrorCode.SESSION_NOT_HEALTHY
+    assert replayed["details"]["found"] == "no reply of a person"
 
 
 @pytest.mark.inv("GATE-3")

@@ -61,7 +61,7 @@ def test_what_stands_before_the_damage_becomes_a_session_of_its_own_that_goes_on
         [event.data for event in plan] for plan in history[:at]
     ]
     assert verify_session(fresh.store, fresh.ports.read.plans, copy) == ()
-    looked = fresh.call("continue_workflow", dict(outcome.restored.ways_on[0].next_call["arguments"]))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    looked = fresh.call("continue_workflow", outcome.restored.ways_on[0].next_call.arguments)
     assert fresh.session_of(looked) == copy
     assert not fresh.follow(looked).is_error
 

@@ -35,7 +35,7 @@ def step_words(run: RunSummary) -> str:
 
 def place_words(place: Place) -> str:
     """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
-    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
     return f"step {place.number}, {place.title}{within}"
 
 

@@ -3,7 +3,6 @@
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
 from interlock.service.report.session_report import (
-    Artifact,
     Branch,
     GapAccount,
     RunAccount,
@@ -53,25 +52,15 @@ def _step(step: StepAccount) -> dict[str, Json]:
         "notes": step.notes,
         "checkpoint": step.checkpoint,
         "refused": [_blockers(blockers) for blockers in step.refused],
-        "artifacts": [_artifact(artifact) for artifact in step.artifacts],
+        "artifacts": [artifact.to_json() for artifact in step.artifacts],
     }
 
 
 def _place(place: Place) -> dict[str, Json]:
     told: dict[str, Json] | None = None
     if place.loop is not None:
-        told = {"loopId": place.loop.loop_id, "pass": place.loop.number}
+        told = {"loopId": place.loop.loop_id, "pass": place.loop.pass_}
     return {"number": place.number, "title": place.title, "loop": told}
-
-
-def _artifact(artifact: Artifact) -> dict[str, Json]:
-    return {
-        "digest": artifact.digest,
-        "kind": artifact.kind,
-        "contentType": artifact.content_type,
-        "bytes": artifact.bytes,
-        "isReadable": artifact.is_readable,
-    }
 
 
 def _branch(branch: Branch) -> dict[str, Json]:

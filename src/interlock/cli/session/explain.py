@@ -27,24 +27,10 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         told = explain(store, Plans(store), *_found(store, options.node))
     if options.as_json:
-        say_json(_as_data(told))
+        say_json(told.to_json())
     else:
         _say(told)
     return 0
-
-
-def _as_data(told: Explained) -> dict[str, object]:
-    return {
-        "session": told.session,
-        "node": told.node,
-        "title": told.title,
-        "refused": told.refusal,
-        "decided": told.decisions,
-        "set": told.effects,
-        "gaps": told.gaps,
-        "reasons": told.reasons,
-        "capture": dict(told.record),
-    }
 
 
 def _say(told: Explained) -> None:

@@ -58,8 +58,7 @@ def say_ways_on(restored: Restored) -> None:
         say(
             f"Run `{run.label}` ({run.workflow_id}), {way.status.replace('_', ' ')}. Your agent sees where it stands by"
         )
-        arguments = way.next_call["arguments"]
-        say(f"  {way.next_call['tool']} {json.dumps(arguments)}")
+        say(f"  {way.next_call.tool} {json.dumps(way.next_call.arguments)}")
 
 
 def restored_json(restored: Restored) -> dict[str, Json]:

@@ -1,27 +1,20 @@
 """What `interlock doctor` finds: one thing that it looked at, and what to do about it if anything."""
 
-from dataclasses import dataclass
 from typing import Literal
 
-from interlock.kernel.canonical import Json
+from interlock.engine.published import Published
 
 Level = Literal["fine", "note", "attention"]
 """Whether there is something to do: nothing, nothing now, something."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Published):
     """One thing that was looked at: what it is, what was found, and what to do. Only `attention` calls for it."""
 
     check: str
     level: Level
     message: str
     fix: str = ""
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the finding as `--json` prints it."""
-        told: dict[str, Json] = {"check": self.check, "level": self.level, "message": self.message}
-        return told | ({"fix": self.fix} if self.fix else {})
 
 
 def fine(check: str, message: str) -> Finding:

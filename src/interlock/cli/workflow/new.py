@@ -11,75 +11,16 @@ from interlock.cli.workflow.places import Places, add_place_options, chosen_plac
 from interlock.define.diagnostics import has_errors
 from interlock.define.source.text_form import Form, parse_text
 from interlock.define.workflow_ids import ID_CHARS_MAX, id_status, is_reserved, suggested_id
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.service.catalog import Entry, RefusedFile, Source
+from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
 
 _LINE_CHARS = 100
-_EXAMPLE = """\
-# A workflow for Interlock. `interlock workflow schema` prints every key there is.
-id: {id}
-name: "{name}"
-description: Say in a sentence or two what this workflow is for, and what it is not for.
-tags: [example]
-
-# Sentences that a person might say when this workflow is meant.
-examples:
-  - Do the thing that {id} is for
-
-# Who the agent is, and the rules that hold in every step.
-agentRole: You do careful work and prove what you claim.
-guidance:
-  - Write notes from which someone with nothing but the notes can carry on.
-
-# What a run may be started with, beside the goal. Conditions may read it.
-inputs:
-  - key: size
-    description: How large the task is. Left out, the first step judges it.
-    type: string
-    choices: [small, large]
-
-steps:
-  - id: understand
-    title: Understand the task
-    # In a prompt {{{{goal}}}} stands for the goal, and {{{{name}}}} for any other key of the context.
-    prompt: >-
-      The task: {{{{goal}}}}. Say what will be different when it is done, and how anyone will be able to tell.
-      Send `size` in the context: "small" if one obvious change does it, else "large".
-    # What later conditions read must come from an input or from an earlier step.
-    produces: [size]
-
-  - id: plan
-    title: Agree on a plan
-    # A step that a person must confirm, and that small tasks leave out.
-    when: {{not: {{var: size, equals: small}}}}
-    requireConfirmation: true
-    prompt: Write a plan in numbered steps and show it to the user. Change nothing before it is agreed.
-
-  # A loop needs a bound. It goes on while the last step of its body says so.
-  - type: loop
-    loopId: work
-    title: Work in slices
-    while: {{kind: loop_control}}
-    maxIterations: 5
-    body:
-      - id: slice
-        title: One slice of the work
-        prompt: Do the next piece of the work, and check that it does what it should.
-        # The notes must hold this word, or the step is not done.
-        validationCriteria: {{type: contains, value: "Checked:", message: Say what you checked and what came of it.}}
-      - id: more
-        title: Is there more?
-        prompt: Decide whether another slice is needed.
-        outputContract: {{contractRef: wr.contracts.loop_control}}
-
-  - id: verify
-    title: Verify the whole
-    prompt: Run every check you have, once more and over everything. Report each with what shows its result.
-    # Structured evidence, checked against the schema of its contract.
-    outputContract: {{contractRef: wr.contracts.verification_report}}
-"""
+_EXAMPLE = Path(__file__).with_name("example.yaml")
 """Shows what most workflows use; the JSON form is made from it."""
+_EXAMPLE_ID, _EXAMPLE_NAME = "team.example", "An example"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,7 +87,8 @@ def _text(places: Places, workflow_id: str, origin_id: str | None, form: Form) -
         value = {**origin.value, "id": workflow_id}
     else:
         name = workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
-        text = _EXAMPLE.format(id=workflow_id, name=name)
+        example = read_regular(_EXAMPLE, DOCUMENT_BYTES_MAX).decode()
+        text = example.replace(_EXAMPLE_ID, workflow_id).replace(_EXAMPLE_NAME, name)
         if form == "yaml":
             return text
         value = parse_text(text.encode("utf-8"), "yaml")

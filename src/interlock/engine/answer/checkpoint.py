@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, Warned, to_fill_in
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, look_call, to_fill_in
+from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, StepPosition, Warned
 from interlock.engine.answer.words import RunWords, StepWords, title_in_code
-from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import json_in_code
 
@@ -24,29 +24,24 @@ class Bookmarked:
 
 def render_checkpoint(facts: Bookmarked) -> Answer:
     """Return the answer in both channels; each stands alone."""
-    call = _next_call(facts)
-    structure: dict[str, Json] = {
-        "kind": "ok",
-        "run": {**facts.run.to_json(), "step": {"number": facts.step.number, "total": facts.step.total}},
-        "nextCall": call,
-        "stateToken": facts.state_token,
-    }
-    if facts.checkpoint_token is not None:
-        structure["checkpointToken"] = facts.checkpoint_token
-    structure["checkpoint"] = {"nodeId": facts.node}
-    if facts.warnings:
-        structure["warnings"] = [{"code": warned.code, "message": warned.message} for warned in facts.warnings]
-    return Answer(structure=structure, text=_text(facts, call))
-
-
-def _next_call(facts: Bookmarked) -> dict[str, Json]:
+    step, label = facts.step, facts.run.label
     if facts.ack_token is None:
-        return {"tool": CONTINUE_TOOL, "arguments": {"stateToken": facts.state_token, "run": facts.run.label}}
-    arguments: dict[str, Json] = {"ackToken": facts.ack_token, "run": facts.run.label, **to_fill_in(facts.step)}
-    return {"tool": CONTINUE_TOOL, "arguments": arguments}
+        call = look_call(facts.state_token, label)
+    else:
+        call = ack_call(facts.ack_token, label, to_fill_in(step))
+    data = CheckpointAnswer(
+        kind="ok",
+        run=facts.run.identity(StepPosition(number=step.number, total=step.total)),
+        next_call=call,
+        state_token=facts.state_token,
+        checkpoint_token=facts.checkpoint_token,
+        checkpoint=CheckpointOut(node_id=facts.node),
+        warnings=facts.warnings or None,
+    )
+    return Answer(data=data, text=_text(facts, call))
 
 
-def _text(facts: Bookmarked, call: dict[str, Json]) -> str:
+def _text(facts: Bookmarked, call: NextCall) -> str:
     step = facts.step
     parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"]
     parts += [warned.in_one_line() for warned in facts.warnings]
@@ -58,5 +53,5 @@ def _text(facts: Bookmarked, call: dict[str, Json]) -> str:
         lines.append(f"To keep more: `checkpointToken` `{facts.checkpoint_token}`")
     head = "When the step is done" if facts.ack_token is not None else "Next"
     lines.append(f"{head}, call `{CONTINUE_TOOL}`:")
-    lines.append(json_in_code(call["arguments"]))
+    lines.append(json_in_code(call.arguments))
     return "\n\n".join([*parts, "\n".join(lines)])

@@ -10,8 +10,21 @@ from textwrap import indent
 from typing import Literal, cast
 
 from interlock.define.parts import EVIDENCE_ROOTS, Reference
+from interlock.engine.answer.structure import (
+    BlockerOut,
+    ExecutionAnswer,
+    Fork,
+    NextCall,
+    NextIntent,
+    Pending,
+    PreferencesOut,
+    ReferenceOut,
+    StepPosition,
+    Warned,
+)
 from interlock.engine.answer.words import RunWords, StepWords, title_in_code
-from interlock.engine.gates import Question
+from interlock.engine.gates import Answered, Question
+from interlock.engine.published import Published
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import SHOWN_VALUE_CHARS_MAX
 from interlock.kernel.canonical import Json
@@ -27,44 +40,6 @@ RESUME_TOOL = "resume_session"
 LIST_TOOL = "list_workflows"
 
 Occasion = Literal["start", "advance", "rehydrate"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForkOffer:
-    """The one way to redo a step that is done or used up."""
-
-    ack_token: str
-    note: str
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the offer as answers carry it."""
-        return {"ackToken": self.ack_token, "note": self.note}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warned:
-    """Something the agent should know; derivable from the log."""
-
-    code: Literal[
-        "STEP_ALREADY_DONE",
-        "ATTEMPT_LIMIT_REACHED",
-        "REPLAY_PAYLOAD_IGNORED",
-        "NOTES_TRUNCATED",
-        "BRANCH_CREATED",
-        "LOOP_LIMIT_REACHED",
-        "LEVEL_NORMALISED",
-        "GAP_RECORDED",
-        "COMPLETE_WITH_GAPS",
-        "CLAIMED_FACT",
-        "BEYOND_RECOMMENDATION",
-        "LOOKS_LIKE_SECRET",
-        "WORKFLOW_SOURCE_CHANGED",
-    ]
-    message: str
-
-    def in_one_line(self) -> str:
-        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
-        return f"**Note** `{self.code}`: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +63,7 @@ class Facts:
     ack_token: str | None = None
     checkpoint_token: str | None = None
     redirect: str | None = None
-    fork: ForkOffer | None = None
+    fork: Fork | None = None
     blockers: BlockerReport | None = None
     warnings: tuple[Warned, ...] = ()
     preferences: Preferences | None = None
@@ -97,30 +72,40 @@ class Facts:
     references: tuple[Reference, ...] = ()
     where: str | None = None
     awaited: Awaited | None = None
-    answered: Mapping[str, Json] | None = None
+    answered: Answered | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The same facts as data and as text; `link` is the address and name of a resource that holds more."""
 
-    structure: Mapping[str, Json]
+    data: Published
     text: str
     link: tuple[str, str] | None = None
+
+    @property
+    def structure(self) -> dict[str, Json]:
+        """The data as it is sent."""
+        return self.data.to_json()
 
 
 def render_answer(facts: Facts) -> Answer:
     """Return the answer in both channels; each stands alone."""
     call = _next_call(facts)
-    return Answer(structure=_structure(facts, call), text=_text(facts, call))
+    return Answer(data=_data(facts, call), text=_text(facts, call))
 
 
-def look_call(state_token: str, label: str) -> dict[str, Json]:
+def look_call(state_token: str, label: str) -> NextCall:
     """Return the call that looks at a place of the run that bears a label."""
-    return {"tool": CONTINUE_TOOL, "arguments": {"stateToken": state_token, "run": label}}
+    return NextCall(tool=CONTINUE_TOOL, arguments={"stateToken": state_token, "run": label})
 
 
-def _next_call(facts: Facts) -> dict[str, Json] | None:
+def ack_call(ack_token: str, label: str, filled: Mapping[str, Json]) -> NextCall:
+    """Return the call that reports a step of the run that bears a label."""
+    return NextCall(tool=CONTINUE_TOOL, arguments={"ackToken": ack_token, "run": label, **filled})
+
+
+def _next_call(facts: Facts) -> NextCall | None:
     """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
     token = facts.ack_token
     if facts.redirect is not None:
@@ -133,7 +118,7 @@ def _next_call(facts: Facts) -> dict[str, Json] | None:
     filled = to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
     if facts.awaited is not None and facts.awaited.claim is not None:
         filled = _with_claim(filled, facts.awaited.claim)
-    return {"tool": CONTINUE_TOOL, "arguments": {"ackToken": token, "run": facts.run.label, **filled}}
+    return ack_call(token, facts.run.label, filled)
 
 
 def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str, Json]:
@@ -182,85 +167,68 @@ def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]
     return filled
 
 
-def next_intent(facts: Facts) -> str:
+def _next_intent(facts: Facts) -> NextIntent:
     """Return the closed-set hint of what is expected (ANS-21)."""
     if facts.step is None:
         return "complete"
     if facts.occasion == "rehydrate":
         return "rehydrate_only"
-    if facts.awaited is not None:
-        return "await_user_confirmation"
-    return "await_user_confirmation" if facts.step.needs_confirmation else "perform_pending_then_continue"
+    waits = facts.awaited is not None or facts.step.needs_confirmation
+    return "await_user_confirmation" if waits else "perform_pending_then_continue"
 
 
-def _structure(facts: Facts, call: dict[str, Json] | None) -> dict[str, Json]:
-    body: dict[str, Json] = {
-        "kind": "blocked" if facts.blockers is not None else "ok",
-        "run": _run(facts),
-        "nextCall": call,
-        "stateToken": facts.state_token,
-    }
-    tokens = {"ackToken": facts.ack_token, "checkpointToken": facts.checkpoint_token}
-    body |= {name: token for name, token in tokens.items() if token is not None}
-    body |= {"isComplete": facts.step is None, "nextIntent": next_intent(facts)}
-    if facts.fork is not None:
-        body["fork"] = facts.fork.to_json()
-    if facts.blockers is not None:
-        body |= {"blockers": facts.blockers.to_json()["blockers"], "retryable": facts.ack_token is not None}
-    if facts.warnings:
-        body["warnings"] = [{"code": warned.code, "message": warned.message} for warned in facts.warnings]
-    if facts.preferences is not None:
-        body["preferences"] = facts.preferences.to_json()
-    if facts.guidance:
-        body["guidance"] = list(facts.guidance)
-    if facts.answered is not None:
-        body["answered"] = dict(facts.answered)
-    if facts.recap is not None:
-        body["recap"] = facts.recap
-    if facts.references:
-        body["references"] = [_reference(facts.occasion, reference) for reference in facts.references]
-    body["pending"] = _pending(facts.step)
-    return body
+def _data(facts: Facts, call: NextCall | None) -> ExecutionAnswer:
+    blockers, preferences = facts.blockers, facts.preferences
+    references = tuple(_reference(facts.occasion, reference) for reference in facts.references)
+    return ExecutionAnswer(
+        kind="blocked" if blockers is not None else "ok",
+        run=facts.run.identity(_position(facts.step), is_full=facts.occasion != "advance"),
+        next_call=call,
+        state_token=facts.state_token,
+        ack_token=facts.ack_token,
+        checkpoint_token=facts.checkpoint_token,
+        is_complete=facts.step is None,
+        next_intent=_next_intent(facts),
+        fork=facts.fork,
+        blockers=tuple(map(BlockerOut.of, blockers.blockers)) if blockers is not None else None,
+        retryable=facts.ack_token is not None if blockers is not None else None,
+        warnings=facts.warnings or None,
+        preferences=PreferencesOut.of(preferences) if preferences is not None else None,
+        guidance=facts.guidance or None,
+        answered=facts.answered,
+        recap=facts.recap,
+        references=references or None,
+        pending=_pending(facts.step),
+    )
 
 
-def _run(facts: Facts) -> dict[str, Json]:
-    words = facts.run
-    named = words.to_json()
-    if facts.step is not None:
-        place: dict[str, Json] = {"number": facts.step.number, "total": facts.step.total}
-        named["step"] = place | ({"pass": facts.step.loop.number} if facts.step.loop is not None else {})
-    if facts.occasion != "advance":
-        named |= {"sessionId": words.session, "runId": words.run, "workflowName": words.workflow_name}
-    return named
-
-
-def _pending(step: StepWords | None) -> dict[str, Json] | None:
+def _position(step: StepWords | None) -> StepPosition | None:
     if step is None:
         return None
-    pending: dict[str, Json] = {"stepId": step.step_id, "title": step.title, "prompt": step.prompt}
-    if step.agent_role is not None:
-        pending["agentRole"] = step.agent_role
-    if step.needs_confirmation:
-        pending["requireConfirmation"] = True
-    if step.loop is not None:
-        pending["loop"] = {
-            "loopId": step.loop.loop_id,
-            "pass": step.loop.number,
-            "maxIterations": step.loop.at_most,
-        }
-    if step.parallel_with:
-        pending["parallelWith"] = list(step.parallel_with)
-    return pending
+    return StepPosition(number=step.number, total=step.total, pass_=step.loop.pass_ if step.loop is not None else None)
 
 
-def _reference(occasion: Occasion, reference: Reference) -> dict[str, Json]:
-    short: dict[str, Json] = {"title": reference.title, "source": reference.source}
-    if occasion != "start":
-        return short
-    return {"id": reference.id, **short, "purpose": reference.purpose, "authoritative": reference.authoritative}
+def _pending(step: StepWords | None) -> Pending | None:
+    if step is None:
+        return None
+    return Pending(
+        step_id=step.step_id,
+        title=step.title,
+        prompt=step.prompt,
+        agent_role=step.agent_role,
+        require_confirmation=step.needs_confirmation or None,
+        loop=step.loop,
+        parallel_with=step.parallel_with or None,
+    )
 
 
-def _text(facts: Facts, call: dict[str, Json] | None) -> str:
+def _reference(occasion: Occasion, reference: Reference) -> ReferenceOut:
+    if occasion == "start":
+        return ReferenceOut.of(reference)
+    return ReferenceOut(title=reference.title, source=reference.source)
+
+
+def _text(facts: Facts, call: NextCall | None) -> str:
     parts = [_first_line(facts)]
     parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
@@ -288,7 +256,7 @@ def _first_line(facts: Facts) -> str:
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
-    passing = f", pass {step.loop.number} of at most {step.loop.at_most}" if step.loop is not None else ""
+    passing = f", pass {step.loop.pass_} of at most {step.loop.max_iterations}" if step.loop is not None else ""
     line = f"{head} · step {step.number} of {step.total}{passing}: {title_in_code(step.title)}"
     return f"{line} · {facts.where}" if facts.where else line
 
@@ -302,16 +270,14 @@ def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
     return "\n".join(lines)
 
 
-def _answered(answered: Mapping[str, Json]) -> str:
+def _answered(answered: Answered) -> str:
     """Tell what a person said, with each question."""
     lines = ["**The user was asked and said yes**"]
-    asks = answered.get("asks")
-    for ask in asks if isinstance(asks, list) else []:
-        if isinstance(ask, dict):
-            said = f":\n{indent(quoted(str(ask['answer'])), '  ')}" if "answer" in ask else ""
-            lines.append(f"- {flat(str(ask['ask']))}{said}")
-    if "comment" in answered:
-        lines.append(f"- They add:\n{indent(quoted(str(answered['comment'])), '  ')}")
+    for one in answered.asks:
+        said = f":\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
+        lines.append(f"- {flat(one.ask)}{said}")
+    if answered.comment is not None:
+        lines.append(f"- They add:\n{indent(quoted(answered.comment), '  ')}")
     return "\n".join(lines)
 
 
@@ -329,7 +295,7 @@ def _reference_line(occasion: Occasion, reference: Reference) -> str:
     return f"{short} — {reference.purpose}{weight}"
 
 
-def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
+def _footer(facts: Facts, call: NextCall | None) -> str:
     lines = ["---"]
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
@@ -342,7 +308,7 @@ def _footer(facts: Facts, call: dict[str, Json] | None) -> str:
         lines.append("Nothing is left to do in this run.")
         return "\n".join(lines)
     lines.append(_invitation(facts))
-    lines.append(json_in_code(call["arguments"], separators=(",", ":")))
+    lines.append(json_in_code(call.arguments, separators=(",", ":")))
     return "\n".join(lines)
 
 

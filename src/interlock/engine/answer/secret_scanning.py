@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias, cast
 
-from interlock.engine.answer.model import Warned
+from interlock.engine.answer.structure import Warned
 from interlock.kernel.budgets import ECHO_BYTES_MAX, SECRETS_NAMED_MAX
 from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context

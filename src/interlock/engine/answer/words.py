@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import in_code, one_line
@@ -32,19 +33,21 @@ class RunWords:
         name = one_line(self.workflow_name, HEADER_TITLE_BYTES_MAX)
         return f"**{name}** (`{self.workflow_id}`) · run `{self.label}`{goal}"
 
+    def identity(self, step: StepPosition | None = None, *, is_full: bool = False) -> RunIdentity:
+        """Return the run as answers name it, in full with its ids and the workflow's name."""
+        return RunIdentity(
+            label=self.label,
+            workflow_id=self.workflow_id,
+            goal=one_line(self.goal, HEADER_GOAL_BYTES_MAX) if self.goal else None,
+            step=step,
+            session_id=self.session if is_full else None,
+            run_id=self.run if is_full else None,
+            workflow_name=self.workflow_name if is_full else None,
+        )
+
     def to_json(self) -> dict[str, Json]:
         """Return the run as errors name it."""
-        named: dict[str, Json] = {"label": self.label, "workflowId": self.workflow_id}
-        return named | ({"goal": one_line(self.goal, HEADER_GOAL_BYTES_MAX)} if self.goal else {})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassWords:
-    """The pass of the innermost loop that a step stands in, counted from 1; `at_most` is the loop's bound."""
-
-    loop_id: str
-    number: int
-    at_most: int
+        return self.identity().to_json()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class StepWords:
     needs_notes: bool
     needs_confirmation: bool
     agent_role: str | None = None
-    loop: PassWords | None = None
+    loop: LoopPass | None = None
     artifacts: tuple[Mapping[str, Json], ...] = ()
     context_keys: tuple[str, ...] = ()
     context: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from interlock.engine.gates import Ask, Question, needs_confirmation
+from interlock.engine.gates import Answered, Ask, Question, needs_confirmation
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Attempt, Unconfirmed
 from interlock.engine.judge.findings import Finding, blockers_of
@@ -30,7 +30,7 @@ class Opened:
     """
 
     by: Literal["person", "claim"]
-    record: Mapping[str, Json] | None = None
+    record: Answered | None = None
     claims: tuple[Finding, ...] = ()
 
 

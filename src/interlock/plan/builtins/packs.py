@@ -1,6 +1,6 @@
 """Contract packs: what evidence a step may ask for, in a closed set, each with the smallest artifact that meets it.
 
-A pack's schema is generated from its model; a plan pins the schemas it refers to, and artifacts are judged by those.
+A plan pins the schemas that it refers to (`pack_schemas`), and artifacts are judged by those.
 """
 
 from collections.abc import Mapping

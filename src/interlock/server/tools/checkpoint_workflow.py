@@ -1,15 +1,15 @@
 """The tool `checkpoint_workflow`."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from interlock.engine.answer.structure import CheckpointAnswer
 from interlock.engine.request import Request
 from interlock.record.short_tokens import read_token
-from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Output, Tool
+from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
-from interlock.server.tools.results import NextCall, RunIdentity, Warned
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.checkpoint_workflow import CheckpointCommand, checkpoint_workflow
 
@@ -38,24 +38,6 @@ class CheckpointArguments(Arguments):
             actor=caller.actor,
         )
         return Call(run=lambda ports: checkpoint_workflow(ports, command), session=token.session)
-
-
-class CheckpointOut(Output):
-    """The bookmark that was made."""
-
-    node_id: str
-
-
-class CheckpointAnswer(Output):
-    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may look at it."""
-
-    kind: Literal["ok"]
-    run: RunIdentity
-    next_call: NextCall
-    state_token: str
-    checkpoint_token: str | None = None
-    checkpoint: CheckpointOut
-    warnings: list[Warned] | None = None
 
 
 CHECKPOINT_WORKFLOW = Tool(

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.request import Request
 from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import read_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
-from interlock.server.tools.results import ExecutionAnswer
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 

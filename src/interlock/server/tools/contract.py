@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from interlock.define.schemas import flat_schema
 from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.gates import Asking
+from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, Refusal
@@ -86,12 +87,6 @@ class Arguments(ObjectArgument, ABC):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class Output(BaseModel):
-    """A part of an answer, as published."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, defer_build=True)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
     """What clients may assume of a tool. No tool reaches outside, and none destroys."""
@@ -111,7 +106,7 @@ class Tool:
     title: str
     description: str
     arguments: type[Arguments]
-    output: type[Output]
+    output: type[Published]
     hints: Hints
     is_always_loaded: bool = False
     """Whether a client that loads tools on demand has this one from the start: for the two that work begins with."""

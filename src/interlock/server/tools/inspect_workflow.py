@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
-from interlock.server.tools.results import DiagnosticOut, ReferenceOut
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Tool
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow
+from interlock.service.tools.inspect_workflow import InspectAnswer, InspectCommand, inspect_workflow
 
 
 class InspectArguments(Arguments):
@@ -30,42 +29,6 @@ class InspectArguments(Arguments):
         workspace = workspace_of(self.workspace_path, caller)
         command = InspectCommand(workflow_id=self.workflow_id, workspace=workspace, detail=self.detail or "summary")
         return Call(run=lambda ports: inspect_workflow(ports.catalog, command))
-
-
-class InspectedStep(Output):
-    """A step in short."""
-
-    step_id: str
-    title: str
-    require_confirmation: bool
-    notes_required: bool
-    contract_ref: str | None = None
-    loops: list[str] | None = None
-
-
-class InspectAnswer(Output):
-    """Answer of `inspect_workflow`."""
-
-    workflow_id: str
-    name: str
-    description: str
-    tags: list[str]
-    workflow_hash: str
-    source_kind: str
-    source_ref: str
-    id_status: Literal["namespaced", "legacy"]
-    guidance: list[str]
-    references: list[ReferenceOut]
-    steps: list[InspectedStep]
-    warnings: list[DiagnosticOut] | None = None
-    canonical_id: str | None = None
-    suggested_id: str | None = None
-    examples: list[str] | None = None
-    inputs: list[dict[str, JsonValue]] | None = None
-    plan: dict[str, JsonValue] | None = None
-    outline: list[str] | None = None
-    plan_resource: str | None = None
-    source: dict[str, JsonValue] | None = None
 
 
 INSPECT_WORKFLOW = Tool(

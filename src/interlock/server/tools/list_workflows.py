@@ -1,14 +1,13 @@
 """The tool `list_workflows`."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool
-from interlock.server.tools.results import DiagnosticOut
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Tool
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.tools.list_workflows import ListCommand, list_workflows
+from interlock.service.tools.list_workflows import ListAnswer, ListCommand, list_workflows
 
 
 class ListArguments(Arguments):
@@ -26,38 +25,6 @@ class ListArguments(Arguments):
         """See `Arguments.call`."""
         command = ListCommand(workspace=workspace_of(self.workspace_path, caller), query=self.query, tag=self.tag)
         return Call(run=lambda ports: list_workflows(ports.catalog, command))
-
-
-class ListedWorkflow(Output):
-    """A workflow that can be started."""
-
-    workflow_id: str
-    name: str
-    description: str
-    tags: list[str]
-    steps: int
-    source_kind: str
-    id_status: Literal["namespaced", "legacy"]
-    canonical_id: str | None = None
-    suggested_id: str | None = None
-
-
-class RefusedOut(Output):
-    """A file that holds no workflow that can be started."""
-
-    source: str
-    source_kind: str
-    diagnostic: DiagnosticOut
-    workflow_id: str | None = None
-
-
-class ListAnswer(Output):
-    """Answer of `list_workflows`."""
-
-    workflows: list[ListedWorkflow]
-    more: int | None = None
-    refused: list[RefusedOut] | None = None
-    more_refused: int | None = None
 
 
 LIST_WORKFLOWS = Tool(

@@ -10,12 +10,9 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import Correction
 from interlock.kernel.ids import ID_BODY_PATTERN, RunId, SessionId
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Output, Tool, too_large
-from interlock.server.tools.results import NextCall, RunIdentity
+from interlock.server.tools.contract import READS, Arguments, Call, Caller, Fault, Tool, too_large
 from interlock.server.tools.workspace import workspace_faults, workspace_of
-from interlock.service.tools.resume_session import ResumeCommand, resume_session
-from interlock.views.resume import Why
-from interlock.views.status import RunStatus
+from interlock.service.tools.resume_session import ResumeAnswer, ResumeCommand, resume_session
 
 
 class ResumeArguments(Arguments):
@@ -58,28 +55,6 @@ class ResumeArguments(Arguments):
             run=None if self.run_id is None else RunId(self.run_id),
         )
         return Call(run=lambda ports: resume_session(ports.read, command))
-
-
-class Candidate(Output):
-    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
-
-    run: RunIdentity
-    title: str
-    status: RunStatus
-    pending_step: str | None = None
-    last_activity: str | None = None
-    snippet: str
-    why_matched: list[Why]
-    state_token: str
-    next_call: NextCall
-
-
-class ResumeAnswer(Output):
-    """Answer of `resume_session`: best match first."""
-
-    candidates: list[Candidate]
-    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
-    more: int | None = None
 
 
 RESUME_SESSION = Tool(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue
 
+from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.request import Request, is_placeholder
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -14,7 +15,6 @@ from interlock.kernel.ids import ID_BODY_PATTERN, SessionId
 from interlock.kernel.text import one_line
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import PreferencesArgument, preference_delta
-from interlock.server.tools.results import ExecutionAnswer
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
 from interlock.service.tools.start_workflow import SESSION_STAND_IN, StartCommand, start_workflow
 

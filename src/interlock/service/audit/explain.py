@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import Annotated, cast
+
+from pydantic import Field, JsonValue
 
 from interlock.decide.condition import in_words
+from interlock.engine.published import Published
 from interlock.engine.walk.trace import GOES_ON, LEAVES
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
@@ -18,8 +20,7 @@ from interlock.views.session import Node, Session
 from interlock.views.standing import refusal_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class Explained(Published):
     """Why a run stands at a node.
 
     `decisions` are those of the call that led there, in order: the condition in words, what it read, what came of it
@@ -29,12 +30,12 @@ class Explained:
     session: SessionId
     node: NodeId
     title: str
-    decisions: tuple[str, ...]
-    effects: tuple[str, ...]
-    reasons: tuple[str, ...]
-    refusal: tuple[str, ...]
+    refusal: Annotated[tuple[str, ...], Field(alias="refused")]
+    decisions: Annotated[tuple[str, ...], Field(alias="decided")]
+    effects: Annotated[tuple[str, ...], Field(alias="set")]
     gaps: tuple[str, ...]
-    record: Mapping[str, Json]
+    reasons: tuple[str, ...]
+    record: Annotated[dict[str, JsonValue], Field(alias="capture")]
 
 
 def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explained:

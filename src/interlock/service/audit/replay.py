@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.gates import Asking, GateClaims, Reply, reply_of
+from interlock.engine.gates import Asking, GateClaims, Reply
 from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
@@ -151,7 +151,7 @@ def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.Ad
         asking=Asking(
             client_can=answered is not None,
             claims=_claims_policy(recorded),
-            reply=reply_of(answered) if answered is not None else None,
+            reply=answered.reply() if answered is not None else None,
         ),
     )
     if _was_declined(key):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
+from interlock.engine.published import Published
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
@@ -38,8 +39,7 @@ Code = Literal[
 """Why a record does not verify; a closed set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mismatch:
+class Mismatch(Published):
     """One thing that the log says and that does not follow: the node, what stands there, what follows, what to do."""
 
     code: Code
@@ -48,17 +48,6 @@ class Mismatch:
     where: str
     found: str
     fix: str
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the mismatch as commands print it."""
-        return {
-            "code": self.code,
-            "session": self.session,
-            "node": self.node,
-            "where": self.where,
-            "found": self.found,
-            "fix": self.fix,
-        }
 
 
 def verify_session(

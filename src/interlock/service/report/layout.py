@@ -111,7 +111,7 @@ def _step(step: StepAccount, look: Look) -> Iterator[Block]:
 
 
 def _place(place: Place, before: str, after: str) -> Line:
-    within = f" (pass {place.loop.number})" if place.loop is not None else ""
+    within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
     return f"{before}{place.number}{after}", Said(place.title), within
 
 

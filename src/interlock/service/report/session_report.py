@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
+from interlock.engine.published import Published
 from interlock.engine.request import WHOLE_NOTES_CONTENT_TYPE
 from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, WorkflowHash
 from interlock.record.base import Preferences
@@ -25,8 +26,7 @@ from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(Published):
     """What an attempt brought beside its notes. `kind` is what it calls itself; None where it does not say."""
 
     digest: Digest

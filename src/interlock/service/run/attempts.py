@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import cast
 
+from pydantic import ValidationError
+
+from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
@@ -73,14 +76,17 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
     return notes
 
 
-def answered_at(reader: SessionReader, node: Node) -> Mapping[str, Json] | None:
+def answered_at(reader: SessionReader, node: Node) -> Answered | None:
     """Return what a person answered who was asked before the run came to a node; None where nobody was.
 
     Raises:
-        ContentDamagedError: The record is missing or damaged.
+        ContentDamagedError: The record is missing or damaged, or no reply although its bytes are those of its name.
     """
     for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
-        return stored_object(reader, digest)
+        try:
+            return Answered.model_validate(stored_object(reader, digest))
+        except ValidationError as error:
+            raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
     return None
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.answer.words import PassWords, RunWords, title_in_code
+from interlock.engine.answer.structure import LoopPass
+from interlock.engine.answer.words import RunWords, title_in_code
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, PendingStep, Running
@@ -16,7 +17,7 @@ class Place:
 
     title: str
     number: int
-    loop: PassWords | None = None
+    loop: LoopPass | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +57,12 @@ class Scene:
         """
         return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
 
-    def passing(self, path: tuple[LoopFrame, ...]) -> PassWords | None:
+    def passing(self, path: tuple[LoopFrame, ...]) -> LoopPass | None:
         """Return the pass of the innermost of the loops around a step; None where there is none."""
         if not path:
             return None
         loop = self.workflow.graphs.loops[path[-1].loop_id]
-        return PassWords(loop_id=loop.loop_id, number=path[-1].iteration + 1, at_most=loop.max_iterations)
+        return LoopPass(loop_id=loop.loop_id, pass_=path[-1].iteration + 1, max_iterations=loop.max_iterations)
 
     def title(self, node: Node) -> str:
         """Return the title of the step that is pending at a node, rendered with the node's context."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.answer.model import Answer, Awaited, Facts, ForkOffer, NeedsPerson, Warned, render_answer
+from interlock.engine.answer.model import Answer, Awaited, Facts, NeedsPerson, render_answer
 from interlock.engine.answer.secret_scanning import secret_warnings
+from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.judge.attempt import Advanced, LimitReached, Refused, Unconfirmed
 from interlock.engine.request import CONFIRMATION_KIND, Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
@@ -147,7 +148,7 @@ def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Un
 
 def _limit_reached(mint: Mint, scene: Scene, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
     words, first = scene.words(node), chain_head(scene.session, node)
-    fork = ForkOffer(
+    fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
         note="To try the step again on a fresh branch, ack with this token.",
     )

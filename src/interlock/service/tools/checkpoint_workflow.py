@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 
 from interlock.engine.answer.checkpoint import Bookmarked, render_checkpoint
-from interlock.engine.answer.model import Answer, Warned
+from interlock.engine.answer.model import Answer
 from interlock.engine.answer.secret_scanning import secret_warnings
+from interlock.engine.answer.structure import Warned
 from interlock.engine.checkpoint import Checkpoint, plan_checkpoint
 from interlock.engine.request import Request
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX

@@ -5,19 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import JsonValue
+
 from interlock.define.parts import ContextInput
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer.model import Answer
+from interlock.engine.answer.structure import DiagnosticOut, ReferenceOut
+from interlock.engine.published import Published
 from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import utf8_bytes
 from interlock.plan.compile.compiler import placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.outline import input_lines, outline_lines, step_lines, step_summaries
+from interlock.plan.outline import input_lines, outline_lines, step_lines
+from interlock.plan.records import NOTES_CONTRACT, PlanNode
 from interlock.service.catalog import Catalog, Entry, Pinnable
 from interlock.service.links import plan_link
-from interlock.service.tools.start_workflow import compiled_of, found_entry
+from interlock.service.tools.start_workflow import find_startable
 
 Detail = Literal["summary", "plan", "source"]
 
@@ -31,86 +36,126 @@ class InspectCommand:
     detail: Detail = "summary"
 
 
+class InspectedStep(Published):
+    """A step in short."""
+
+    step_id: str
+    title: str
+    require_confirmation: bool
+    notes_required: bool
+    contract_ref: str | None = None
+    loops: tuple[str, ...] | None = None
+
+
+class InspectAnswer(Published):
+    """Answer of `inspect_workflow`."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    workflow_hash: str
+    source_kind: str
+    source_ref: str
+    id_status: Literal["namespaced", "legacy"]
+    guidance: tuple[str, ...]
+    references: tuple[ReferenceOut, ...]
+    steps: tuple[InspectedStep, ...]
+    examples: tuple[str, ...] | None = None
+    inputs: tuple[dict[str, JsonValue], ...] | None = None
+    warnings: tuple[DiagnosticOut, ...] | None = None
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+    plan: dict[str, JsonValue] | None = None
+    outline: tuple[str, ...] | None = None
+    plan_resource: str | None = None
+    source: dict[str, JsonValue] | None = None
+
+
 def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refusal:
     """Return a workflow as a summary, as the plan that will run, or as its source."""
     view = catalog.view(command.workspace)
-    entry = found_entry(view, command.workflow_id)
-    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
-    if isinstance(pinned, Refusal):
-        return pinned
-    assert isinstance(entry, Entry), "what compiled is an entry"
+    found = find_startable(view, command.workflow_id)
+    if isinstance(found, Refusal):
+        return found
+    entry, pinned = found
     others = frozenset(view.entries)
     placement = placement_diagnostics(entry.workflow_id, entry.source.kind, others)
     warnings = [one for one in pinned.warnings if one.code != "legacy_id"] + list(placement)
-    structure = _summary(entry, pinned)
-    if warnings:
-        structure["warnings"] = [diagnostic.to_json() for diagnostic in warnings]
-    suggested = view.suggested(entry)
-    if suggested is not None:
-        structure["suggestedId"] = suggested
+    data = _summary(entry, pinned).model_copy(
+        update={
+            "warnings": tuple(map(DiagnosticOut.of, warnings)) or None,
+            "suggested_id": view.suggested(entry),
+        }
+    )
     text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.in_one_line()}" for diagnostic in warnings)])
     match command.detail:
         case "plan":
-            return _with_plan(structure, text, pinned.workflow)
+            return _with_plan(data, text, pinned.workflow)
         case "source":
-            return _with_source(structure, text, entry)
+            return _with_source(data, text, entry)
         case "summary":
-            return Answer(structure=structure, text=text)
+            return Answer(data=data, text=text)
 
 
-def _with_plan(structure: dict[str, Json], text: str, workflow: CompiledWorkflow) -> Answer:
+def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> Answer:
     """Add what will run, step by step; where that is too much for an answer, the outline and where the whole is."""
     plan = workflow.plan.to_json()
     whole = text + "".join(f"\n\n{lines}" for lines in step_lines(workflow))
     if utf8_bytes(whole) <= INSPECT_BYTES_MAX and len(json.dumps(plan, ensure_ascii=False)) <= INSPECT_BYTES_MAX:
-        return Answer(structure=structure | {"plan": plan}, text=whole)
-    link = plan_link(workflow.workflow_id)
-    outline = "\n".join(outline_lines(workflow))
+        return Answer(data=data.model_copy(update={"plan": plan}), text=whole)
+    link, outline = plan_link(workflow.workflow_id), tuple(outline_lines(workflow))
     note = f"The whole plan is too long for one answer: read the resource {link}."
-    structure["outline"] = list(outline_lines(workflow))
-    structure["planResource"] = link
     return Answer(
-        structure=structure,
-        text=f"{text}\n\n{note}\n\n{outline}",
+        data=data.model_copy(update={"outline": outline, "plan_resource": link}),
+        text="\n\n".join([text, note, "\n".join(outline)]),
         link=(link, f"Plan of {workflow.name}"),
     )
 
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:
     """Return a workflow's whole plan as text: every step with its prompt and the evidence it asks for."""
-    entry = found_entry(catalog.view(workspace), workflow_id)
-    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
-    if isinstance(pinned, Refusal):
-        return pinned
-    assert isinstance(entry, Entry), "what compiled is an entry"
+    found = find_startable(catalog.view(workspace), workflow_id)
+    if isinstance(found, Refusal):
+        return found
+    entry, pinned = found
     return _summary_text(entry, pinned) + "".join(f"\n\n{lines}" for lines in step_lines(pinned.workflow))
 
 
-def _with_source(structure: dict[str, Json], text: str, entry: Entry) -> Answer:
+def _with_source(data: InspectAnswer, text: str, entry: Entry) -> Answer:
     source = json.dumps(entry.value, ensure_ascii=False, indent=2)
-    return Answer(structure=structure | {"source": entry.value}, text=f"{text}\n\n```json\n{source}\n```")
+    return Answer(data=data.model_copy(update={"source": entry.value}), text=f"{text}\n\n```json\n{source}\n```")
 
 
-def _summary(entry: Entry, pinned: Pinnable) -> dict[str, Json]:
+def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
     document, workflow = entry.document, pinned.workflow
-    summary: dict[str, Json] = {
-        "workflowId": document.id,
-        "name": document.name,
-        "description": document.description,
-        "tags": list(document.tags),
-        "workflowHash": pinned.workflow_hash,
-        "sourceKind": entry.source.kind,
-        "sourceRef": entry.source.ref,
-        "idStatus": id_status(document.id) or "legacy",
-        "guidance": list(document.guidance),
-        "references": [reference.model_dump(mode="json", by_alias=True) for reference in workflow.references],
-        "steps": list(step_summaries(workflow)),
-    }
-    if document.examples:
-        summary["examples"] = list(document.examples)
-    if workflow.inputs:
-        summary["inputs"] = [_input(workflow, one) for one in workflow.inputs]
-    return summary
+    return InspectAnswer(
+        workflow_id=document.id,
+        name=document.name,
+        description=document.description,
+        tags=document.tags,
+        workflow_hash=pinned.workflow_hash,
+        source_kind=entry.source.kind,
+        source_ref=entry.source.ref,
+        id_status=id_status(document.id) or "legacy",
+        guidance=document.guidance,
+        references=tuple(map(ReferenceOut.of, workflow.references)),
+        steps=tuple(_step(workflow, node) for node in workflow.steps.values()),
+        examples=document.examples or None,
+        inputs=tuple(_input(workflow, one) for one in workflow.inputs) or None,
+    )
+
+
+def _step(workflow: CompiledWorkflow, node: PlanNode) -> InspectedStep:
+    assert node.task is not None, "a step that is handed out is a task"
+    return InspectedStep(
+        step_id=node.node_id,
+        title=node.title,
+        require_confirmation=node.task.confirmation is not None,
+        notes_required=node.task.evidence.notes == "required",
+        contract_ref=node.evidence_schema_ref if node.evidence_schema_ref != NOTES_CONTRACT else None,
+        loops=workflow.graphs.loops_around(node.node_id) or None,
+    )
 
 
 def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json]:

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from interlock.define.document import step_count
 from interlock.define.workflow_ids import id_status
 from interlock.engine.answer.model import Answer
+from interlock.engine.answer.structure import DiagnosticOut
+from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
-from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, tokens
 from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
 
@@ -21,21 +23,51 @@ class ListCommand:
     tag: str | None = None
 
 
+class ListedWorkflow(Published):
+    """A workflow that can be started."""
+
+    workflow_id: str
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    steps: int
+    source_kind: str
+    id_status: Literal["namespaced", "legacy"]
+    canonical_id: str | None = None
+    suggested_id: str | None = None
+
+
+class RefusedOut(Published):
+    """A file that holds no workflow that can be started."""
+
+    source: str
+    source_kind: str
+    diagnostic: DiagnosticOut
+    workflow_id: str | None = None
+
+
+class ListAnswer(Published):
+    """Answer of `list_workflows`."""
+
+    workflows: tuple[ListedWorkflow, ...]
+    more: int | None = None
+    refused: tuple[RefusedOut, ...] | None = None
+    more_refused: int | None = None
+
+
 def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int = LIST_ENTRIES_MAX) -> Answer:
     """Return the workflows that match and the files that were refused, at most so many of each."""
     view = catalog.view(command.workspace)
     matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
-    structure: dict[str, Json] = {"workflows": [_entry(view, entry) for entry in shown]}
-    if more:
-        structure["more"] = more
-    if refused:
-        structure["refused"] = [_refused(file) for file in refused]
-    if unshown:
-        structure["moreRefused"] = unshown
-    listed = [_line(view, entry) for entry in shown]
-    return Answer(structure=structure, text=_text(listed, more, refused, unshown))
+    data = ListAnswer(
+        workflows=tuple(_entry(view, entry) for entry in shown),
+        more=more or None,
+        refused=tuple(map(_refused, refused)) or None,
+        more_refused=unshown or None,
+    )
+    return Answer(data=data, text=_text([_line(view, entry) for entry in shown], more, refused, unshown))
 
 
 def matches(entry: Entry, command: ListCommand) -> bool:
@@ -53,28 +85,27 @@ def matches(entry: Entry, command: ListCommand) -> bool:
     return bool(wanted) and wanted <= have
 
 
-def _entry(view: CatalogView, entry: Entry) -> dict[str, Json]:
+def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
     document = entry.document
-    listed: dict[str, Json] = {
-        "workflowId": document.id,
-        "name": document.name,
-        "description": one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
-        "tags": list(document.tags),
-        "steps": step_count(document),
-        "sourceKind": entry.source.kind,
-        "idStatus": id_status(document.id) or "legacy",
-    }
-    suggested = view.suggested(entry)
-    return listed | ({"suggestedId": suggested} if suggested else {})
+    return ListedWorkflow(
+        workflow_id=document.id,
+        name=document.name,
+        description=one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
+        tags=document.tags,
+        steps=step_count(document),
+        source_kind=entry.source.kind,
+        id_status=id_status(document.id) or "legacy",
+        suggested_id=view.suggested(entry),
+    )
 
 
-def _refused(file: RefusedFile) -> dict[str, Json]:
-    refused: dict[str, Json] = {
-        "source": file.source.ref,
-        "sourceKind": file.source.kind,
-        "diagnostic": file.diagnostics[0].to_json(),
-    }
-    return refused | ({"workflowId": file.workflow_id} if file.workflow_id else {})
+def _refused(file: RefusedFile) -> RefusedOut:
+    return RefusedOut(
+        source=file.source.ref,
+        source_kind=file.source.kind,
+        diagnostic=DiagnosticOut.of(file.diagnostics[0]),
+        workflow_id=file.workflow_id or None,
+    )
 
 
 def _line(view: CatalogView, entry: Entry) -> str:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import Answer, Facts, ForkOffer, Warned, render_answer
+from interlock.engine.answer.model import Answer, Facts, render_answer
 from interlock.engine.answer.prompt import guidance_of
+from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.answer.words import title_in_code
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
@@ -118,6 +119,6 @@ def _used_up(here: _Here, facts: Facts) -> Facts:
     return replace(facts, redirect=here.mint.state(tip))
 
 
-def _fork(here: _Here, words: str) -> ForkOffer:
+def _fork(here: _Here, words: str) -> Fork:
     first = here.standing.first
-    return ForkOffer(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")
+    return Fork(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")

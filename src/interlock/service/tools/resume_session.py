@@ -3,9 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer
-from interlock.engine.answer.words import title_in_code
+from pydantic import Field
+
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
+from interlock.engine.answer.structure import NextCall, RunIdentity
+from interlock.engine.answer.words import RunWords, title_in_code
+from interlock.engine.published import Published
 from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
     CANDIDATES_MAX,
@@ -13,7 +18,6 @@ from interlock.kernel.budgets import (
     HEADER_GOAL_BYTES_MAX,
     HEADER_TITLE_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import in_code, json_in_code, one_line, printable, quoted, tokens, truncated
 from interlock.service.ports import ReadPorts
@@ -22,7 +26,8 @@ from interlock.service.tools.observations import repo_root_hash
 from interlock.store.ports.errors import KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
-from interlock.views.resume import Candidate, Wanted, ranked
+from interlock.views.resume import Candidate, Wanted, Why, ranked
+from interlock.views.status import RunStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,32 @@ class _Found:
 
     candidate: Candidate
     state_token: str
+
+    def call(self) -> NextCall:
+        """Return the call that shows it."""
+        return look_call(self.state_token, self.candidate.run.label)
+
+
+class CandidateOut(Published):
+    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
+
+    run: RunIdentity
+    title: str
+    status: RunStatus
+    pending_step: str | None = None
+    last_activity: str | None = None
+    why_matched: tuple[Why, ...]
+    state_token: str
+    next_call: NextCall
+    snippet: str
+
+
+class ResumeAnswer(Published):
+    """Answer of `resume_session`: best match first."""
+
+    candidates: tuple[CandidateOut, ...]
+    reason: Annotated[str | None, Field(description="Why nothing matched, or what the matching left out.")] = None
+    more: int | None = None
 
 
 def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
@@ -137,16 +168,14 @@ def _reasons(command: ResumeCommand, wanted: Wanted, found: Sequence[Candidate])
 
 def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
     shown = list(found)
-    structure: dict[str, Json] = {"candidates": [_candidate(one) for one in shown]}
     parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to go on with**" if shown else "**No run was found**"]
     if reason is not None:
-        structure["reason"] = reason
         parts.append(reason)
     parts += [_words(number, one) for number, one in enumerate(shown, start=1)]
     if more:
-        structure["more"] = more
         parts.append(f"{more} more; narrow by `query`, `gitBranch`, `sessionId` or `runId`.")
-    return Answer(structure=structure, text="\n\n".join(parts))
+    data = ResumeAnswer(candidates=tuple(map(_candidate, shown)), reason=reason, more=more or None)
+    return Answer(data=data, text="\n\n".join(parts))
 
 
 def _title(one: _Found) -> str:
@@ -162,31 +191,31 @@ def _pending(one: _Found) -> str | None:
     return f"step {run.number} of {run.total}: {one_line(run.step, HEADER_TITLE_BYTES_MAX)}"
 
 
-def _arguments(one: _Found) -> dict[str, Json]:
-    return {"stateToken": one.state_token, "run": one.candidate.run.label}
-
-
 def _snippet(one: _Found) -> str:
     return truncated(printable(one.candidate.run.notes or "(no notes yet)"), CANDIDATE_SNIPPET_BYTES_MAX)
 
 
-def _candidate(one: _Found) -> dict[str, Json]:
+def _candidate(one: _Found) -> CandidateOut:
     run = one.candidate.run
-    named: dict[str, Json] = {"label": run.label, "workflowId": run.workflow_id}
-    if run.goal:
-        named["goal"] = one_line(run.goal, HEADER_GOAL_BYTES_MAX)
-    named |= {"sessionId": one.candidate.session, "runId": run.run, "workflowName": run.workflow_name}
-    told: dict[str, Json] = {"run": named, "title": _title(one), "status": run.status}
-    pending = _pending(one)
-    if pending is not None:
-        told["pendingStep"] = pending
-    if run.last_at is not None:
-        told["lastActivity"] = run.last_at
-    told["whyMatched"] = list(one.candidate.why)
-    told["stateToken"] = one.state_token
-    told["nextCall"] = {"tool": CONTINUE_TOOL, "arguments": _arguments(one)}
-    told["snippet"] = _snippet(one)
-    return told
+    words = RunWords(
+        label=run.label,
+        workflow_id=run.workflow_id,
+        workflow_name=run.workflow_name,
+        session=one.candidate.session,
+        run=run.run,
+        goal=run.goal,
+    )
+    return CandidateOut(
+        run=words.identity(is_full=True),
+        title=_title(one),
+        status=run.status,
+        pending_step=_pending(one),
+        last_activity=run.last_at,
+        why_matched=one.candidate.why,
+        state_token=one.state_token,
+        next_call=one.call(),
+        snippet=_snippet(one),
+    )
 
 
 def _words(number: int, one: _Found) -> str:
@@ -200,7 +229,7 @@ def _words(number: int, one: _Found) -> str:
         [
             f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
             f"   Matched: {', '.join(one.candidate.why)}. To go on, call `{CONTINUE_TOOL}`:",
-            json_in_code(_arguments(one)),
+            json_in_code(one.call().arguments),
             quoted(_snippet(one)),
         ]
     )

@@ -63,11 +63,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Ne
             See `service.failures`; nothing was recorded this time.
         UnansweredError: The run may be recorded.
     """
-    entry = found_entry(ports.catalog.view(command.workspace), command.workflow_id)
-    pinned = entry if isinstance(entry, Refusal) else compiled_of(entry)
-    if isinstance(pinned, Refusal):
-        return pinned
-    assert isinstance(entry, Entry), "what compiled is an entry"
+    found = find_startable(ports.catalog.view(command.workspace), command.workflow_id)
+    if isinstance(found, Refusal):
+        return found
+    entry, pinned = found
     refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
     if refusal is not None:
         return refusal
@@ -195,11 +194,12 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> An
         )
 
 
-def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
-    """Return the workflow of an id, or a refusal that names its faults, or the id that was meant."""
+def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
+    """Return the workflow of an id, compiled, or a refusal that names its faults, or the id that was meant."""
     entry = view.entries.get(workflow_id)
     if entry is not None:
-        return entry
+        compiled = entry.compiled
+        return (entry, compiled) if isinstance(compiled, Pinnable) else _invalid(compiled, workflow_id)
     workflow_id = one_line(workflow_id, ECHO_BYTES_MAX * 2)
     refused = view.refused_of(workflow_id)
     if refused is not None:
@@ -213,12 +213,6 @@ def found_entry(view: CatalogView, workflow_id: str) -> Entry | Refusal:
         details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
         correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
     )
-
-
-def compiled_of(entry: Entry) -> Pinnable | Refusal:
-    """Return what a workflow compiles to, or a refusal that names every fault."""
-    compiled = entry.compiled
-    return _invalid(compiled, entry.workflow_id) if isinstance(compiled, RefusedFile) else compiled
 
 
 def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:

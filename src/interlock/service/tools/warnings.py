@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from interlock.engine.answer.model import Warned
+from interlock.engine.answer.structure import Warned
 from interlock.engine.judge.confirmation import raises_autonomy
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAPS_MAX
 from interlock.kernel.ids import WorkflowHash

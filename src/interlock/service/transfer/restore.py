@@ -1,9 +1,10 @@
 """Making a session of a history that comes from elsewhere, and how its runs go on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interlock.engine.answer.model import look_call
+from interlock.engine.answer.structure import NextCall
 from interlock.engine.answer.words import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
@@ -28,11 +29,11 @@ class WayOn:
 
     run: RunWords
     status: RunStatus
-    next_call: Mapping[str, Json]
+    next_call: NextCall
 
     def to_json(self) -> dict[str, Json]:
         """Return it as commands print it."""
-        return {**self.run.to_json(), "status": self.status, "nextCall": dict(self.next_call)}
+        return {**self.run.to_json(), "status": self.status, "nextCall": self.next_call.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

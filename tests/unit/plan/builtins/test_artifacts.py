@@ -8,7 +8,6 @@ from jsonschema import Draft202012Validator
 
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS
-from publish.pack_models import MODELS
 
 FULL: dict[str, dict[str, Any]] = {
     "assessment": {
@@ -156,13 +155,14 @@ def refused(name: str, artifact: Mapping[str, Any]) -> bool:
 def test_the_artifacts_above_hold_every_field_of_every_contract() -> None:
     assert {f"wr.contracts.{name}" for name in FULL} == {ref for ref, pack in PACKS.items() if pack.kind is not None}
     for name in FULL:
-        assert set(whole(name)) == set(MODELS[f"wr.contracts.{name}"].model_json_schema(by_alias=True)["properties"])
+        properties = PACK_SCHEMAS[f"wr.contracts.{name}"]["properties"]
+        assert isinstance(properties, dict)
+        assert set(whole(name)) == set(properties)
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_an_artifact_with_every_field_as_long_as_it_may_be_is_accepted_by_schema_and_model(name: str) -> None:
+def test_an_artifact_with_every_field_as_long_as_it_may_be_is_accepted(name: str) -> None:
     assert not refused(name, whole(name))
-    assert MODELS[f"wr.contracts.{name}"].model_validate(whole(name))
 
 
 @pytest.mark.parametrize(("name", "changed"), TOO_MUCH)

@@ -1,0 +1,198 @@
+"""Answers as data: the models that build what execution tools answer and publish its schema."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, WithJsonSchema
+
+from interlock.define.diagnostics import Diagnostic
+from interlock.define.parts import Reference
+from interlock.engine.gates import Answered
+from interlock.engine.published import Published
+from interlock.record.base import Preferences
+from interlock.record.outcome import Blocker
+
+
+class StepPosition(Published):
+    """Where in the workflow the step stands, counted from 1."""
+
+    number: int
+    total: int | None = None
+    pass_: Annotated[int | None, Field(alias="pass", description="Pass of the innermost loop, from 1.")] = None
+
+
+class RunIdentity(Published):
+    """Which run the answer is about."""
+
+    label: Annotated[str, Field(description="Short name of the run; send it as `run`.")]
+    workflow_id: str
+    goal: str | None = None
+    step: StepPosition | None = None
+    session_id: str | None = None
+    run_id: str | None = None
+    workflow_name: str | None = None
+
+
+class NextCall(Published):
+    """Exactly what to send next; fill in the notes."""
+
+    tool: str
+    arguments: dict[str, JsonValue]
+
+
+class Fork(Published):
+    """The one way to redo a step that is done, on a branch of its own."""
+
+    ack_token: str
+    note: str
+
+
+WarningCode = Literal[
+    "STEP_ALREADY_DONE",
+    "ATTEMPT_LIMIT_REACHED",
+    "REPLAY_PAYLOAD_IGNORED",
+    "NOTES_TRUNCATED",
+    "BRANCH_CREATED",
+    "LOOP_LIMIT_REACHED",
+    "LEVEL_NORMALISED",
+    "GAP_RECORDED",
+    "COMPLETE_WITH_GAPS",
+    "CLAIMED_FACT",
+    "BEYOND_RECOMMENDATION",
+    "LOOKS_LIKE_SECRET",
+    "WORKFLOW_SOURCE_CHANGED",
+]
+"""Derivable from the log. Closed here and open as published: a new one must not break a client that validates."""
+
+
+class Warned(Published):
+    """Something to know."""
+
+    code: Annotated[WarningCode, WithJsonSchema({"type": "string"})]
+    message: str
+
+    def in_one_line(self) -> str:
+        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
+        return f"**Note** `{self.code}`: {self.message}"
+
+
+class BlockerOut(Published):
+    """What keeps the step from advancing, and what to send instead."""
+
+    code: str
+    pointer: dict[str, JsonValue]
+    message: str
+    suggested_fix: str | None = None
+    details: dict[str, JsonValue] | None = None
+
+    @classmethod
+    def of(cls, blocker: Blocker) -> Self:
+        """Return a recorded blocker as answers carry it."""
+        return cls.model_validate(blocker.to_json())
+
+
+class PreferencesOut(Published):
+    """How much the run may do alone, and how cautious it is."""
+
+    autonomy: str
+    risk_policy: str
+
+    @classmethod
+    def of(cls, preferences: Preferences) -> Self:
+        """Return preferences as answers carry them."""
+        return cls.model_validate(preferences.to_json())
+
+
+class LoopPass(Published):
+    """The pass of the innermost loop that the step stands in, counted from 1."""
+
+    loop_id: str
+    pass_: Annotated[int, Field(alias="pass")]
+    max_iterations: int
+
+
+class Pending(Published):
+    """The step to perform. `parallelWith` names steps that need not wait for it."""
+
+    step_id: str
+    title: str
+    prompt: str
+    agent_role: str | None = None
+    require_confirmation: bool | None = None
+    loop: LoopPass | None = None
+    parallel_with: tuple[str, ...] | None = None
+
+
+class ReferenceOut(Published):
+    """Material the workflow points at."""
+
+    id: str | None = None
+    title: str
+    source: str
+    purpose: str | None = None
+    authoritative: bool | None = None
+
+    @classmethod
+    def of(cls, reference: Reference) -> Self:
+        """Return all of a workflow's reference."""
+        return cls.model_validate(reference.model_dump(mode="json", by_alias=True))
+
+
+class DiagnosticOut(Published):
+    """A fault of a workflow file, with its place and its fix."""
+
+    path: str
+    code: str
+    severity: str
+    message: str
+    fix: str
+    line: int | None = None
+    column: int | None = None
+
+    @classmethod
+    def of(cls, diagnostic: Diagnostic) -> Self:
+        """Return a diagnostic as answers carry it."""
+        return cls.model_validate(diagnostic.to_json())
+
+
+NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
+
+
+class ExecutionAnswer(Published):
+    """Answer of `start_workflow` and `continue_workflow`."""
+
+    kind: Literal["ok", "blocked"]
+    run: RunIdentity
+    next_call: NextCall | None
+    state_token: str
+    ack_token: str | None = None
+    checkpoint_token: str | None = None
+    is_complete: bool
+    next_intent: NextIntent
+    fork: Fork | None = None
+    blockers: tuple[BlockerOut, ...] | None = None
+    retryable: bool | None = None
+    warnings: tuple[Warned, ...] | None = None
+    preferences: PreferencesOut | None = None
+    guidance: tuple[str, ...] | None = None
+    answered: Answered | None = None
+    recap: str | None = None
+    references: tuple[ReferenceOut, ...] | None = None
+    pending: Pending | None
+
+
+class CheckpointOut(Published):
+    """The bookmark that was made."""
+
+    node_id: str
+
+
+class CheckpointAnswer(Published):
+    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may look at it."""
+
+    kind: Literal["ok"]
+    run: RunIdentity
+    next_call: NextCall
+    state_token: str
+    checkpoint_token: str | None = None
+    checkpoint: CheckpointOut
+    warnings: tuple[Warned, ...] | None = None
