@@ -1,4 +1,4 @@
-"""From an empty home directory to the first finished step, by the commands of the install page as they stand."""
+"""From an empty home directory to the first finished step, by the unchanged commands of the install page."""
 
 import json
 import os
@@ -41,9 +41,12 @@ class Newcomer:
 
     home: Path
     place: Path = field(init=False)
+    path: str = field(init=False)
+    """The search path for commands, which a pasted line may extend for the lines after it."""
 
     def __post_init__(self) -> None:
         self.place = self.home
+        self.path = f"{self.home.parent / 'programs'}:/usr/local/bin:/usr/bin:/bin"
         programs = self.home.parent / "programs"
         programs.mkdir()
         (programs / "claude").write_text(RECORDING, encoding="utf-8")
@@ -51,15 +54,14 @@ class Newcomer:
         (programs / "python3").symlink_to(Path(sys.executable).resolve())
 
     def environment(self) -> dict[str, str]:
-        path = f"{self.home.parent / 'programs'}:/usr/local/bin:/usr/bin:/bin"
         offline = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-        return {"HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8", **offline}
+        return {"HOME": str(self.home), "PATH": self.path, "LANG": "C.UTF-8", **offline}
 
     def paste(self, line: str) -> str:
-        """Run a line where the line before left off, and return what it printed."""
+        """Run a line in the directory and with the search path that the line before left, and return its output."""
         where = self.home.parent / "where"
         done = subprocess.run(
-            ["bash", "-e", "-c", f"{line}\npwd > '{where}'"],
+            ["bash", "-e", "-c", f"{line}\nprintf '%s\\n' \"$PWD\" \"$PATH\" > '{where}'"],
             cwd=self.place,
             env=self.environment(),
             stdout=subprocess.PIPE,
@@ -69,7 +71,8 @@ class Newcomer:
             check=False,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}"
-        self.place = Path(where.read_text(encoding="utf-8").rstrip("\n"))
+        place, self.path = where.read_text(encoding="utf-8").splitlines()
+        self.place = Path(place)
         return done.stdout
 
     def link_what_make_would_download(self) -> None:

@@ -1,4 +1,4 @@
-"""The page about the configuration shows a file that is taken, and its example sets every table."""
+"""The example of the configuration page is valid and sets every table."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from publish.configuration import config_page
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text(encoding="utf-8")
 
 
-def test_the_example_is_taken_and_says_what_the_page_says_of_it() -> None:
+def test_the_example_is_valid_and_sets_the_values_that_the_page_names() -> None:
     (example,) = re.findall(r"^```toml config\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     config = parse_config(example)
     assert isinstance(config, Config), config
@@ -19,6 +19,6 @@ def test_the_example_is_taken_and_says_what_the_page_says_of_it() -> None:
     assert {key.partition(".")[0] for key in config.said} == set(ConfigForm.model_fields)
 
 
-def test_the_reference_page_tells_of_every_key_and_of_no_other() -> None:
-    told = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", config_page(), re.MULTILINE)
-    assert told == [key for key, _ in key_schemas()]
+def test_the_reference_page_lists_every_key_and_no_other() -> None:
+    documented = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \|", config_page(), re.MULTILINE)
+    assert documented == [key for key, _ in key_schemas()]

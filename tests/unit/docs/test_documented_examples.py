@@ -43,7 +43,7 @@ KNOWN: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A fenced block: where it stands, what it says it is, and what it holds."""
+    """A fenced block: its place, its info string and its text."""
 
     place: str
     info: str
@@ -62,7 +62,7 @@ class Example:
         return self.info.split()[2]
 
     def value(self, under: str | None = None) -> dict[str, Json]:
-        """Return what the block holds, read as Interlock reads files; a list needs a key to stand under."""
+        """Return what the block holds, read as Interlock reads files; a list needs the key `under`."""
         text = self.text if under is None else f"{under}:\n{self.text}"
         found = parse_text(text.encode(), self.form)
         assert not isinstance(found, Diagnostic), found
@@ -161,9 +161,9 @@ def test_each_case_of_a_condition_holds_or_not_as_the_page_says(example: Example
 
 
 def test_the_cases_show_every_operator() -> None:
-    told = " ".join(example.text for example in ALL if example.kind == "conditions")
+    shown = " ".join(example.text for example in ALL if example.kind == "conditions")
     operators = set(ConditionForm.model_json_schema(by_alias=True)["$defs"]["ConditionForm"]["properties"])
-    assert [name for name in operators - {"kind", "conditionId"} if f"{name}:" not in told] == []
+    assert [name for name in operators - {"kind", "conditionId"} if f"{name}:" not in shown] == []
 
 
 @of_kind("criteria")

@@ -41,7 +41,7 @@ def run(script: str, place: Path, home: Path) -> subprocess.CompletedProcess[str
 
 
 def as_pattern(shown: str) -> str:
-    """Return a pattern for an output of the guide; what it leaves out stands there as `…` at the end of a line."""
+    """Return a pattern for an output of the guide; an omission is written as `…` at the end of a line."""
     return "\n".join(
         re.escape(line.removesuffix("…")) + (".*" if line.endswith("…") else "") for line in shown.splitlines()
     )

@@ -1,4 +1,4 @@
-"""The page on looking back shows what its commands print, over one recorded session."""
+"""The history page shows what its commands print for one recorded session."""
 
 import re
 import shlex
@@ -51,7 +51,7 @@ def blocks() -> list[tuple[str, str]]:
 
 
 def as_pattern(shown: str) -> str:
-    """Return a pattern for a shown output; what it leaves out stands there as `…` at the end of a line."""
+    """Return a pattern for a shown output; an omission is written as `…` at the end of a line."""
     lines = (re.escape(line.removesuffix("…")) + (".*" if line.endswith("…") else "") for line in shown.splitlines())
     return "\n".join(lines)
 
@@ -62,7 +62,7 @@ def test_each_command_of_the_page_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     place = Place(root=tmp_path / "data", shell=MovingShell(), capsys=capsys)
     record(place)
-    told = {command: place.run(*shlex.split(command)[2:]).out for command, _ in blocks()}
-    assert {shlex.split(command)[2] for command in told} == READ_ONLY_COMMANDS
+    printed = {command: place.run(*shlex.split(command)[2:]).out for command, _ in blocks()}
+    assert {shlex.split(command)[2] for command in printed} == READ_ONLY_COMMANDS
     for command, shown in blocks():
-        assert re.fullmatch(as_pattern(shown), told[command].rstrip("\n")), f"{command}\n{told[command]}"
+        assert re.fullmatch(as_pattern(shown), printed[command].rstrip("\n")), f"{command}\n{printed[command]}"

@@ -34,7 +34,7 @@ every_client = pytest.mark.parametrize("client", list(PLACES))
 
 
 def fenced(page: str) -> list[tuple[list[str], str]]:
-    """Return what stands in fences, each with the words of its opening line; it may stand in a list."""
+    """Return each fenced block with the words of its opening line; a block may be in a list."""
     found = re.findall(r"^( *)```([^\n]+)\n(.*?)^\1```$", page, re.DOTALL | re.MULTILINE)
     assert found
     return [(info.split(), textwrap.dedent(text)) for _, info, text in found]
@@ -60,16 +60,16 @@ def with_program(value: Any, program: str, other: str) -> Any:
 
 
 @cache
-def told_by_doctor(client: str, home: Path) -> dict[str, Any]:
+def doctor_output(client: str, home: Path) -> dict[str, Any]:
     command = ["env", "-i", f"HOME={home}", sys.executable, "-m", "interlock", "doctor", "--client", client, "--json"]
-    told: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    return told
+    printed: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return printed
 
 
-@pytest.fixture(name="told", scope="module")
+@pytest.fixture(name="doctor_prints", scope="module")
 def doctor(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
     home = tmp_path_factory.mktemp("home")
-    return lambda client: told_by_doctor(client, home)
+    return lambda client: doctor_output(client, home)
 
 
 def read_by_a_shell(line: str, place: Path) -> list[str]:
@@ -86,8 +86,8 @@ def words_with_json(words: list[str]) -> list[Any]:
 
 @pytest.mark.inv("DOC-3")
 @every_client
-def test_a_block_of_the_page_is_what_doctor_prints(client: str, told: Callable[[str], dict[str, Any]]) -> None:
-    printed = told(client)
+def test_a_block_of_the_page_is_what_doctor_prints(client: str, doctor_prints: Callable[[str], dict[str, Any]]) -> None:
+    printed = doctor_prints(client)
     shown = read(client, block_for(client))
     assert with_program(shown, DOCUMENTED, PROGRAM) == with_program(
         read(client, printed["block"]), printed["command"][0], PROGRAM
@@ -98,9 +98,9 @@ def test_a_block_of_the_page_is_what_doctor_prints(client: str, told: Callable[[
 @pytest.mark.inv("DOC-3")
 @every_client
 def test_a_line_of_the_documents_is_what_doctor_prints_wherever_the_checkout_lies(
-    client: str, told: Callable[[str], dict[str, Any]], tmp_path: Path
+    client: str, doctor_prints: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
-    place, printed = tmp_path / ODD, told(client)
+    place, printed = tmp_path / ODD, doctor_prints(client)
     place.mkdir()
     lines = lines_for(client)
     assert bool(lines) is ("add" in printed)
@@ -113,20 +113,20 @@ def test_a_line_of_the_documents_is_what_doctor_prints_wherever_the_checkout_lie
 
 
 def test_the_lines_that_take_it_out_are_what_doctor_prints(
-    told: Callable[[str], dict[str, Any]], tmp_path: Path
+    doctor_prints: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
     (shown,) = (text.splitlines() for info, text in fenced(PAGE) if info == ["sh", "remove"])
-    assert shown == [words for words in (told(client).get("remove") for client in PLACES) if words]
+    assert shown == [words for words in (doctor_prints(client).get("remove") for client in PLACES) if words]
     assert [read_by_a_shell(line, tmp_path)[-1] for line in shown] == ["interlock"] * len(shown)
 
 
 @pytest.mark.inv("DOC-3")
 @every_client
 def test_a_block_of_the_page_starts_a_server_from_anywhere(
-    client: str, told: Callable[[str], dict[str, Any]], tmp_path: Path
+    client: str, doctor_prints: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
     (servers,) = read(client, block_for(client)).values()
-    server = with_program(servers["interlock"], DOCUMENTED, told(client)["command"][0])
+    server = with_program(servers["interlock"], DOCUMENTED, doctor_prints(client)["command"][0])
     bare = ["-i", f"HOME={tmp_path}", "PATH=/usr/bin:/bin", server["command"], *server["args"]]
     with Served(StdioServerParameters(command="/usr/bin/env", args=bare, cwd="/"), "auto") as served:
         assert served.client is not None
@@ -159,7 +159,7 @@ def test_the_container_is_started_alike_by_line_and_block(tmp_path: Path) -> Non
     server = json.loads(block_for("docker"))["mcpServers"]["interlock"]
     assert read_by_a_shell(line, tmp_path) == [server["command"], *server["args"]]
     words = read_by_a_shell(build, tmp_path)
-    assert words[words.index("-t") + 1] == server["args"][-1], "the image that is built is the one that is run"
+    assert words[words.index("-t") + 1] == server["args"][-1], "the image that is built is the image that is run"
     assert (ROOT / words[words.index("-f") + 1]).is_file()
 
 
@@ -183,11 +183,13 @@ def test_the_digest_of_the_base_image_is_read_from_what_was_pulled_and_given_to_
     assert dockerfile.count(f"\nFROM {tag}@${{BASE_DIGEST}}") == 2
 
 
-def test_the_inspector_is_given_the_command_that_serves(told: Callable[[str], dict[str, Any]], tmp_path: Path) -> None:
+def test_the_inspector_is_given_the_command_that_serves(
+    doctor_prints: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
     (line,) = (text for info, text in fenced(PAGE) if info == ["sh", "inspector"])
     words = read_by_a_shell(line, tmp_path)
     command = words[words.index("--cli") + 1 : words.index("--method")]
-    assert command == [f"{tmp_path}/.venv/bin/interlock", *told("json")["command"][1:]]
+    assert command == [f"{tmp_path}/.venv/bin/interlock", *doctor_prints("json")["command"][1:]]
 
 
 def test_the_page_says_where_state_lies_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ SRC = Path(interlock.__file__).parent
 CODES = set(get_args(DiagnosticCode))
 
 
-def test_the_language_page_tells_of_every_key_of_every_form_and_of_no_other() -> None:
+def test_the_language_page_lists_every_key_of_every_form_and_no_other() -> None:
     schema = WorkflowForm.model_json_schema(by_alias=True)
     forms = {"WorkflowForm": schema, **schema["$defs"]}
     keys = {name: frozenset(form["properties"]) for name, form in forms.items() if "properties" in form}
@@ -74,7 +74,7 @@ def test_no_page_names_where_in_the_project_a_rule_comes_from() -> None:
     assert not re.search(r"\([A-Z]+-\d+[,)]", language_page() + diagnostics_page())
 
 
-def test_the_diagnostics_page_tells_of_every_code_and_of_no_other() -> None:
+def test_the_diagnostics_page_lists_every_code_and_no_other() -> None:
     assert set(described_codes()) == CODES
     assert set(re.findall(r"^\| `([a-z0-9_]+)` \|", diagnostics_page(), re.MULTILINE)) == CODES
 
