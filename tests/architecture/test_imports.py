@@ -41,7 +41,7 @@ PORTS = {"interlock.store.ports", "interlock.store.retention", "interlock.store.
     [
         ("service", set[str]()),
         ("config", {"interlock.store.regular_file"}),
-        ("server", {"interlock.store.opening", "interlock.store.git", "interlock.store.deadline"}),
+        ("server", {"interlock.store.opening", "interlock.store.git"}),
         ("cli", {"interlock.store.opening", "interlock.store.regular_file"}),
     ],
     ids=["service", "config", "server", "cli"],
@@ -92,6 +92,13 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "store/local/locks.py",
         "store/regular_file.py",
     }
+
+
+@pytest.mark.inv("HOUSE-7")
+def test_no_module_keeps_a_value_of_the_running_call_in_a_context_variable() -> None:
+    """The running call, its thread or its task carries nothing: its ports do."""
+    ambient = re.compile(r"\bcontextvars\b|\bContextVar\b|\bthreading\.local\b|\bglobal \w")
+    assert [path.name for path in SRC.rglob("*.py") if ambient.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.inv("HOUSE-1")

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.ports import FailureKind, Health, StoreFailureError
 from interlock.store.retention import (
     Collector,
@@ -75,7 +75,7 @@ class Collected:
 
 
 def collect(
-    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = untold
+    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = report_nothing
 ) -> Collected:
     """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
 

@@ -1,19 +1,22 @@
 """What the use cases work with: one value that a surface puts together once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
+from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import SHORT, Preferences, TokenFormat
 from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Summaries
+from interlock.service.run.summaries import Listing, Summaries
 from interlock.service.unanswered import UnansweredStarts
-from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter
-from interlock.views.session import BASELINE
+from interlock.store.ports import NOWHERE, GitAnchors, KeyRingPort, SessionReader, SessionWriter, Witness
+from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
     # It brings the compiler along, which whoever only looks does not need.
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
-    """Return that a workspace stands nowhere in git: what holds where nobody asks."""
+    """Return that a workspace has no position in git: the default, if nobody asks git."""
     return NOWHERE
 
 
@@ -29,8 +32,9 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 class ReadPorts:
     """Enough to look: it holds no writer, so what is given only this cannot write (locks 1.2).
 
-    `anchors` tells where a workspace stands in git; `summaries` tells of all sessions;
-    `token_format` is the form that tokens are minted in.
+    `anchors` finds the position of a workspace in git; `token_format` is the form that tokens are minted in.
+    `summaries` are kept from call to call. What belongs to one call: `since_s`, when it arrived by `time.monotonic`,
+    from which its waits for locks count; and `progress`, which takes how far it has read.
     """
 
     reader: SessionReader
@@ -39,11 +43,25 @@ class ReadPorts:
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
-    summaries: Summaries = field(init=False)
+    summaries: Summaries = field(default_factory=Summaries)
+    since_s: float | None = None
+    progress: Progress = report_nothing
 
-    def __post_init__(self) -> None:
-        """Begin with nothing read."""
-        object.__setattr__(self, "summaries", Summaries(self.reader, self.plans))
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        """Return a session's fold, as `SessionReader.load` does.
+
+        Raises:
+            SessionUnhealthyError, SessionBusyError, StoreFailureError: As there.
+        """
+        return self.reader.load(session, tag, since_s=self.since_s)
+
+    def listing(self) -> Listing:
+        """Return all sessions, by id. Writes nothing.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        return self.summaries.listing(self.reader, self.plans, self.progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +77,11 @@ class Ports:
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+
+    def for_call(self, since_s: float, progress: Progress) -> "Ports":
+        """Return the ports as one call uses them; see `ReadPorts`. What is kept from call to call is shared."""
+        return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
+
+    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+        """Return the session's lock as a context, as `SessionWriter.hold` does."""
+        return self.writer.hold(session, since_s=self.read.since_s)

@@ -58,7 +58,13 @@ class MemoryStore:
         self._ring: KeyRing | None = None
         self._summaries: dict[SessionId, tuple[int, bytes]] = {}
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
+    def load(
+        self,
+        session: SessionId,
+        tag: str | None = None,  # noqa: ARG002 — all is settled
+        *,
+        since_s: float | None = None,  # noqa: ARG002 — no read waits
+    ) -> Session | None:
         """See `SessionReader.load`."""
         return self._folds.get(session)
 
@@ -112,7 +118,12 @@ class MemoryStore:
         return self._found("artifact", digest)
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(
+        self,
+        session: SessionId,
+        *,
+        since_s: float | None = None,  # noqa: ARG002 — one process: whoever holds it is about to let go
+    ) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
         with self._mutex:
             lock = self._locks.setdefault(session, threading.Lock())

@@ -113,7 +113,7 @@ async def test_a_payload_that_only_looks_like_a_tokens_is_a_bad_token_and_no_fau
 class FaultyStore(MemoryStore):
     """A store with a bug: it cannot read what it wrote."""
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:  # noqa: ARG002
         raise RuntimeError(f"secret /srv/path of {session} {tag}")
 
 
@@ -181,10 +181,10 @@ class GatedStore(MemoryStore):
         self.gate.set()
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
         self.arrived.set()
         assert self.gate.wait(30)
-        with super().hold(session) as witness:
+        with super().hold(session, since_s=since_s) as witness:
             yield witness
 
 

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 
 _Read = TypeVar("_Read")
 _SECONDS_MIN = 0.3
@@ -19,7 +19,7 @@ _ERASE = "\r\x1b[K"
 def shown_progress(what: str) -> Generator[Progress]:
     """Return what takes the progress and shows it on one line of stderr, which is empty again afterwards."""
     if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] — it may be closed
-        yield untold
+        yield report_nothing
         return
     next_s, is_shown = time.monotonic() + _SECONDS_MIN, False
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from interlock.cli.render.progress import with_progress
+from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, flat
 from interlock.cli.store import answered_by_store
 from interlock.kernel.ids import NodeId, RunId, SessionId
@@ -13,11 +13,10 @@ from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries, Unreadable
+from interlock.service.run.summaries import Listing, Summaries
 from interlock.store.ports import Store
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
-from interlock.views.summary import SessionSummary
 
 _TOKENS = ("st_", "ack_", "chk_")
 _NAMED_MAX = 10
@@ -113,11 +112,8 @@ def read_history(store: Store, chosen: Chosen) -> History:
 
 def listing(store: Store, plans: Plans) -> Listing:
     """Return all sessions as they are listed, with progress on a terminal."""
-    found = tuple(with_progress(Summaries(store, plans).each(), len(store.marks()), "Reading sessions"))
-    return Listing(
-        sessions=tuple(one for one in found if isinstance(one, SessionSummary)),
-        unreadable=tuple(one for one in found if isinstance(one, Unreadable)),
-    )
+    with shown_progress("Reading sessions") as show:
+        return Summaries().listing(store, plans, show)
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:

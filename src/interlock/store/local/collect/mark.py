@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
@@ -29,7 +29,7 @@ _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
 """Where temporary files can stand outside of sessions."""
 
 
-def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
+def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Marked:
     """See `Collector.mark`."""
     marking = _Marking(files=files, locks=locks)
     try:
@@ -39,7 +39,7 @@ def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
     return Marked(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, told: Progress = untold) -> Glance:
+def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Glance:
     """See `StoreInspector.glance`."""
     marking = _Marking(files=files, locks=locks, read=_attested_or_read)
     try:

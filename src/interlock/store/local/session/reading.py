@@ -40,8 +40,6 @@ from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
-_READS_BEFORE_LOCK = 2
-"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 _NULS_MIN = 2
 """A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
 
@@ -177,16 +175,24 @@ def _cut_short(verified: Verified, missing: int) -> DamageError:
     return DamageError(where="manifest", found=found, verified=verified)
 
 
-def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
+def surely_read(
+    read: Callable[[], Found],
+    hold: Callable[[], AbstractContextManager[None]],
+    *,
+    first: Callable[[], Found] | None = None,
+) -> Found:
     """Read; what looks damaged is read again, the last time under the lock (D11).
+
+    It may be a writer at work, so it is read once more before the lock is taken to make sure. `first` replaces the
+    first of these readings.
 
     Raises:
         DamageError: It is damaged.
         OSError: The disk failed.
     """
-    for _ in range(_READS_BEFORE_LOCK):
+    for reading in (first or read, read):
         try:
-            return read()
+            return reading()
         except DamageError:
             continue
     with hold():
