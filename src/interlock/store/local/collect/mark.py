@@ -1,9 +1,9 @@
 """The look of mark-and-sweep: every session is read and dropped again, everything else is listed (D33).
 
-A session is as sound as a server would find it: each group is verified, and folded unless its writer vouches that he
-did. What it refers to is what its pins
-and its events say. A `glance` is for people who only want to know how things stand: it holds each session's bytes
-against what its manifest attests, and reads whole only what does not agree.
+A session is as sound as a server would find it: each group is verified, and folded unless a current summary shows that
+its writer did. What it refers to is what its pins and its events say. A `glance` is for people who only want to know
+the state of a store: it compares each session's bytes with what its manifest attests, and reads whole only what
+differs.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,11 +17,10 @@ from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
+from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.ports import Health, SessionBusyError
 from interlock.store.retention import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
-from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
@@ -80,16 +79,16 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
     """
     folded_bytes = SummaryCache(files).folded_bytes(session)
     if folded_bytes:
-        found = _read(files, session, counted)
+        found = _read(files, session, folds=False)
         if found.manifest_bytes <= folded_bytes:
             return found
-    return _read(files, session, evolve)
+    return _read(files, session, folds=True)
 
 
-def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
+def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
     manifest_bytes, recorded_s = 0, 0.0
     segments, content = set[str](), set[str]()
-    for verified, segment in whole_groups(files, session, fold):
+    for verified, segment in whole_groups(files, session, folds=folds):
         path, *refers = content_paths(session, segment)
         segments.add(path)
         content.update(refers)

@@ -13,7 +13,7 @@ before its mark has lost acknowledged history: damage.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from rpds import HashTrieSet
 
@@ -44,8 +44,6 @@ _NULS_MIN = 2
 
 
 Found = TypeVar("Found")
-Fold: TypeAlias = Callable[..., Session]
-"""Takes a session and more events of its log, and returns the session after them, as `evolve` does."""
 
 
 class DamageError(InterlockError):
@@ -198,8 +196,10 @@ def surely_read(
         return read()
 
 
-def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Iterator[tuple[Verified, StoredSegment]]:
+def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+
+    `folds` is as `taken_in` has it.
 
     Raises:
         DamageError: See the module.
@@ -207,7 +207,7 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
     """
     last = unread(session)
     data = _manifest(files, last, 0)
-    for verified, segment in _whole_groups(files, last, data, 0, fold):
+    for verified, segment in _whole_groups(files, last, data, 0, folds=folds):
         last = verified
         yield verified, segment
     missing = missing_bytes(read_mark(files, session), last.manifest_bytes)
@@ -236,18 +236,18 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     return tuple(history)
 
 
-def counted(session: Session, *events: ev.Event) -> Session:
-    """Return the session with no more known of these events than that they are there: others have folded them."""
-    return replace(session, next_index=session.next_index + len(events))
-
-
-def taken_in(known: Verified, segment: StoredSegment, fold: Fold = evolve) -> Verified:
+def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
     """Return what is verified with one more whole group.
+
+    Unless it `folds`, the facts gain only the number of the events: for a log that its writer has folded already.
 
     Raises:
         BrokenHistoryError: Its events cannot follow.
     """
-    facts = fold(known.facts, *segment.events)
+    if folds:
+        facts = evolve(known.facts, *segment.events)
+    else:
+        facts = replace(known.facts, next_index=known.facts.next_index + len(segment.events))
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
@@ -300,7 +300,7 @@ def left_out(files: FileOps, verified: Verified) -> LeftOut:
 
 
 def _whole_groups(
-    files: FileOps, known: Verified, data: bytes, at: int, fold: Fold = evolve
+    files: FileOps, known: Verified, data: bytes, at: int, *, folds: bool = True
 ) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
@@ -312,7 +312,7 @@ def _whole_groups(
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
-            known = taken_in(known, segment, fold)
+            known = taken_in(known, segment, folds=folds)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         yield known, segment
