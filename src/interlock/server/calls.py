@@ -21,10 +21,10 @@ from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.gates import Asking
-from interlock.kernel.budgets import WORKER_THREADS_MAX
+from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import json_in_code
+from interlock.kernel.text import json_in_code, one_line
 from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
@@ -163,7 +163,8 @@ def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
     if params is None:
         return None
     info = params.client_info
-    return Actor(type="agent", identifier=info.name[:128], metadata={"version": info.version[:64]})
+    version = one_line(info.version, CLIENT_VERSION_BYTES_MAX)
+    return Actor(type="agent", identifier=one_line(info.name, CLIENT_NAME_BYTES_MAX), metadata={"version": version})
 
 
 def _internal_error(tool: Tool) -> Refusal:

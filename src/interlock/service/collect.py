@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
@@ -20,7 +21,6 @@ from interlock.store.retention import (
     due,
 )
 
-_DAY_S = 24 * 3600
 Kept: TypeAlias = frozenset[SessionId] | KeepMarksDamagedError
 """The kept sessions, or why they are not known."""
 
@@ -35,7 +35,7 @@ class CollectCommand:
 
     def retention(self, kept: frozenset[SessionId]) -> Retention:
         """Return what may go, those that are kept aside."""
-        return Retention(now_s=self.now_s, ttl_s=self.days * _DAY_S if self.days else None, kept=kept)
+        return Retention(now_s=self.now_s, ttl_s=self.days * DAY_S if self.days else None, kept=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,12 @@ from pathlib import Path
 from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
+from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
 from interlock.store.opening import open_upkeep
 from interlock.store.retention import CONTENT, Item, KeepMarksDamagedError, Kind, Marked, Upkeep, due
 
-_NAMED_MAX = 10
-"""Sessions that one line names; the rest is counted."""
 _DEBRIS = {
     Kind.TEMP: "temporary files",
     Kind.SEGMENT: "segments of appends that were interrupted before they counted",
@@ -102,5 +101,5 @@ def _expired(marked: Marked, kept: frozenset[SessionId], command: CollectCommand
 
 def _named(names: Iterable[str]) -> str:
     named = list(names)
-    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
-    return ", ".join(named[:_NAMED_MAX]) + more
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    return ", ".join(named[:NAMED_MAX]) + more

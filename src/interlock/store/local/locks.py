@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Protocol
 
-from interlock.kernel.budgets import LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
+from interlock.kernel.budgets import LOCK_POLL_S_MAX, LOCK_POLL_S_MIN, LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
@@ -17,8 +17,6 @@ from interlock.store.regular_file import open_regular
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A lock file is a file of ours: no link is followed, and nothing else that has its name is waited for."""
-_POLL_S = (0.001, 0.005)
-"""Between tries: long enough to let the holder work, jittered so that waiters do not march in step."""
 
 
 class Locks(Protocol):
@@ -126,7 +124,7 @@ def _lock(handle: int, until_s: float) -> bool:
     while not lock_descriptor(handle, blocking=False):
         if time.monotonic() >= until_s:
             return False
-        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — jitter, not a secret
+        time.sleep(random.uniform(LOCK_POLL_S_MIN, LOCK_POLL_S_MAX))  # noqa: S311 — jitter, not a secret
     return True
 
 
