@@ -118,7 +118,7 @@ def _limits() -> str:
     rows = [
         f"| `{name}` | {value} |"
         for name, value in values.items()
-        if name.isupper() and isinstance(value, int | float) and name != "KIB"
+        if name.isupper() and isinstance(value, int | float) and name not in ("KIB", "DAY_S")
     ]
     intro = "Each limit's reason stands beside it in the code (`kernel/budgets.py`).\n\n"
     return "# Limits\n\n" + intro + "| limit | value |\n|---|---|\n" + "\n".join(rows) + "\n"

@@ -42,7 +42,7 @@ def imported(path: Path) -> set[str]:
             | {"retention", "workflow_files"},
         ),
         ("config", {"regular_file", "workflow_files"}),
-        ("server", {"deadline", "git", "opening", "ports.errors", "ports.keys"}),
+        ("server", {"git", "opening", "ports.errors", "ports.keys"}),
         (
             "cli",
             {"opening", "ports.errors", "ports.keys", "ports.maintenance", "ports.store"}
@@ -140,6 +140,13 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         "store/local/locks.py",
         "store/regular_file.py",
     }
+
+
+@pytest.mark.inv("HOUSE-7")
+def test_no_module_keeps_a_value_of_the_running_call_in_a_context_variable() -> None:
+    """The running call, its thread or its task carries nothing: its ports do."""
+    ambient = re.compile(r"\bcontextvars\b|\bContextVar\b|\bthreading\.local\b|\bglobal \w")
+    assert [path.name for path in SRC.rglob("*.py") if ambient.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.inv("HOUSE-1")

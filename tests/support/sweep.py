@@ -110,7 +110,7 @@ class OneHolder:
         self._held: set[SessionId | None] = set()
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[None]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[None]:  # noqa: ARG002
         if session in self._held:
             raise SessionBusyError(session=session, waited_ms=0)
         with self._entered(session):

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.engine.request import without_placeholders
+from interlock.kernel.budgets import DEMO_LINE_BYTES_MAX, DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
@@ -53,8 +54,6 @@ NOTES = {
 """What the agent of the demo says it did, by step."""
 OTHER_NOTES = "Another base: 1a2b3c4. The change is larger than it looked."
 
-_SECONDS_MAX = 60
-_BYTES_SHOWN = 300
 _EXPECTED = (InterlockError, MCPError, OSError, LookupError, KeyboardInterrupt)
 _BOOT = """
 import os, runpy, sys
@@ -159,7 +158,7 @@ class _Screen:
     def came(self, heard: Heard, *more: str) -> None:
         self._line("←", "magenta", f"{heard['kind']} · {heard.place()}", is_cut=True)
         for text in more:
-            self._line(" ", "dim", one_line(text, _BYTES_SHOWN), is_cut=True)
+            self._line(" ", "dim", one_line(text, DEMO_LINE_BYTES_MAX), is_cut=True)
 
     def note(self, words: str, mark: str = "·") -> None:
         self._line(mark, "yellow", words)
@@ -223,7 +222,7 @@ class _Stage:
             env=own | {"INTERLOCK_WORKFLOWS_DIR": str(self.root / "none"), "INTERLOCK_WORKSPACE": str(self.root)},
             cwd=self.root,
         )
-        with anyio.fail_after(_SECONDS_MAX):
+        with anyio.fail_after(DEMO_SECONDS_MAX):
             async with Client(parameters) as client:
                 yield _Server(client=client, process_id=int(pid_file.read_text()), stage=self)
 

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from interlock.kernel.budgets import COLLECTION_VALUES_MIN
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 NOT_PRINTED = 1
 """The exit code of a command whose output could not be written."""
-_VALUES_BEFORE_COLLECTION = 100_000
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -26,7 +27,7 @@ def run_command(options: argparse.Namespace) -> int:
     # Imported code stays. A command makes many values and keeps few, so that a collection after every few hundred of
     # them would take a tenth of its time.
     gc.freeze()
-    gc.set_threshold(_VALUES_BEFORE_COLLECTION)
+    gc.set_threshold(COLLECTION_VALUES_MIN)
     gc.enable()
     try:
         return options.run(options)

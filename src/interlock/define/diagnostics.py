@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
-from interlock.kernel.budgets import PATH_BYTES_MAX, WORDS_BYTES_MAX
+from interlock.kernel.budgets import (
+    GUESS_CANDIDATES_MAX,
+    GUESS_PREFIX_CHARS_MIN,
+    GUESSED_NAME_CHARS_MAX,
+    PATH_BYTES_MAX,
+    WORDS_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
-
-_NAME_CHARS_MAX = 200
-"""Longer than any name that could be meant; comparing would take long."""
-_CANDIDATES_MAX = 100
-"""Names that one is compared with: those of its first letter and its length first."""
-_PREFIX_CHARS_MIN = 3
 
 DiagnosticCode = Literal[
     "too_large",
@@ -139,13 +139,15 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a mistaken one most resembles, if any does."""
-    if len(name) > _NAME_CHARS_MAX:
+    if len(name) > GUESSED_NAME_CHARS_MAX:
         return None
     candidates = sorted(known, key=lambda one: (one[:1] != name[:1], abs(len(one) - len(name)), one))
-    candidates = candidates[:_CANDIDATES_MAX]
+    candidates = candidates[:GUESS_CANDIDATES_MAX]
     matches = get_close_matches(name, candidates, n=1, cutoff=0.6)
     if matches:
         return matches[0]
     # A short form is no close match, but it is what people write: `notes` for `notesMarkdown`.
-    begun = [candidate for candidate in candidates if len(name) >= _PREFIX_CHARS_MIN and candidate.startswith(name)]
+    begun = [
+        candidate for candidate in candidates if len(name) >= GUESS_PREFIX_CHARS_MIN and candidate.startswith(name)
+    ]
     return begun[0] if len(begun) == 1 else None

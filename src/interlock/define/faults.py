@@ -15,13 +15,11 @@ from pydantic_core import ErrorDetails
 
 from interlock.decide.criteria import Length
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, did_you_mean, fault
-from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, NOTES_INPUT_BYTES_MAX
+from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, FOUND_CHARS_MAX, NOTES_INPUT_BYTES_MAX, STEP_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 Location: TypeAlias = tuple[int | str, ...]
 
-_FOUND_CHARS_MAX = 60
-"""Enough of a text to find it again."""
 _SAFE_PATTERN = r"^[a-z0-9_-]+$"
 _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[list[JsonValue], Tag("list")],
@@ -101,7 +99,7 @@ def value_at(document: Mapping[str, Json], loc: Location) -> object:
 
 def safe_id(text: str) -> str:
     """Return the delimiter-safe id that most resembles a text."""
-    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:100] or "step"
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:STEP_ID_CHARS_MAX] or "step"
 
 
 def _seems_empty(one: ErrorDetails, found: object) -> bool:
@@ -171,7 +169,7 @@ def _code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str
 def _found(value: object) -> str:
     match value:
         case str():
-            return repr(value if len(value) <= _FOUND_CHARS_MAX else value[: _FOUND_CHARS_MAX - 3] + "…")
+            return repr(value if len(value) <= FOUND_CHARS_MAX else value[: FOUND_CHARS_MAX - 3] + "…")
         case dict():
             return "an object"
         case list():

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, TITLE_CHARS_MAX
+from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, STEP_ID_CHARS_MAX, TITLE_CHARS_MAX
 from interlock.kernel.canonical import Json
 
-SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
+SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
 """Delimiter-safe: no character that a step instance key uses (SNAP-3)."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]

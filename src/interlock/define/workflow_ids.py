@@ -4,13 +4,12 @@ import hashlib
 import re
 from typing import Literal
 
+from interlock.kernel.budgets import WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.ids import SourceKind
 
 NAMESPACED = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 LEGACY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 RESERVED_NAMESPACE = "wr"
-ID_CHARS_MAX = 128
-"""An id stands in answers and in file names."""
 
 IdStatus = Literal["namespaced", "legacy"]
 
@@ -19,7 +18,7 @@ _NAMESPACE_OF: dict[SourceKind, str] = {"bundled": "wr", "user": "user", "projec
 
 def id_status(workflow_id: str) -> IdStatus | None:
     """Return how an id is formed, or None if it is no id: exactly one dot, or (old files) none."""
-    if len(workflow_id) > ID_CHARS_MAX:
+    if len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         return None
     if NAMESPACED.fullmatch(workflow_id):
         return "namespaced"
@@ -40,8 +39,8 @@ def suggested_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str
     stem = re.sub(r"[^a-z0-9_]", "_", stem)
     if not stem[:1].isalpha():
         stem = f"w_{stem}"
-    suggestion = f"{_NAMESPACE_OF.get(source_kind, 'repo')}.{stem}"[:ID_CHARS_MAX]
+    suggestion = f"{_NAMESPACE_OF.get(source_kind, 'repo')}.{stem}"[:WORKFLOW_ID_CHARS_MAX]
     if suggestion not in taken:
         return suggestion
     suffix = f"_{hashlib.sha256(workflow_id.encode()).hexdigest()[:4]}"
-    return suggestion[: ID_CHARS_MAX - len(suffix)] + suffix
+    return suggestion[: WORKFLOW_ID_CHARS_MAX - len(suffix)] + suffix

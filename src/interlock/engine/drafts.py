@@ -6,7 +6,13 @@ from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
 from interlock.engine.walk.capture import Captured
-from interlock.kernel.budgets import RESOLVED_GAPS_MAX, TRACE_BYTES_MAX, TRACE_ENTRIES_MAX, TRACE_EVENTS_MAX
+from interlock.kernel.budgets import (
+    RESOLVED_GAPS_MAX,
+    TRACE_BYTES_MAX,
+    TRACE_ENTRIES_MAX,
+    TRACE_ENVELOPE_BYTES_MAX,
+    TRACE_EVENTS_MAX,
+)
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import (
     AttemptId,
@@ -31,8 +37,6 @@ from interlock.record.snapshot import ExecutionSnapshot
 
 Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
-_ENVELOPE_BYTES = 1536
-"""What stands around the reasons of a trace event: ids, keys, the digest of the captured record, who called."""
 
 
 def stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
@@ -175,7 +179,7 @@ def _counting(entries: Sequence[TraceEntry], rest: Sequence[TraceEntry]) -> list
 
 def _fits(entries: Sequence[TraceEntry]) -> bool:
     size = sum(len(entry.to_bytes()) + 1 for entry in entries)
-    return len(entries) <= TRACE_ENTRIES_MAX and size <= TRACE_BYTES_MAX - _ENVELOPE_BYTES
+    return len(entries) <= TRACE_ENTRIES_MAX and size <= TRACE_BYTES_MAX - TRACE_ENVELOPE_BYTES_MAX
 
 
 def notes_draft(

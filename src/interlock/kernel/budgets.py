@@ -1,6 +1,13 @@
-"""Every limit, each with its reason. Nothing else in the project states a number of this kind."""
+"""Every limit, wait and size that was chosen, each with its reason and its unit. No other module states one.
+
+A number that something else fixes, such as a format, is part of that thing. The form of a document states itself how
+many members each of its lists may have, and publishes that as its schema.
+"""
 
 KIB = 1024
+"""Unit: bytes."""
+DAY_S = 24 * 3600
+"""Unit: a day, in seconds."""
 
 # Context (CTX-4).
 CONTEXT_BYTES_MAX = 256 * KIB
@@ -33,6 +40,10 @@ ARGUMENT_VALUES_MAX = 100_000
 # JSON before it is parsed.
 NUMBER_DIGITS_MAX = 500
 """Digits of a number in a row: no number that is exact or finite needs as many, and reading thousands takes long."""
+TOKEN_CHARS_MAX = 4 * KIB
+"""No token comes near this; longer text is refused before any work is done on it."""
+SIGNING_KEYS_KEPT_MAX = 8
+"""Keys whose derived key one process keeps: a ring has two, and a process opens few rings."""
 
 # Blockers (BLK-6).
 BLOCKERS_MAX = 10
@@ -59,6 +70,16 @@ ATTEMPTS_PER_STEP_MAX = 10
 """Refused attempts in a row on one step; the tenth says that guessing does not help (BLK-4)."""
 FORKS_PER_NODE_MAX = 255
 """Forks of one node: the short token counts them in one byte (ADV-11)."""
+FIRST_BLOCKER_BYTES_MAX = 300
+"""Of the first blocker that a report has no room for, within the blocker that counts the rest."""
+WANTED_BYTES_MAX = 300
+"""What a required value may be: it can be a long list of choices."""
+ARTIFACT_FAULTS_MAX = 3
+"""Faults of one artifact in one report: more are not read."""
+WARNED_GAP_BYTES_MAX = 200
+"""One gap in an answer that names several: the beginning of its summary."""
+UNREPORTED_EVIDENCE_MAX = 6
+"""Pieces of evidence that may come from an earlier attempt: a replay tries every selection of them, so 64 at most."""
 
 # Log (APP-4).
 PLAN_EVENTS_MAX = 256
@@ -83,7 +104,7 @@ UNANSWERED_STARTS_MAX = 64
 """Starts that one process may have recorded without an answer, and finds when they are repeated."""
 SYNCED_KEPT_MAX = 8_192
 """Content-addressed files a process remembers to have synced itself."""
-RENEW_AFTER_S = 12 * 3600
+RENEW_AFTER_S = DAY_S // 2
 """Age from which a reused content-addressed file is renewed, so that no sweep takes it (APP-5)."""
 RETENTION_DAYS = 90
 """Days after its last event from which a session may be collected, where the configuration says nothing (GC-1)."""
@@ -91,7 +112,7 @@ RETENTION_DAYS_MAX = 36_500
 """A century: who means for ever says so with 0."""
 KEEP_MARKS_MAX = 10_000
 """Sessions that are kept whatever their age: more than that is no exception, and the file of marks is read whole."""
-SWEEP_AFTER_S = 24 * 3600
+SWEEP_AFTER_S = DAY_S
 """Age from which a sweep takes what nothing refers to: what a writer reuses it has renewed by half of that (GC-4)."""
 SWEEP_LOCK_WAIT_MS_MAX = 50
 """How long a sweep waits for a session's lock before it leaves the session to the next one: writers go first."""
@@ -99,6 +120,12 @@ FREE_BYTES_MIN = 100_000_000
 """Free space below which `doctor` warns: a day of work fits, and whoever reads it still has time to act."""
 WORKER_THREADS_MAX = 8
 """Calls that touch the disk at once in one server."""
+LOCK_POLL_S_MIN = 0.001
+"""The shortest pause between two tries of a lock: long enough to let the holder work."""
+LOCK_POLL_S_MAX = 0.005
+"""The longest one; each is drawn from this range, so that waiting processes do not try in step."""
+MARK_READS_MAX = 2
+"""Readings of a settled mark: while it is overwritten a reader may meet a part of it, and reads once more."""
 
 # Bundles (BND-10).
 BUNDLE_BYTES_MAX = 64_000_000
@@ -159,6 +186,32 @@ NEAR_TOKEN_NODES_MAX = 64
 """Nodes of a run, the latest first, whose tokens a damaged one is held against."""
 SECRETS_NAMED_MAX = 5
 """Context keys that one warning says look like secrets: the rest are found by looking where these were."""
+RECAP_NODES_MAX = 200
+"""Nodes that a recap walks back from its own: a run without notes must not cost its whole length."""
+RECAP_PART_BYTES_MIN = 200
+"""The least room in a recap that a part is cut for: a shorter beginning says nothing."""
+ARTIFACT_KIND_BYTES_MAX = 100
+"""The kind of an artifact that a recap names."""
+SHOWN_DIGEST_CHARS = 12
+"""Hexadecimal digits of a digest that a recap shows: 48 bits, enough to distinguish the artifacts of a run."""
+NAMED_GOAL_CHARS_MAX = 60
+"""A goal that only tells one run from another, in a refusal."""
+TITLES_KEPT_MAX = 1_024
+"""Titles of steps that one process keeps as answers show them."""
+RECORD_NOTES_BYTES_MAX = 600
+"""Notes of one step in a short record; `session report` has them whole."""
+RECORD_NODES_MAX = 40
+"""Nodes of a run up to which a short record draws its graph."""
+TIMELINE_NOTES_BYTES_MAX = 160
+"""Of notes their beginning in a timeline: `session show` has them whole."""
+FOUND_BYTES_MAX = 300
+"""What was found, in a report of an import, a repair or a comparison."""
+SECRET_KEY_CHARS_MAX = 200
+"""A context key that is examined as the name of a secret: longer than any name."""
+SECRET_REFERENCE_CHARS_MAX = 500
+"""A value that is examined as a reference to a secret: longer than any reference."""
+SECRET_NAMES_KEPT_MAX = 4_096
+"""Verdicts on context keys that one process keeps: the keys of its calls repeat."""
 
 # Configuration.
 CONFIG_BYTES_MAX = 64 * KIB
@@ -237,18 +290,45 @@ DIAGNOSTICS_MAX = 50
 """Diagnostics of one document that an answer carries; the count of the rest is said."""
 SOURCE_FILES_MAX = 2_000
 """Files one source directory may hold: a mounted home directory is a mistake."""
+WORKFLOW_ID_CHARS_MAX = 128
+"""A workflow's id is part of answers and of file names."""
+STEP_ID_CHARS_MAX = 100
+"""The id of a step and of other parts of a workflow."""
+YAML_DIRECTIVES_MAX = 64
+"""`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
+PATH_CHARS_MATCHED_MAX = 8 * PATH_BYTES_MAX
+"""How much of a path is searched for in a file: diagnostics cut theirs long before."""
+GUESSED_NAME_CHARS_MAX = 200
+"""An unknown name that is compared with the known ones: no name is longer, and comparing takes long."""
+GUESS_CANDIDATES_MAX = 100
+"""Names that an unknown one is compared with: those of its first letter and its length first."""
+GUESS_PREFIX_CHARS_MIN = 3
+"""Characters of an unknown name from which a single known one that begins with it is suggested."""
+FOUND_CHARS_MAX = 60
+"""A text that a diagnostic quotes: enough to find it again."""
+SUGGESTED_STEP_BYTES_MAX = 60
+"""A step's id within a declaration that a diagnostic suggests: the whole declaration must fit."""
+CRITERIA_COMPARED_MAX = 100
+"""Criteria of one step that are compared with each other: a step has few, and comparing takes time with their
+square."""
+TRACE_ENVELOPE_BYTES_MAX = 1_536
+"""Of a trace event, all but its reasons: ids, keys, the digest of the captured record, who called."""
+CAPTURE_FRAME_BYTES_MAX = 512
+"""Of such a record, all but the decisions and effects: the members around them and the count of what was left out."""
 
 # People.
 QUESTION_BYTES_MAX = 4_000
 """What a person is asked in one go: clients show it in a dialog."""
 REPLY_BYTES_MAX = 4 * KIB
 """One text that a person answers: it is recorded as notes are."""
-QUESTION_VALID_MS = 24 * 3600 * 1000
+QUESTION_VALID_MS = DAY_S * 1000
 """How long a question may be answered: until tomorrow, and not by whoever finds it next week."""
 CLIENT_NAME_BYTES_MAX = 128
 """A client's name, by its own account, as it is recorded with a reply."""
 CLOCK_SKEW_MS_MAX = 60_000
 """How far the clock may have been set back since a question was asked."""
+CLIENT_VERSION_BYTES_MAX = 64
+"""Its version, likewise."""
 
 # Workspaces and finding sessions again (OBS-2, RES-1, RES-6).
 GIT_SECONDS_MAX = 0.3
@@ -287,3 +367,47 @@ DRAIN_SECONDS_MAX = 0.5
 that waits for the client would wait for ever. Clients kill after about two seconds."""
 FLUSH_SECONDS_MAX = 1.0
 """How long the last answers wait for a client to read them: one that is alive reads at once."""
+LINE_EDGE_BYTES_MAX = 4 * KIB
+"""How much is read of either end of a line beyond its bounds: the members of an envelope are short."""
+READ_BYTES_MAX = 64 * KIB
+"""Bytes of one read of the input: what a pipe holds."""
+CACHE_HINT_MS = 3_600_000
+"""How long a client may keep what does not change while a server runs."""
+
+# Commands and what they show.
+NAMED_MAX = 10
+"""Sessions or runs that one message of a command names; the rest is counted."""
+CELL_BYTES_MAX = 60
+"""A goal or a title in a table or a list of candidates."""
+CELL_DESCRIPTION_BYTES_MAX = 80
+"""A workflow's name and description in a table; `workflow inspect` shows them whole."""
+CELL_FOUND_BYTES_MAX = 100
+"""What is wrong with a session, in a table; `session verify` shows it whole."""
+GRAPH_LABEL_BYTES_MAX = 160
+"""A title or a condition in a drawn graph: of a longer one, the beginning is what helps."""
+UNFOLDED_CHARS_MAX = 100_000
+"""The width of output that no terminal shows: no line is folded."""
+FOLDED_CHARS_MAX = 100
+"""Characters of a line that is folded for people: of code in a report, of a workflow file that is written."""
+TERMINAL_CHARS_MIN = 20
+"""The least width of folded text: in a narrower terminal, lines run over."""
+SHORT_ID_CHARS_MIN = 6
+"""The last characters of a session's id that name it in a table; more if others end in the same."""
+RUNS_LISTED = 30
+"""Runs on one page of `session list`, without `--limit`."""
+TIMELINE_ENTRIES = 50
+"""Entries of `session timeline`, without `--limit`."""
+STEPS_SHOWN = 5
+"""Steps of a run that `session show` shows, the latest, without `--all`."""
+AGE_DAYS_MAX = 30
+"""Days up to which an age is a number of days; a date says more than a larger number."""
+TERMINAL_PROGRESS_S_MIN = 0.3
+"""How long a command takes before a terminal shows its progress: a shorter one needs none."""
+TERMINAL_PROGRESS_STEP_S = 0.1
+"""How long until the progress is shown again."""
+COLLECTION_VALUES_MIN = 100_000
+"""New values of a command before Python looks for unreachable ones: it makes many and keeps few."""
+DEMO_SECONDS_MAX = 60
+"""How long the demo waits for its own server to answer all calls of one stage."""
+DEMO_LINE_BYTES_MAX = 300
+"""A text of an answer as the demo shows it."""

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.constant_time import bytes_eq
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
+from interlock.kernel.budgets import SIGNING_KEYS_KEPT_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
 from interlock.record.tokens import FOREIGN, LongToken, SigningKey, TokenFault, TokenKind, read_long
@@ -149,6 +150,6 @@ def _is_signed(label: str, said: bytes, mac: bytes, key: SigningKey) -> bool:
     return bytes_eq(_mac(label, said, key).finalize()[:_MAC_BYTES], mac)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=SIGNING_KEYS_KEPT_MAX)
 def _derived(key: SigningKey) -> bytes:
     return HKDFExpand(algorithm=hashes.SHA256(), length=32, info=_PURPOSE).derive(key)

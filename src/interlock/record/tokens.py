@@ -14,15 +14,13 @@ from typing import NewType, cast
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, hmac
 
+from interlock.kernel.budgets import TOKEN_CHARS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, WorkflowHash
 
 SigningKey = NewType("SigningKey", bytes)
 """32 random bytes."""
-
-_TOKEN_CHARS_MAX = 4_096
-"""No token comes near this; longer text is refused before any work is done on it."""
 
 
 class TokenKind(StrEnum):
@@ -123,7 +121,7 @@ class LongToken:
 
 def read_long(text: str) -> LongToken:
     """Decode a text as a token of format 1. It never fails: what is wrong with the text is the token's `fault`."""
-    parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
+    parts = text.split(".") if len(text) <= TOKEN_CHARS_MAX else []
     payload, signature = map(_decoded, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
     fields = _fields(payload)
     claimed = fields.get("sessionId")
@@ -139,7 +137,7 @@ def read_long(text: str) -> LongToken:
 
 
 def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
-    if len(text) > _TOKEN_CHARS_MAX:
+    if len(text) > TOKEN_CHARS_MAX:
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
     if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found="not the shape of a token")

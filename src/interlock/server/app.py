@@ -11,6 +11,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from interlock.config.settings import Settings, workflow_sources
+from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.calls import Calls
 from interlock.server.completions import Completions
 from interlock.server.prompts import Prompts
@@ -24,7 +25,7 @@ from interlock.store.git import git_anchors
 from interlock.store.opening import open_store
 from interlock.version import VERSION
 
-_CACHED = CacheHint(3_600_000, "public")
+_CACHED = CacheHint(CACHE_HINT_MS, "public")
 """What does not change while a server runs."""
 
 _CONSTANT: tuple[CacheableMethod, ...] = (

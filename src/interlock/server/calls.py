@@ -5,6 +5,7 @@ first served; a call that is cancelled while it waits has not begun, one that is
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,10 +21,10 @@ from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.model import Answer, NeedsPerson
 from interlock.engine.gates import Asking
-from interlock.kernel.budgets import WORKER_THREADS_MAX
+from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import json_in_code
+from interlock.kernel.text import json_in_code, one_line
 from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
@@ -33,7 +34,6 @@ from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import Ports
-from interlock.store.deadline import call_arrived
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
 """Is told after a call which session it may have appended to; None for one that it made."""
@@ -85,7 +85,7 @@ class Calls:
             arguments = parse_arguments(tool, params.arguments or {}, caller)
         if isinstance(arguments, Refusal):
             return arguments
-        outcome = await self._ran(context, arguments.call(caller))
+        outcome = await self._ran(context, arguments.call(caller), doing)
         if not isinstance(outcome, NeedsPerson) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
         # Nothing is held while a person thinks: no place in a queue, no thread, no lock (GATE-7).
@@ -100,10 +100,10 @@ class Calls:
         # that brought no answer is told with what became of it.
         doing.words = STILL_WORKING
         asked = replace(caller, asking=replace(caller.asking, reply=reply))
-        again = await self._ran(context, arguments.call(asked))
+        again = await self._ran(context, arguments.call(asked), doing)
         return again.answer if isinstance(again, NeedsPerson) else again
 
-    async def _ran(self, context: ServerRequestContext[Any, Any], call: Call) -> Outcome:
+    async def _ran(self, context: ServerRequestContext[Any, Any], call: Call, doing: Doing) -> Outcome:
         """Run a call in a thread, in its turn.
 
         Its wait for a lock counts from here, so that calls that queue for a session that another process holds are all
@@ -111,10 +111,9 @@ class Calls:
         """
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
-        run = partial(run_call, self._ports, call)
-        with call_arrived():
-            async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
-                outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
+        run = partial(run_call, self._ports.for_call(time.monotonic(), doing.read), call)
+        async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
+            outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
         is_change = call.session is not None or call.begins_run
         if is_change and isinstance(outcome, Answer) and self._on_changed is not None:
             await self._on_changed(context, call.session)
@@ -164,7 +163,8 @@ def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
     if params is None:
         return None
     info = params.client_info
-    return Actor(type="agent", identifier=info.name[:128], metadata={"version": info.version[:64]})
+    version = one_line(info.version, CLIENT_VERSION_BYTES_MAX)
+    return Actor(type="agent", identifier=one_line(info.name, CLIENT_NAME_BYTES_MAX), metadata={"version": version})
 
 
 def _internal_error(tool: Tool) -> Refusal:

@@ -53,7 +53,7 @@ class Completions:
         return [(name, f"{name} {one.document.name} {' '.join(one.document.tags)}") for name, one in entries]
 
     def _sessions(self) -> list[Choice]:
-        return [(one.session, _words_about(one)) for one in self._ports.read.summaries.listing().newest_first()]
+        return [(one.session, _words_about(one)) for one in self._ports.read.listing().newest_first()]
 
 
 def completed(typed: str, choices: Iterable[Choice]) -> list[str]:

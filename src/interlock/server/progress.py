@@ -11,7 +11,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 
 from interlock.kernel.budgets import PROGRESS_SECONDS
-from interlock.kernel.progress import READING
 
 STILL_WORKING = "still working"
 
@@ -39,12 +38,10 @@ async def progress_told(context: ServerRequestContext[Any, Any]) -> AsyncGenerat
     A client that sent no progress token is told nothing: the SDK sees to that.
     """
     doing = Doing()
-    before = READING.set(doing.read)
     telling = asyncio.create_task(_tell(context.session, doing))
     try:
         yield doing
     finally:
-        READING.reset(before)
         telling.cancel()
         # What it is just sending goes out before the result does.
         await asyncio.wait({telling})

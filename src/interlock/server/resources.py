@@ -97,7 +97,7 @@ class Resources:
             )
             for workflow_id, entry in entries
         ]
-        sessions = [one for one in self._ports.read.summaries.listing().newest_first() if one.runs]
+        sessions = [one for one in self._ports.read.listing().newest_first() if one.runs]
         return [catalogue, *map(_session, sessions[:LIST_ENTRIES_MAX]), *plans]
 
     def _text(self, uri: str) -> str | Refusal:

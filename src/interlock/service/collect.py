@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from interlock.engine.published import Published
+from interlock.kernel.budgets import DAY_S
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.ports.errors import FailureKind, Health, KeepMarksDamagedError, StoreFailureError
 from interlock.store.ports.maintenance import Collector, Due, KeepMarksPort, Retention, Skipped, UnsoundSession
 from interlock.store.retention import due
 
-_DAY_S = 24 * 3600
 Kept: TypeAlias = frozenset[SessionId] | KeepMarksDamagedError
 """The kept sessions, or why they are not known."""
 
@@ -27,7 +27,7 @@ class CollectCommand:
 
     def retention(self, kept: frozenset[SessionId]) -> Retention:
         """Return what may go, those that are kept aside."""
-        return Retention(now_s=self.now_s, ttl_s=self.days * _DAY_S if self.days else None, kept=kept)
+        return Retention(now_s=self.now_s, ttl_s=self.days * DAY_S if self.days else None, kept=kept)
 
 
 class Doubt(Published):
@@ -57,7 +57,7 @@ class Collected:
 
 
 def collect(
-    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = untold
+    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = report_nothing
 ) -> Collected:
     """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
 

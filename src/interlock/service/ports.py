@@ -1,22 +1,25 @@
 """What the use cases work with: one value that a surface puts together once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
+from interlock.kernel.ids import SessionId
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import SHORT, Preferences, TokenFormat
 from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Summaries
+from interlock.service.run.summaries import Listing, Summaries
 from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
-from interlock.store.ports.writer import SessionWriter
-from interlock.views.session import BASELINE
+from interlock.store.ports.writer import SessionWriter, Witness
+from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
     # It brings the compiler along, which whoever only looks does not need.
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
-    """Return that a workspace stands nowhere in git: what holds where nobody asks."""
+    """Return that a workspace has no position in git: the default, if nobody asks git."""
     return NOWHERE
 
 
@@ -32,23 +35,41 @@ def nowhere(_workspace: Path | None) -> GitAnchors:
 class ReadPorts:
     """Enough to read: no port in it appends to a session or makes a key (READ-1).
 
-    `anchors` finds a workspace's place in git; `summaries` describes all sessions; `token_format` is the form that
-    tokens are minted in.
+    `anchors` finds the position of a workspace in git; `token_format` is the form that tokens are minted in.
+    `summaries` are kept from call to call. What belongs to one call: `since_s`, when it arrived by `time.monotonic`,
+    from which its waits for locks count; and `progress`, which takes how far it has read.
     """
 
     reader: SessionReader
     key_ring: KeyRingReader
     plans: Plans
-    summaries: Summaries
     trace: Trace = field(default_factory=NoTrace)
     anchors: Callable[[Path | None], GitAnchors] = nowhere
     token_format: TokenFormat = SHORT
+    summaries: Summaries = field(default_factory=Summaries)
+    since_s: float | None = None
+    progress: Progress = report_nothing
+
+    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+        """Return a session's fold, as `SessionReader.load` does.
+
+        Raises:
+            SessionUnhealthyError, SessionBusyError, StoreFailureError: As there.
+        """
+        return self.reader.load(session, tag, since_s=self.since_s)
+
+    def listing(self) -> Listing:
+        """Return all sessions, by id. Writes nothing.
+
+        Raises:
+            StoreFailureError: The disk failed.
+        """
+        return self.summaries.listing(self.reader, self.plans, self.progress)
 
     @classmethod
     def over(cls, reader: SessionReader, key_ring: KeyRingReader) -> Self:
         """Return the ports over a store. Nothing of it is read yet."""
-        plans = Plans(reader)
-        return cls(reader=reader, key_ring=key_ring, plans=plans, summaries=Summaries(reader, plans))
+        return cls(reader=reader, key_ring=key_ring, plans=Plans(reader))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +86,11 @@ class Ports:
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+
+    def for_call(self, since_s: float, progress: Progress) -> "Ports":
+        """Return the ports as one call uses them; see `ReadPorts`. What is kept from call to call is shared."""
+        return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
+
+    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+        """Return the session's lock as a context, as `SessionWriter.hold` does."""
+        return self.writer.hold(session, since_s=self.read.since_s)

@@ -325,7 +325,12 @@ class ThreadLocks:
         self._locks: dict[SessionId, threading.RLock] = {}
         self._upkeep = threading.RLock()
 
-    def hold(self, session: SessionId) -> AbstractContextManager[None]:
+    def hold(
+        self,
+        session: SessionId,
+        *,
+        since_s: float | None = None,  # noqa: ARG002 — no hold is given up
+    ) -> AbstractContextManager[None]:
         """See `Locks.hold`."""
         return _held(self._locks.setdefault(session, threading.RLock()))
 

@@ -3,15 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from interlock.engine.answer.words import title_in_code
-from interlock.kernel.budgets import RECAP_BYTES_MAX
+from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import NotesPayload
 from interlock.views.session import Node, Output, Session
-
-_NODES_WALKED_MAX = 200
-"""A run without notes must not cost its whole length."""
-_ROOM_MIN = 200
-"""A cut of less than this says nothing."""
 
 
 def notes_of_attempt(node: Node) -> str | None:
@@ -48,7 +43,7 @@ def current_output(node: Node, channel: str) -> Output | None:
 
 def nodes_above(session: Session, node: Node) -> Iterator[Node]:
     """Yield a node and those on the way to it, the nearest first, as far as a recap looks back."""
-    for _ in range(_NODES_WALKED_MAX):
+    for _ in range(RECAP_NODES_MAX):
         yield node
         if node.parent is None:
             return
@@ -77,7 +72,7 @@ def recap(
     parts: list[str] = []
     room = bytes_max - utf8_bytes(TRUNCATION_MARKER)
     here = node
-    for _ in range(_NODES_WALKED_MAX):
+    for _ in range(RECAP_NODES_MAX):
         if here.parent is None or (above is not None and here.node == above.node):
             return "\n\n".join(parts) or None
         parent = session.nodes[here.parent]
@@ -85,7 +80,7 @@ def recap(
         if notes is not None:
             part = f"{title_in_code(title_of(parent))}:\n{quoted(notes)}"
             if utf8_bytes(part) + 2 > room:
-                if room >= _ROOM_MIN:
+                if room >= RECAP_PART_BYTES_MIN:
                     parts.append(truncated(part, room, marker=""))
                 return "\n\n".join(parts) + TRUNCATION_MARKER
             parts.append(part)

@@ -6,14 +6,13 @@ parent never was, is damage and raises.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import assert_never
 
 from rpds import HashTrieMap
 
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import replace
 from interlock.kernel.ids import (
     AttemptId,
     Digest,
@@ -63,7 +62,7 @@ class Output:
     is_of_checkpoint: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (CHK-1).
 
@@ -92,7 +91,7 @@ class Node:
     request_digest: Digest | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps.
 
@@ -131,9 +130,9 @@ class Advance:
         return node_of_attempt(self.attempt)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """All that later calls need to know of a session. Without slots, so that a successor costs little."""
+    """All that later calls need to know of a session."""
 
     session: SessionId
     next_index: int
@@ -343,12 +342,12 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         context_at=parent.context_at if parent else None,
         request_digest=payload.request_digest,
     )
-    if tag_of(node_id) not in session.tags:
-        session = replace(session, tags=session.tags.insert(tag_of(node_id), node_id))
+    tag = tag_of(node_id)
+    tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
     if payload.node_kind == "checkpoint":
         assert parent is not None, "only a step is a root, as judged above"
         counted = replace(parent, checkpoints=parent.checkpoints + 1)
-        return replace(session, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
+        return replace(session, tags=tags, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
     nodes, contexts = session.nodes.insert(node_id, node), session.contexts
     if parent is None:
         contexts = contexts.insert(node_id, _EMPTY)
@@ -357,7 +356,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         contexts = contexts.insert(node_id, session.context(parent.node)).discard(parent.node)
     # The newest node is the preferred tip: every event of its plan touches its history and is the latest (READ-3).
     moved = replace(run, root=run.root or node_id, tip=node_id, nodes=run.nodes + 1)
-    return replace(session, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
+    return replace(session, tags=tags, nodes=nodes, contexts=contexts, runs=session.runs.insert(run.run, moved))
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from interlock.kernel.budgets import TIMELINE_NOTES_BYTES_MAX
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
 from interlock.kernel.text import one_line
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.outcome import Blocked
 from interlock.views.session import Node, Session
-
-_NOTES_BYTES_MAX = 160
-"""Of notes their beginning: `session show` has them whole."""
 
 TitleOf = Callable[[Node], str | None]
 """How the step that is pending at a node is called; None where the run is complete."""
@@ -113,7 +111,7 @@ def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for 
 
 def _output(payload: data.NotesPayload | data.ArtifactPayload) -> str:
     if isinstance(payload, data.NotesPayload):
-        return f"notes: {one_line(payload.notes_markdown, _NOTES_BYTES_MAX)}"
+        return f"notes: {one_line(payload.notes_markdown, TIMELINE_NOTES_BYTES_MAX)}"
     return f"artifact: {payload.content_type}, {payload.byte_length} bytes, {payload.sha256}"
 
 

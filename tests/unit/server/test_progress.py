@@ -37,9 +37,9 @@ class SlowStore(MemoryStore):
         return super().cached_summary(session)
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
         self._wait("lock")
-        with super().hold(session) as witness:
+        with super().hold(session, since_s=since_s) as witness:
             yield witness
 
     def _wait(self, where: str) -> None:

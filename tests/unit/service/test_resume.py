@@ -259,9 +259,9 @@ def test_what_is_cached_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     loads = list[SessionId]()
     load = fresh.ports.read.reader.load
 
-    def noted(session: SessionId) -> Session | None:
+    def noted(session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         loads.append(session)
-        return load(session)
+        return load(session, tag, since_s=since_s)
 
     monkeypatch.setattr(fresh.ports.read.reader, "load", noted)
     assert len(fresh.resume("zebra 3")["candidates"]) == 1

@@ -103,9 +103,9 @@ class CountingStore(MemoryStore):
 
     loads = 0
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         self.loads += 1
-        return super().load(session, tag)
+        return super().load(session, tag, since_s=since_s)
 
 
 @pytest.mark.parametrize("tool", ["look", "checkpoint", "advance"])

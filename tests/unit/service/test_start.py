@@ -78,9 +78,9 @@ class CollectedStore(LocalStore):
         self._sessions = root / "sessions"
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
         (self._sessions / session).rename(self._sessions.parent / "gone")
-        with super().hold(session) as witness:
+        with super().hold(session, since_s=since_s) as witness:
             yield witness
 
 

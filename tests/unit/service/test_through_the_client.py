@@ -16,6 +16,7 @@ from anyio import to_thread
 from mcp import Client, MCPError, types
 from mcp.server.context import ServerRequestContext
 
+from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.server.calls import Calls
@@ -113,7 +114,7 @@ async def test_a_payload_that_only_looks_like_a_tokens_is_a_bad_token_and_no_fau
 class FaultyStore(MemoryStore):
     """A store with a bug: it cannot read what it wrote."""
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:  # noqa: ARG002
         raise RuntimeError(f"secret /srv/path of {session} {tag}")
 
 
@@ -141,6 +142,23 @@ async def test_the_record_says_which_client_called(era: Era) -> None:
             assert event.actor is not None
             assert (event.actor.type, event.actor.identifier) == ("agent", "mcp")
             assert set(event.actor.metadata or {}) == {"version"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.inv("EVT-1")
+async def test_a_client_that_names_itself_at_length_is_recorded_in_one_short_line() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a"))
+    client = SimpleNamespace(name="one\nline " * 100, version="7" * 1_000)
+    session = SimpleNamespace(client_params=SimpleNamespace(client_info=client), client_capabilities=None)
+    context = cast("ServerRequestContext[Any, Any]", SimpleNamespace(meta=None, session=session))
+    params = types.CallToolRequestParams(name="start_workflow", arguments={"workflowId": "test.abc"})
+    assert isinstance(await Calls(harness.ports, None).call(context, params), types.CallToolResult)
+    (recorded,) = harness.store.sessions()
+    for event in harness.events(recorded):
+        assert event.actor is not None
+        assert event.actor.identifier.startswith("one line one line")
+        assert len(event.actor.identifier.encode()) <= CLIENT_NAME_BYTES_MAX
+        assert len((event.actor.metadata or {})["version"].encode()) <= CLIENT_VERSION_BYTES_MAX
 
 
 @pytest.mark.asyncio
@@ -181,10 +199,10 @@ class GatedStore(MemoryStore):
         self.gate.set()
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
         self.arrived.set()
         assert self.gate.wait(30)
-        with super().hold(session) as witness:
+        with super().hold(session, since_s=since_s) as witness:
             yield witness
 
 

@@ -36,10 +36,10 @@ class Interrupted(OsLocks):
         self._before, self._holds = before, 0
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[None]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[None]:
         self._holds += 1
         self._before(self._holds)
-        with super().hold(session):
+        with super().hold(session, since_s=since_s):
             yield
 
 

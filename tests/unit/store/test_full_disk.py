@@ -51,7 +51,7 @@ class FileLocks(ThreadLocks):
         super().__init__()
         self._disk = disk
 
-    def hold(self, session: SessionId) -> AbstractContextManager[None]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[None]:  # noqa: ARG002
         return self._held(layout.lock(session))
 
     def hold_upkeep(self) -> AbstractContextManager[None]:

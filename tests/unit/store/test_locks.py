@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from tests.support.server import tree
 
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
-from interlock.store.deadline import call_arrived
+from interlock.service.ports import ReadPorts
+from interlock.service.run.plans import Plans
 from interlock.store.local import layout
 from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks, is_held
@@ -70,9 +72,10 @@ def test_an_unlock_that_fails_frees_the_lock_and_alters_no_result(
 def test_the_wait_for_a_lock_counts_from_the_arrival_of_the_call(tmp_path: Path) -> None:
     (tmp_path / layout.lock(A)).parent.mkdir(parents=True)
     waiter, waited = OsLocks(tmp_path, wait_ms_max=400), list[int]()
-    with OsLocks(tmp_path).hold(A), call_arrived():
+    with OsLocks(tmp_path).hold(A):
+        arrived_s = time.monotonic()  # noqa: TID251 — as the server takes it
         for _ in range(5):
-            with pytest.raises(SessionBusyError) as busy, waiter.hold(A):
+            with pytest.raises(SessionBusyError) as busy, waiter.hold(A, since_s=arrived_s):
                 pass
             waited.append(busy.value.waited_ms)
     assert 400 <= waited[0] <= waited[-1]
@@ -83,11 +86,28 @@ def test_the_wait_for_a_lock_counts_from_the_arrival_of_the_call(tmp_path: Path)
 def test_a_call_that_spent_its_time_in_a_queue_still_takes_a_lock_that_is_free(tmp_path: Path) -> None:
     (tmp_path / layout.lock(A)).parent.mkdir(parents=True)
     waiter = OsLocks(tmp_path, wait_ms_max=1)
-    with call_arrived():
-        with OsLocks(tmp_path).hold(A), pytest.raises(SessionBusyError), waiter.hold(A):
-            pass
-        with waiter.hold(A):
-            assert is_held(tmp_path, A)
+    arrived_s = time.monotonic()  # noqa: TID251 — as the server takes it
+    with OsLocks(tmp_path).hold(A), pytest.raises(SessionBusyError), waiter.hold(A, since_s=arrived_s):
+        pass
+    with waiter.hold(A, since_s=arrived_s):
+        assert is_held(tmp_path, A)
+
+
+@pytest.mark.damages
+@pytest.mark.inv("LOCK-6")
+def test_reading_what_looks_damaged_waits_for_the_lock_no_longer_than_from_the_arrival_of_the_call(
+    tmp_path: Path,
+) -> None:
+    apply(LocalStore(tmp_path), start_plan())
+    manifest = tmp_path / layout.manifest(A)
+    manifest.write_bytes(manifest.read_bytes().replace(b"sha256", b"sha257", 1))
+    wait_ms = 10_000
+    arrived_s = time.monotonic() - wait_ms / 1_000  # noqa: TID251 — as the server takes it
+    store = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=wait_ms))
+    ports = ReadPorts(reader=store, key_ring=store, plans=Plans(store), since_s=arrived_s)
+    with OsLocks(tmp_path).hold(A), pytest.raises(SessionBusyError) as busy:
+        ports.load(A)
+    assert wait_ms <= busy.value.waited_ms < 2 * wait_ms
 
 
 @pytest.mark.inv("HOUSE-4")

@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 
+from interlock.kernel.budgets import AGE_DAYS_MAX
 from interlock.service.report.run_list import moment_of
 from interlock.service.run.context import Place
 from interlock.views.summary import RunSummary
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
-_DAYS_SAID_MAX = 30
-"""From then on a date says more than a number of days."""
 
 
 def ago(at: str | None, now_ms: int) -> str:
@@ -17,7 +16,7 @@ def ago(at: str | None, now_ms: int) -> str:
     if moment is None:
         return "unknown"
     past = now_ms - moment
-    if not -_MINUTE <= past < _DAYS_SAID_MAX * _DAY:
+    if not -_MINUTE <= past < AGE_DAYS_MAX * _DAY:
         return _day(moment)
     if past < _MINUTE:
         return "just now"

@@ -6,12 +6,10 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.budgets import TERMINAL_PROGRESS_S_MIN, TERMINAL_PROGRESS_STEP_S
+from interlock.kernel.progress import Progress, report_nothing
 
 _Read = TypeVar("_Read")
-_SECONDS_MIN = 0.3
-"""What is over sooner is not worth a word."""
-_STEP_SECONDS = 0.1
 _ERASE = "\r\x1b[K"
 
 
@@ -19,14 +17,14 @@ _ERASE = "\r\x1b[K"
 def shown_progress(what: str) -> Generator[Progress]:
     """Return what takes the progress and shows it on one line of stderr, which is empty again afterwards."""
     if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] — it may be closed
-        yield untold
+        yield report_nothing
         return
-    next_s, is_shown = time.monotonic() + _SECONDS_MIN, False
+    next_s, is_shown = time.monotonic() + TERMINAL_PROGRESS_S_MIN, False
 
     def show(done: int, total: int) -> None:
         nonlocal next_s, is_shown
         if time.monotonic() >= next_s:
-            next_s, is_shown = time.monotonic() + _STEP_SECONDS, True
+            next_s, is_shown = time.monotonic() + TERMINAL_PROGRESS_STEP_S, True
             sys.stderr.write(f"{_ERASE}{what}: {done} of {total}")
             sys.stderr.flush()
 

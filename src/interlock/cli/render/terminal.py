@@ -3,11 +3,9 @@
 import textwrap
 from typing import assert_never
 
+from interlock.kernel.budgets import TERMINAL_CHARS_MIN
 from interlock.kernel.text import flat, printable
 from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
-
-_ROOM_MIN = 20
-"""In a narrower terminal lines run over rather than into a column of letters."""
 
 
 def as_text(page: Page, width: int | None) -> str:
@@ -62,7 +60,7 @@ def _hanging(head: str, text: str, width: int | None) -> list[str]:
 def _fold(text: str, taken: int, width: int | None) -> list[str]:
     if width is None:
         return [text]
-    return textwrap.wrap(text, max(_ROOM_MIN, width - taken), break_on_hyphens=False) or [""]
+    return textwrap.wrap(text, max(TERMINAL_CHARS_MIN, width - taken), break_on_hyphens=False) or [""]
 
 
 def _line(line: Line) -> str:

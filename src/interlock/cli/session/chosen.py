@@ -4,26 +4,22 @@ import argparse
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from interlock.cli.render.progress import with_progress
+from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, flat
 from interlock.cli.store import answered_by_store
+from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries, Unreadable
+from interlock.service.run.summaries import Listing, Summaries
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
-from interlock.views.summary import SessionSummary
 
 _TOKENS = ("st_", "ack_", "chk_")
-_NAMED_MAX = 10
-"""Candidates that a refusal names."""
-_ECHO_BYTES_MAX = 80
-_WORDS_BYTES_MAX = 60
 _SESSION = "a session's id, its beginning or its end, a run's label or id, a node's id, or a token"
 _LIST = "`interlock session list` names all that are there; `--data-dir` looks elsewhere."
 _ONE_OF = "Name one of them by its session id, or by enough of its end."
@@ -113,23 +109,17 @@ def read_history(store: StoreReader, chosen: Chosen) -> History:
 
 def listing(store: StoreReader, plans: Plans) -> Listing:
     """Return all sessions as they are listed, with progress on a terminal."""
-    found = tuple(with_progress(Summaries(store, plans).each(), len(store.marks()), "Reading sessions"))
-    return Listing(
-        sessions=tuple(one for one in found if isinstance(one, SessionSummary)),
-        unreadable=tuple(one for one in found if isinstance(one, Unreadable)),
-    )
+    with shown_progress("Reading sessions") as show:
+        return Summaries().listing(store, plans, show)
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     """Return how each of these sessions is named in short: by the fewest last characters that name it alone."""
     named = set(sessions)
-    chars = _SHORT_CHARS_MIN
+    chars = SHORT_ID_CHARS_MIN
     while len({session[-chars:] for session in named}) < len(named):
         chars += 1
     return lambda session: session[-chars:]
-
-
-_SHORT_CHARS_MIN = 6
 
 
 def _only_one(store: StoreReader, plans: Plans) -> Chosen:
@@ -218,9 +208,9 @@ def _rows(told: Listing) -> list[Row]:
 
 
 def _several(message: str, candidates: list[str], *, exit_code: int) -> StopError:
-    more = len(candidates) - _NAMED_MAX
+    more = len(candidates) - NAMED_MAX
     rest = [f"  and {more} more; `interlock session list` names them."] if more > 0 else []
-    return StopError("\n".join([message, *candidates[:_NAMED_MAX], *rest]), _ONE_OF, exit_code=exit_code)
+    return StopError("\n".join([message, *candidates[:NAMED_MAX], *rest]), _ONE_OF, exit_code=exit_code)
 
 
 def _candidates(told: Listing, sessions: Collection[SessionId], runs: Collection[Row]) -> list[str]:
@@ -231,9 +221,9 @@ def _candidates(told: Listing, sessions: Collection[SessionId], runs: Collection
 
 def _candidate(row: Row) -> str:
     run = row.run
-    what = one_line(run.goal or run.workflow_name, _WORDS_BYTES_MAX)
+    what = one_line(run.goal or run.workflow_name, CELL_BYTES_MAX)
     return f"  {row.session}  run {run.label}  {status_words(run.status)}  {flat(what)}"
 
 
 def _echoed(name: str) -> str:
-    return f"'{one_line(name, _ECHO_BYTES_MAX)}'"
+    return f"'{one_line(name, ECHO_BYTES_MAX)}'"

@@ -6,7 +6,9 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import referred
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.ids import NodeId
+from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
 from interlock.service.audit.explain import Explained, explain
 from interlock.service.run.history import session_of_node
@@ -62,16 +64,15 @@ def _found(store: StoreReader, wanted: str) -> tuple[Session, Node]:
     else:
         found = referred(store, wanted)
         if isinstance(found, TokenFault):
-            shown = wanted[:_SHOWN_CHARS_MAX]
+            shown = one_line(wanted, ECHO_BYTES_MAX)
             raise StopError(
                 f"{shown!r} is neither a node's id nor a token that this data directory issued.", _WANTED, exit_code=1
             )
         session, node = store.load(found.session), found.node or NodeId(wanted)
     if session is None or node not in session.nodes:
-        message = f"No session that is whole holds the node {node[:_SHOWN_CHARS_MAX]!r}."
+        message = f"No session that is whole holds the node {one_line(node, ECHO_BYTES_MAX)!r}."
         raise StopError(message, _WANTED, exit_code=1)
     return session, session.nodes[node]
 
 
-_SHOWN_CHARS_MAX = 80
 _WANTED = "Give a node's id (`node_…`), or a token of one of this data directory's answers."

@@ -17,6 +17,7 @@ from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
@@ -28,10 +29,7 @@ from interlock.views.run_graph import GraphNode, parted, run_graph, walk
 from interlock.views.session import Node
 
 GraphForm = Literal["terminal", "mermaid", "dot"]
-_WIDTH_MAX = 100_000
-"""Where nobody looks, no line is folded."""
 _SHAPES: dict[NodeKind, Shape] = {"step": "task", "blocked_attempt": "decision", "checkpoint": "terminal"}
-_LABEL_BYTES_MAX = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         case "mermaid" | "dot":
             say(_chart(facts.session, drawn, form))
         case "terminal":
-            console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDTH_MAX)
+            console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX)
             for one in drawn:
                 console.print(draw_run(one.graph, one.name, one.title_of))
             say(LEGEND)
@@ -106,7 +104,7 @@ def _title(scene: Scene, node: Node) -> str:
 
 def _as_text(tree: Tree) -> str:
     out = StringIO()
-    Console(file=out, width=_WIDTH_MAX, color_system=None, highlight=False, emoji=False).print(tree)
+    Console(file=out, width=UNFOLDED_CHARS_MAX, color_system=None, highlight=False, emoji=False).print(tree)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
@@ -121,9 +119,9 @@ def _charted_runs(title: str, runs: Sequence[tuple[str, GraphNode]], title_of: C
     """Return runs as the text of a chart, each in a frame that bears its name. The same runs give the same text."""
     nodes = [here for _, graph in runs for here in walk(graph)]
     names = {here.node.node: f"n{number}" for number, here in enumerate(nodes, start=1)}
-    lines = [pen.begin(one_line(title, _LABEL_BYTES_MAX))]
+    lines = [pen.begin(one_line(title, GRAPH_LABEL_BYTES_MAX))]
     for number, (name, graph) in enumerate(runs, start=1):
-        lines.append(f"  {pen.frame(f'run{number}', one_line(name, _LABEL_BYTES_MAX))}")
+        lines.append(f"  {pen.frame(f'run{number}', one_line(name, GRAPH_LABEL_BYTES_MAX))}")
         for here in walk(graph):
             drawn = pen.node(names[here.node.node], _SHAPES[here.node.kind], _chart_label(here, title_of))
             lines.append(f"    {drawn}")
@@ -135,7 +133,7 @@ def _charted_runs(title: str, runs: Sequence[tuple[str, GraphNode]], title_of: C
 
 
 def _chart_label(here: GraphNode, title_of: Callable[[Node], str]) -> list[str]:
-    label = [one_line(title_of(here.node), _LABEL_BYTES_MAX)]
+    label = [one_line(title_of(here.node), GRAPH_LABEL_BYTES_MAX)]
     if here.node.kind == "blocked_attempt":
         label.append("refused")
     return [*label, "preferred tip"] if here.is_tip else label

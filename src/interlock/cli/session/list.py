@@ -12,6 +12,7 @@ from interlock.cli.render.progress import with_progress
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.cli.session.chosen import listing, short_of
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_BYTES_MAX, RUNS_LISTED
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
@@ -28,9 +29,6 @@ from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
-_LIMIT = 30
-_GOAL_BYTES_MAX = 60
-_FOUND_BYTES_MAX = 100
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
@@ -55,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--branch", metavar="NAME", help="runs that began on a git branch of this name or beginning")
     parser.add_argument("--since", metavar="WHEN", help="worked on since a date, a time (UTC), or for a span: 3d, 12h")
     parser.add_argument("--deep", dest="is_deep", action="store_true", help="look for words in the notes of every step")
-    parser.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help=f"at most so many runs ({_LIMIT})")
+    parser.add_argument(
+        "--limit", type=int, default=RUNS_LISTED, metavar="N", help=f"at most so many runs ({RUNS_LISTED})"
+    )
     parser.add_argument("--page", type=int, default=1, metavar="N", help="the page to show (1)")
 
 
@@ -94,7 +94,9 @@ def since(said: str, now_ms: int) -> int:
     moment = moment_of(said)
     if moment is None:
         fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a span back from now (90m, 12h, 3d, 2w)."
-        raise StopError(f"--since: {said[:40]!r} is no date, no time and no span.", fix, exit_code=2)
+        raise StopError(
+            f"--since: {one_line(said, ECHO_BYTES_MAX)!r} is no date, no time and no span.", fix, exit_code=2
+        )
     return moment
 
 
@@ -174,7 +176,7 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
         found.short(row.session),
         run.label,
         run.workflow_id,
-        one_line(run.goal or "-", _GOAL_BYTES_MAX),
+        one_line(run.goal or "-", CELL_BYTES_MAX),
         status_words(run.status),
         step_words(run),
         when,
@@ -192,7 +194,7 @@ def _say_rest(found: _Found, shown: list[Row], options: argparse.Namespace) -> N
 def _say_unreadable(found: _Found) -> None:
     if found.told.unreadable:
         say("\nCannot be read:")
-        rows = ((one.session, one.health, one_line(one.found, _FOUND_BYTES_MAX)) for one in found.told.unreadable)
+        rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.told.unreadable)
         say_table(("SESSION", "HEALTH", "FOUND"), rows)
         for fix in dict.fromkeys(_fix(one) for one in found.told.unreadable):
             say(fix)

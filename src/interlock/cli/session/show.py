@@ -10,13 +10,12 @@ from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import STEPS_SHOWN
 from interlock.service.report.layout import Look, page_of
 from interlock.service.report.session_report import Accounts, SessionAccount
 from interlock.service.run.context import Scene
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
-
-_STEPS_MAX = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: No one session is meant, or the store cannot answer.
     """
     shows_all: bool = options.shows_all
-    account = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else _STEPS_MAX)
+    account = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
     if options.as_json:
         say_json(session_json(account))
         return 0

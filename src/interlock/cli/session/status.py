@@ -7,6 +7,7 @@ from interlock.cli.render.phrases import step_words
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.session.chosen import add_session_argument, chosen_session, listing, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
@@ -17,7 +18,6 @@ from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("RUN", "STATUS", "STEP", "TITLE", "WORKFLOW", "GOAL")
-_WORDS_BYTES_MAX = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,5 +57,5 @@ def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Ro
 
 def _row(row: Row) -> tuple[str, ...]:
     run = row.run
-    title, goal = one_line(run.step or "-", _WORDS_BYTES_MAX), one_line(run.goal or "-", _WORDS_BYTES_MAX)
+    title, goal = one_line(run.step or "-", CELL_BYTES_MAX), one_line(run.goal or "-", CELL_BYTES_MAX)
     return run.label, status_words(run.status), step_words(run), title, run.workflow_id, goal

@@ -9,6 +9,7 @@ from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
@@ -24,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="at most so many entries (50)")
+    at_most = f"at most so many entries ({TIMELINE_ENTRIES})"
+    parser.add_argument("--limit", type=int, default=TIMELINE_ENTRIES, metavar="N", help=at_most)
     parser.add_argument("--after", type=int, default=-1, metavar="INDEX", help="what came after this event")
     parser.add_argument("--last", type=int, metavar="N", help="the last so many entries instead")
 

@@ -7,6 +7,7 @@ import time
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
+from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
 from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
@@ -19,7 +20,6 @@ _ACTIONS = {
 }
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
-_DAY_S = 24 * 3600
 UNFINISHED = (
     "A rotation is not finished: the disk did not confirm the new key, so the key before it still signs.",
     "Run `interlock keys rotate`: it finishes that rotation and makes no further key.",
@@ -139,4 +139,4 @@ def _told(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
 
 
 def _age_days(facts: KeyRingFacts) -> int:
-    return max(int((time.time() - facts.changed_s) // _DAY_S), 0)
+    return max(int((time.time() - facts.changed_s) // DAY_S), 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
+from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.ids import SessionId
 from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
 from interlock.store.opening import open_store
@@ -16,8 +17,6 @@ from interlock.store.ports.errors import KeepMarksDamagedError
 from interlock.store.ports.maintenance import CONTENT, Item, Kind, Marked, StoreInspector
 from interlock.store.retention import due
 
-_NAMED_MAX = 10
-"""Sessions that one line names; the rest is counted."""
 _DEBRIS = {
     Kind.TEMP: "temporary files",
     Kind.SEGMENT: "segments of appends that were interrupted before they counted",
@@ -104,5 +103,5 @@ def _expired(marked: Marked, kept: frozenset[SessionId], command: CollectCommand
 
 def _named(names: Iterable[str]) -> str:
     named = list(names)
-    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
-    return ", ".join(named[:_NAMED_MAX]) + more
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    return ", ".join(named[:NAMED_MAX]) + more

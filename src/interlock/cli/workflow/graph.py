@@ -13,6 +13,7 @@ from interlock.cli.render.chart import Dot, Mermaid, Pen
 from interlock.cli.screen import flat, say
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
 from interlock.cli.workflow.shape import Part, facts_of, shape_of, way_words
+from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import loop_words
@@ -36,10 +37,6 @@ _STYLES: dict[NodeKind, str] = {
     "loop": "magenta",
     "terminal": "dim",
 }
-_WIDTH_MAX = 100_000
-"""Where nobody looks, no line is folded."""
-_LABEL_BYTES_MAX = 160
-"""A condition may be long; beside an arrow only its beginning helps."""
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -64,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         case "dot":
             say(charted(pinned.workflow, Dot()))
         case "terminal":
-            width = None if sys.stdout.isatty() else _WIDTH_MAX
+            width = None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX
             Console(highlight=False, emoji=False, width=width).print(drawn(pinned.workflow))
         case _:
             assert_never(form)
@@ -160,7 +157,7 @@ class _Chart:
             self._pen.edge(
                 self._names[edge.source],
                 self._names[edge.target],
-                one_line(way_words(self._graphs, edge), _LABEL_BYTES_MAX),
+                one_line(way_words(self._graphs, edge), GRAPH_LABEL_BYTES_MAX),
             )
             for edge in self._workflow.plan.edges
         ]

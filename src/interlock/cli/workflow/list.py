@@ -8,6 +8,7 @@ from interlock.cli.workflow.places import add_place_options, chosen_places
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import step_count
 from interlock.define.workflow_ids import id_status
+from interlock.kernel.budgets import CELL_DESCRIPTION_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.catalog import CatalogView, Entry, RefusedFile
@@ -15,9 +16,6 @@ from interlock.service.tools.list_workflows import (
     ListCommand,
     matches,
 )
-
-_DESCRIPTION_BYTES_MAX = 80
-"""A description in the table; `inspect` shows it whole."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     document = entry.document
-    words = one_line(f"{document.name}: {document.description}", _DESCRIPTION_BYTES_MAX)
+    words = one_line(f"{document.name}: {document.description}", CELL_DESCRIPTION_BYTES_MAX)
     return document.id, str(step_count(document)), entry.source.kind, " ".join(document.tags), words
 
 

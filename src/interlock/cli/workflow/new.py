@@ -10,14 +10,13 @@ from interlock.cli.screen import StopError, say
 from interlock.cli.workflow.places import Places, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
 from interlock.define.source.text_form import Form, parse_text
-from interlock.define.workflow_ids import ID_CHARS_MAX, id_status, is_reserved, suggested_id
-from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
+from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, FOLDED_CHARS_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.service.catalog import Entry, RefusedFile, Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
 
-_LINE_CHARS = 100
 _EXAMPLE = Path(__file__).with_name("example.yaml")
 """Shows what most workflows use; the JSON form is made from it."""
 _EXAMPLE_ID, _EXAMPLE_NAME = "team.example", "An example"
@@ -62,8 +61,8 @@ def _check_id(workflow_id: str) -> None:
     """Refuse an id that a project's file cannot have."""
     if is_reserved(workflow_id):
         message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
-    elif len(workflow_id) > ID_CHARS_MAX:
-        message = f"The id has {len(workflow_id)} characters, at most {ID_CHARS_MAX}."
+    elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
+        message = f"The id has {len(workflow_id)} characters, at most {WORKFLOW_ID_CHARS_MAX}."
         raise StopError(message, "Shorten it.", exit_code=2)
     elif id_status(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
@@ -97,7 +96,7 @@ def _text(places: Places, workflow_id: str, origin_id: str | None, form: Form) -
 
 
 def _as_yaml(value: dict[str, Json]) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_LINE_CHARS)
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=FOLDED_CHARS_MAX)
 
 
 def _check_valid(places: Places, source: Source) -> None:

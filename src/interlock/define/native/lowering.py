@@ -15,8 +15,8 @@ from interlock.define.native import forms as native
 from interlock.define.native.conditions import Conditions
 from interlock.define.parts import SetAction
 from interlock.define.patterns import Patterns
-from interlock.define.workflow_ids import ID_CHARS_MAX, id_status
-from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
+from interlock.define.workflow_ids import id_status
+from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
@@ -50,7 +50,7 @@ def _read(value: dict[str, Json]) -> tuple[native.WorkflowForm | None, list[Diag
 
 
 def _id_faults(workflow_id: object) -> list[Diagnostic]:
-    if not isinstance(workflow_id, str) or not workflow_id or len(workflow_id) > ID_CHARS_MAX:
+    if not isinstance(workflow_id, str) or not workflow_id or len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         return []
     if id_status(workflow_id) is not None:
         return []

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.define.source.text_form import FORM_BYTES_MAX, Form
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, PATH_BYTES_MAX
+from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, PATH_CHARS_MATCHED_MAX
 
-_PATH_CHARS_MAX = 8 * PATH_BYTES_MAX
-"""How much of a path is followed: diagnostics cut theirs far before."""
 _PART_END = re.compile(r"[.\[]|$")
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -59,7 +57,7 @@ class _Sought:
 
     path: str
     at: int = 0
-    rank: tuple[int, int] = field(default=(-_PATH_CHARS_MAX - 2, 0))
+    rank: tuple[int, int] = field(default=(-PATH_CHARS_MATCHED_MAX - 2, 0))
 
     def meet(self, at: int, left: str, depth: int) -> None:
         """Take a place if it leaves less of the path, or as much through fewer and longer keys, or is a later one."""
@@ -75,7 +73,7 @@ _Trail: TypeAlias = tuple[_Sought, str]
 def _trails(sought: Iterable[_Sought]) -> list[_Trail]:
     trails: list[_Trail] = []
     for one in sought:
-        path = one.path[:_PATH_CHARS_MAX]
+        path = one.path[:PATH_CHARS_MATCHED_MAX]
         trails.extend((one, left) for left in (f".{path}", path if path.startswith("[") else "") if path and left)
     return trails
 

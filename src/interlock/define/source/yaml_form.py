@@ -7,10 +7,8 @@ from typing import Literal, NamedTuple, Protocol, cast
 
 import yaml
 
-from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
+from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX, YAML_DIRECTIVES_MAX
 
-_DIRECTIVES_MAX = 64
-"""`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
 _HOLE_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
 _QUOTE = "Put a text that begins with `{{` in quotes: without them, `{` begins an object."
@@ -140,7 +138,7 @@ def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]
 
 def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
     """Yield what the text consists of. What is refused is found as it is met: nothing behind it costs anything."""
-    if text.count("%TAG") > _DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > _DIRECTIVES_MAX:
+    if text.count("%TAG") > YAML_DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > YAML_DIRECTIVES_MAX:
         raise _not_yaml("The text begins with too many `%TAG` lines.", "Remove them: tags are refused.")
     depth = documents = nodes = 0
     try:

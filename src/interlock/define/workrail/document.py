@@ -18,9 +18,9 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import faults_of, safe_id
 from interlock.define.parts import Reference
 from interlock.define.patterns import Patterns
-from interlock.define.workflow_ids import ID_CHARS_MAX
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
 from interlock.define.workrail.steps import LOOP_CONTROL, Steps, said_lines, tier_line
+from interlock.kernel.budgets import WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
@@ -91,7 +91,11 @@ def _reference(form: ReferenceForm) -> Reference:
 
 
 def _id_faults(workflow_id: object) -> Iterator[Diagnostic]:
-    if not isinstance(workflow_id, str) or not 0 < len(workflow_id) <= ID_CHARS_MAX or _ID.fullmatch(workflow_id):
+    if (
+        not isinstance(workflow_id, str)
+        or not 0 < len(workflow_id) <= WORKFLOW_ID_CHARS_MAX
+        or _ID.fullmatch(workflow_id)
+    ):
         return
     message = f"{workflow_id!r} is not a workflow id."
     yield fault("id", "bad_id", message, "Use lower case, digits, `_` and `-`, with one dot at most.")

@@ -17,7 +17,13 @@ from itertools import islice
 from typing import TypeAlias, cast
 
 from interlock.engine.answer.structure import Warned
-from interlock.kernel.budgets import ECHO_BYTES_MAX, SECRETS_NAMED_MAX
+from interlock.kernel.budgets import (
+    ECHO_BYTES_MAX,
+    SECRET_KEY_CHARS_MAX,
+    SECRET_NAMES_KEPT_MAX,
+    SECRET_REFERENCE_CHARS_MAX,
+    SECRETS_NAMED_MAX,
+)
 from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context
 
@@ -111,10 +117,6 @@ _ASSIGNMENT = re.compile(
 """A name in a running text, and the word that it is given."""
 _FORM_CHARS_MIN = 8
 """The shortest address with a password in it."""
-_KEY_CHARS_MAX = 200
-"""Longer than any name."""
-_REFERENCE_CHARS_MAX = 500
-"""Longer than any reference."""
 _OPAQUE_CHARS_MIN = 20
 _OPAQUE_BITS_MIN = 3.0
 """Per character: words and dates repeat their letters more than random text does."""
@@ -176,7 +178,7 @@ _NAMELESS = _Name()
 
 def _judged(key: str, above: _Name) -> _Name:
     """Return what a key says of the value below it, itself below another name."""
-    if len(key) > _KEY_CHARS_MAX:
+    if len(key) > SECRET_KEY_CHARS_MAX:
         return _NAMELESS
     own = _judged_alone(key)
     if own.suspicion or not above.suspicion:
@@ -189,7 +191,7 @@ def _has_stem(text: str) -> bool:
     return any(stem in lowered for stem in _STEMS)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=SECRET_NAMES_KEPT_MAX)
 def _judged_alone(key: str) -> _Name:
     """Judge a name by its last words: what stands before them says which one, what follows a qualifier at most."""
     words = [word.lower() for word in _WORD.findall(key)] if _has_stem(key) else []
@@ -269,7 +271,7 @@ class _Scan:
             return False
         if self._has_form(said):
             return True
-        if len(said) <= _REFERENCE_CHARS_MAX and (_REFERENCE.fullmatch(said) or _PLACEHOLDER.fullmatch(said)):
+        if len(said) <= SECRET_REFERENCE_CHARS_MAX and (_REFERENCE.fullmatch(said) or _PLACEHOLDER.fullmatch(said)):
             return False
         scheme = _SCHEME.fullmatch(said)
         if scheme is not None:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition
-from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX
+from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import in_code, one_line
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=TITLES_KEPT_MAX)
 def title_in_code(title: str) -> str:
     """Return a step's title as answers name it: what an earlier agent put into the context may be part of it."""
     return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))

@@ -13,10 +13,10 @@ from interlock.decide.evaluate import NOTHING, value_at
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.findings import Finding
-from interlock.engine.judge.schema_words import FAULTS_TOLD_MAX, in_words
+from interlock.engine.judge.schema_words import in_words
 from interlock.engine.request import Request, placeholder_left
 from interlock.engine.template import rendered_line
-from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow, ContractPack
@@ -170,7 +170,7 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
     ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
     told = [
         f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}"
-        for error in ordered[:FAULTS_TOLD_MAX]
+        for error in ordered[:ARTIFACT_FAULTS_MAX]
     ]
     more = f"; and {len(ordered) - len(told)} more" if len(ordered) > len(told) else ""
     return "; ".join(told) + more if told else None

@@ -11,6 +11,7 @@ from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
     BLOCKER_MESSAGE_BYTES_MAX,
     BLOCKERS_MAX,
+    FIRST_BLOCKER_BYTES_MAX,
     GAP_SUMMARY_BYTES_MAX,
     GAPS_MAX,
 )
@@ -94,10 +95,11 @@ def blockers_of(findings: Iterable[Finding]) -> tuple[Blocker, ...]:
     if len(blockers) <= BLOCKERS_MAX:
         return tuple(blockers)
     shown, rest = blockers[: BLOCKERS_MAX - 1], blockers[BLOCKERS_MAX - 1 :]
+    first = truncated(rest[0].message, FIRST_BLOCKER_BYTES_MAX)
     counted = Blocker(
         code=rest[0].code,
         pointer=rest[0].pointer,
-        message=f"{len(rest)} more things are missing or wrong; the first: {truncated(rest[0].message, 300)}",
+        message=f"{len(rest)} more things are missing or wrong; the first: {first}",
         suggested_fix="Correct what stands above first; what then remains is told again.",
     )
     return (*shown, counted)

@@ -12,7 +12,13 @@ from interlock.define.declared import Misfit
 from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.gates import Ask
 from interlock.engine.judge.findings import Finding
-from interlock.kernel.budgets import AUTHORED_BYTES_MAX, AUTHORED_SHARE_BYTES_MAX, CONTEXT_KEY_BYTES_MAX, WALK_NODES_MAX
+from interlock.kernel.budgets import (
+    AUTHORED_BYTES_MAX,
+    AUTHORED_SHARE_BYTES_MAX,
+    CONTEXT_KEY_BYTES_MAX,
+    WALK_NODES_MAX,
+    WANTED_BYTES_MAX,
+)
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import flat, one_line, truncated
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
@@ -28,8 +34,6 @@ from interlock.record.outcome import (
 from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
-_WANTED_BYTES_MAX = 300
-"""What is wanted may be a long list of choices."""
 _KEPT = " What you sent besides is kept and need not be sent again."
 
 
@@ -120,7 +124,7 @@ def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
 
     The pointer is where the value came from: that is what can be sent again.
     """
-    wanted = one_line(unfit.wanted, _WANTED_BYTES_MAX)
+    wanted = one_line(unfit.wanted, WANTED_BYTES_MAX)
     return _finding(
         "invalid_required_output",
         _key(source),

@@ -4,14 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.text import one_line
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-FAULTS_TOLD_MAX = 3
-"""Faults of one artifact told at once: more are not read."""
-_SHOWN_BYTES_MAX = 80
 _KINDS = {
     "object": "an object",
     "array": "a list",
@@ -42,7 +40,7 @@ def in_words(error: "ValidationError") -> str:
 
 
 def _found(error: "ValidationError") -> str:
-    return f"found {one_line(json.dumps(error.instance, ensure_ascii=False), _SHOWN_BYTES_MAX)}"
+    return f"found {one_line(json.dumps(error.instance, ensure_ascii=False), ECHO_BYTES_MAX)}"
 
 
 def _of_a_set(error: "ValidationError") -> str:
@@ -69,7 +67,7 @@ def _unknown(error: "ValidationError") -> str:
     schema = cast("Mapping[str, object]", error.schema)
     known = cast("Mapping[str, object]", schema.get("properties", {}))
     extra = [name for name in cast("Mapping[str, object]", error.instance) if name not in known]
-    shown = ", ".join(f"`{one_line(name, _SHOWN_BYTES_MAX)}`" for name in extra)
+    shown = ", ".join(f"`{one_line(name, ECHO_BYTES_MAX)}`" for name in extra)
     return f"does not know {shown}; it knows {', '.join(f'`{name}`' for name in known)}"
 
 

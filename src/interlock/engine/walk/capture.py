@@ -9,12 +9,9 @@ from dataclasses import dataclass, field
 
 from interlock.decide.catalogue import catalogue_digest
 from interlock.engine.walk.trace import Decided
-from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
+from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURE_FRAME_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.record.context import Context
-
-_FRAME_BYTES = 512
-"""What stands around the decisions and effects, and the count of what was left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +37,7 @@ class Captured:
     def to_bytes(self) -> bytes:
         """Return the record's canonical bytes, within the budget: what does not fit is counted."""
         effects: list[dict[str, Json]] = [{"key": key} | _value(value) for key, value in sorted(self.effects.items())]
-        room = CAPTURE_BYTES_MAX - _FRAME_BYTES
+        room = CAPTURE_BYTES_MAX - CAPTURE_FRAME_BYTES_MAX
         kept_effects, room = _fitting(effects, room)
         decisions, room = _fitting(map(_decision, self.decided), room)
         body: dict[str, Json] = {

@@ -9,6 +9,7 @@ from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
 from interlock.define.parts import Assessment
+from interlock.kernel.budgets import CRITERIA_COMPARED_MAX
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.blanks import check_blanks
@@ -21,9 +22,6 @@ from interlock.plan.records import LOOP_CONTROL_CONTRACT
 
 _FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\s*)?", re.IGNORECASE)
 """A word, or a word that is said to be true: nobody has to have done anything to write it."""
-
-_RULES_COMPARED_MAX = 100
-"""Criteria of one step that are compared with each other: more of them could only cost."""
 
 
 def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
@@ -171,7 +169,7 @@ def _is_gameable(criteria: Criteria) -> bool:
 def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
     """Tell a text that notes must hold and, by a shorter one, must not hold."""
     joined = _joined(step.evidence.criteria) if step.evidence.criteria is not None else ()
-    rules = list(islice(joined, _RULES_COMPARED_MAX))
+    rules = list(islice(joined, CRITERIA_COMPARED_MAX))
     wanted = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
     for rule in rules:
         barred = rule.of if isinstance(rule, NoneOf) else None

@@ -9,13 +9,12 @@ from interlock.define import document as doc
 from interlock.define.declared import choice_words, misfit, named_type, type_of
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
 from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
-from interlock.kernel.budgets import WORDS_BYTES_MAX
+from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, utf8_bytes
 
 _ASSESSMENT_PARTS = 3
 """`assessments.<id>.<dimension>`."""
-_SHOWN_KEY_BYTES_MAX = 60
 
 
 def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
@@ -82,7 +81,7 @@ class _Sets:
         entry = {
             "key": action.key,
             "type": kind or "string",
-            "description": f"Set by the step {one_line(step.id, _SHOWN_KEY_BYTES_MAX)}.",
+            "description": f"Set by the step {one_line(step.id, SUGGESTED_STEP_BYTES_MAX)}.",
             "required": False,
         }
         guess = did_you_mean(action.key, self.declared)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-_EDGE_BYTES = 4096
-"""How much of either end is read: the members of an envelope are short."""
+from interlock.kernel.budgets import LINE_EDGE_BYTES_MAX
+
 _STRING = rb'"(?:[^"\\]|\\.)*+"'
 _MEMBER = rb"\s*(" + _STRING + rb")\s*:\s*(" + _STRING + rb"|-?[0-9.eE+-]+|true|false|null)\s*"
 _BEGIN = re.compile(rb"\s*\{")
@@ -28,8 +28,8 @@ def edge_members(raw: bytes) -> dict[str, object]:
     """
     members: dict[str, object] = {}
     repeated: set[str] = set()
-    first, at = _first(raw[:_EDGE_BYTES])
-    last = _last(raw[max(at, len(raw) - _EDGE_BYTES) :])
+    first, at = _first(raw[:LINE_EDGE_BYTES_MAX])
+    last = _last(raw[max(at, len(raw) - LINE_EDGE_BYTES_MAX) :])
     try:
         for member in chain(first, last):
             key: str = json.loads(member[1])

@@ -38,10 +38,15 @@ from mcp_types import (
     RequestId,
 )
 
-from interlock.kernel.budgets import DRAIN_SECONDS_MAX, FLUSH_SECONDS_MAX, UNANSWERED_MAX, UNREAD_LINES_MAX
+from interlock.kernel.budgets import (
+    DRAIN_SECONDS_MAX,
+    FLUSH_SECONDS_MAX,
+    READ_BYTES_MAX,
+    UNANSWERED_MAX,
+    UNREAD_LINES_MAX,
+)
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 
-_CHUNK_BYTES = 64 * 1024
 _ENDLESS_METHOD = "subscriptions/listen"
 _ENDING = "the server is ending"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -304,7 +309,7 @@ def _read_lines(source: int, connection: _Connection, output: _Output) -> None:
 
 def _read_chunk(source: int) -> bytes:
     try:
-        return os.read(source, _CHUNK_BYTES)
+        return os.read(source, READ_BYTES_MAX)
     except OSError:
         # A terminal that hung up reads as a failure; like the end of a pipe, nothing more will come.
         return b""

@@ -7,6 +7,7 @@ from itertools import chain, repeat
 from typing import Literal, cast
 
 from interlock.decide.evaluate import NOTHING, same
+from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
@@ -22,7 +23,6 @@ _DECISIONS = frozenset({"run_started", "advance_recorded", "node_created", "edge
 """Kinds that say what was decided; the others say what came of it."""
 _FROM_OUTSIDE = frozenset({"observation_recorded"})
 """Kinds that nothing in the log leads to."""
-_SHOWN_BYTES_MAX = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,4 +126,4 @@ def _beside(one: object, other: object) -> str:
 def _shown(value: object) -> str:
     if value is NOTHING:
         return "nothing"
-    return one_line(json.dumps(value, ensure_ascii=False, sort_keys=True), _SHOWN_BYTES_MAX)
+    return one_line(json.dumps(value, ensure_ascii=False, sort_keys=True), FOUND_BYTES_MAX)

@@ -10,6 +10,7 @@ from interlock.engine.gates import Asking, GateClaims, Reply
 from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
+from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import NodeId
@@ -25,9 +26,6 @@ from interlock.store.ports.reader import SessionReader
 from interlock.views.session import BASELINE, Advance, Session
 
 KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
-
-_UNTOLD_MAX = 6
-"""Of so many pieces of evidence, at most, every selection is tried as what was sent."""
 
 
 class BrokenChainError(InterlockError):
@@ -95,7 +93,7 @@ def is_as_sent(reader: SessionReader, recorded: Recorded) -> bool:
     earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
     kept = [one for one in brought.artifacts if one in earlier.artifacts and one.get("kind") != CONFIRMATION_KIND]
     is_untold = brought.notes is not None and brought.notes == earlier.notes
-    if len(kept) + is_untold > _UNTOLD_MAX:
+    if len(kept) + is_untold > UNREPORTED_EVIDENCE_MAX:
         return True
     artifacts = [one for one in brought.artifacts if one not in kept]
     for notes, again, preferences in itertools.product(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from interlock.kernel.budgets import RECORD_NODES_MAX, RECORD_NOTES_BYTES_MAX
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker
 from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
@@ -19,8 +20,6 @@ from interlock.views.status import status_words
 
 _OF_A_PLACE = {"repo_root"}
 """What says where on somebody's disk the work was done: not for others' eyes."""
-_NOTES_BYTES_MAX = 600
-_NODES_DRAWN_MAX = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ def _run(account: SessionAccount, run: RunAccount, look: Look) -> Iterator[Block
     if len(run.branches) > 1:
         yield Heading(level=2, line=(f"Branches: {len(run.branches)}",))
         yield Bullets(tuple(_branch(branch) for branch in run.branches))
-        if look.draw is not None and (look.is_whole or run.summary.nodes <= _NODES_DRAWN_MAX):
+        if look.draw is not None and (look.is_whole or run.summary.nodes <= RECORD_NODES_MAX):
             yield Drawing(look.draw(run.scene))
         else:
             yield Remark((f"`interlock session graph {run.summary.label}` draws its {run.summary.nodes} nodes.",))
@@ -120,7 +119,7 @@ def _in_line(place: Place) -> Line:
 
 
 def _cut(notes: str, look: Look) -> str:
-    return notes if look.is_whole else truncated(notes, _NOTES_BYTES_MAX, "…")
+    return notes if look.is_whole else truncated(notes, RECORD_NOTES_BYTES_MAX, "…")
 
 
 def _artifact(artifact: Artifact) -> Line:

@@ -4,11 +4,10 @@ import textwrap
 from collections.abc import Iterable
 from typing import assert_never
 
+from interlock.kernel.budgets import FOLDED_CHARS_MAX
 from interlock.kernel.text import fence_around, in_code, printable
 from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
 
-_LINE_CHARS = 100
-"""Code is not folded by whoever shows it."""
 _FENCE_MIN = 3
 
 
@@ -44,7 +43,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _folded(line: str) -> list[str]:
-    return textwrap.wrap(line, _LINE_CHARS, replace_whitespace=False, drop_whitespace=False, expand_tabs=False) or [""]
+    return textwrap.wrap(
+        line, FOLDED_CHARS_MAX, replace_whitespace=False, drop_whitespace=False, expand_tabs=False
+    ) or [""]
 
 
 def _fenced(lines: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import READING
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
 from interlock.service.run.context import Scene, scene_of
 from interlock.service.run.plans import Plans
@@ -38,59 +38,52 @@ class Listing:
 
 
 class Summaries:
-    """Tells of all sessions. What did not change since the last time is not read again."""
+    """The summaries of all sessions of one store. What did not change since the last time is not read again."""
 
-    def __init__(self, reader: SessionReader, plans: Plans) -> None:
-        self._reader = reader
-        self._plans = plans
+    def __init__(self) -> None:
         self._kept: dict[SessionId, tuple[LogMark, SessionSummary | Unreadable]] = {}
 
-    def listing(self) -> Listing:
-        """Return all sessions, by id. Writes nothing.
+    def listing(self, reader: SessionReader, plans: Plans, progress: Progress = report_nothing) -> Listing:
+        """Return all sessions, by id; report how many are read. Writes nothing.
 
         Raises:
             StoreFailureError: The disk failed.
         """
-        found = tuple(self.each())
+        found = tuple(self._each(reader, plans, progress))
         return Listing(
             sessions=tuple(one for one in found if isinstance(one, SessionSummary)),
             unreadable=tuple(one for one in found if isinstance(one, Unreadable)),
         )
 
-    def each(self) -> Iterator[SessionSummary | Unreadable]:
-        """Yield every session, by id, as it is read: for whoever shows how far the reading is.
-
-        Raises:
-            StoreFailureError: The disk failed.
-        """
-        marks = self._reader.marks()
+    def _each(self, reader: SessionReader, plans: Plans, progress: Progress) -> Iterator[SessionSummary | Unreadable]:
+        marks = reader.marks()
         for gone in self._kept.keys() - marks.keys():
             self._kept.pop(gone, None)
-        tell = READING.get()
         for number, (session, mark) in enumerate(sorted(marks.items()), start=1):
-            tell(number, len(marks))
+            progress(number, len(marks))
             kept = self._kept.get(session)
             if kept is None or kept[0] != mark:
-                told = self._read(session)
+                told = _read(reader, plans, session)
                 if told is None:
                     continue
                 self._kept[session] = kept = (mark, told)
             yield kept[1]
 
-    def _read(self, session: SessionId) -> SessionSummary | Unreadable | None:
-        cached = self._reader.cached_summary(session)
-        summary = parse_summary(session, cached) if cached is not None else None
-        if summary is not None:
-            return summary
-        try:
-            facts = self._reader.load(session)
-            return summary_of(facts, self._plans) if facts is not None else None
-        except SessionUnhealthyError as error:
-            return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
-        except UnknownVersionError as error:
-            return Unreadable(session=session, health="unknown_version", found=f"{error.what}: {error.found}")
-        except ContentDamagedError as error:
-            return Unreadable(session=session, health="content_damaged", found=f"{error.what}: {error.found}")
+
+def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSummary | Unreadable | None:
+    cached = reader.cached_summary(session)
+    summary = parse_summary(session, cached) if cached is not None else None
+    if summary is not None:
+        return summary
+    try:
+        facts = reader.load(session)
+        return summary_of(facts, plans) if facts is not None else None
+    except SessionUnhealthyError as error:
+        return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
+    except UnknownVersionError as error:
+        return Unreadable(session=session, health="unknown_version", found=f"{error.what}: {error.found}")
+    except ContentDamagedError as error:
+        return Unreadable(session=session, health="content_damaged", found=f"{error.what}: {error.found}")
 
 
 def summary_of(session: Session, plans: Plans) -> SessionSummary:

@@ -78,7 +78,7 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
     """
     try:
         with ports.trace.span("load"):
-            return ports.reader.load(session, tag)
+            return ports.load(session, tag)
     except SessionUnhealthyError as error:
         error.label = label
         raise
@@ -136,7 +136,7 @@ def lost_history(argument: Argument, *, words: RunWords | None = None, label: st
 def _wrong_kind(ports: ReadPorts, resolved: Resolved, argument: Argument) -> Refusal:
     ref, kind = resolved.ref, kind_of(resolved.ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
-    session = resolved.session or ports.reader.load(ref.session, tag_of(ref.node))
+    session = resolved.session or ports.load(ref.session, tag_of(ref.node))
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
     node = session.nodes.get(ref.node) if session is not None else None
     if place is not None:

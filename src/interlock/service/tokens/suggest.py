@@ -94,7 +94,7 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
     run = _labelled(first, label) if first is not None else None
     if first is not None and run is not None:
         return place_of(ports, first, run)
-    told = ports.summaries.listing().sessions
+    told = ports.listing().sessions
     bearing = [(one.session, run.run) for one in told for run in one.runs if label in (run.label, run.run)]
     return place_of_run(ports, *bearing[0]) if len(bearing) == 1 else None
 
@@ -128,7 +128,7 @@ def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[Place]:
 
 def _loaded(ports: ReadPorts, session: SessionId) -> Session | None:
     try:
-        return ports.reader.load(session)
+        return ports.load(session)
     except _UNREADABLE:
         return None
 

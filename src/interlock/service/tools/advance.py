@@ -71,7 +71,7 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
     )
     if refusal is not None:
         return refusal
-    with ports.writer.hold(target.scene.session.session) as witness:
+    with ports.hold(target.scene.session.session) as witness:
         session = witness.session
         if session is None or target.node.node not in session.nodes:
             return lost_history("ackToken", words=target.scene.words())

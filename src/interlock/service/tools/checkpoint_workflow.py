@@ -68,7 +68,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
-    with ports.writer.hold(session.session) as witness:
+    with ports.hold(session.session) as witness:
         now = witness.session
         if now is None or target.node.node not in now.nodes:
             return lost_history("checkpointToken", words=target.scene.words())

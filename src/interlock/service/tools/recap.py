@@ -13,11 +13,13 @@ from interlock.engine.answer.prompt import function_words, visible_functions
 from interlock.engine.answer.words import title_in_code
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.budgets import (
+    ARTIFACT_KIND_BYTES_MAX,
     ARTIFACTS_NAMED_MAX,
     RECAP_BYTES_MAX,
     RECAP_CHECKPOINT_BYTES_MAX,
     RECAP_NAMES_BYTES_MAX,
     RECAP_SINCE_BYTES_MAX,
+    SHOWN_DIGEST_CHARS,
 )
 from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
 from interlock.plan.records import PlanNode
@@ -28,9 +30,6 @@ from interlock.store.ports.reader import SessionReader
 from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
 from interlock.views.standing import Standing, tip_below
-
-_KIND_BYTES_MAX = 100
-_DIGEST_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,4 +133,4 @@ class Recovery:
         )
         for digest in islice(digests, ARTIFACTS_NAMED_MAX):
             kind = json.loads(self.reader.artifact(digest))["kind"]
-            yield in_code(one_line(str(kind), _KIND_BYTES_MAX)), digest[: len("sha256:") + _DIGEST_CHARS]
+            yield in_code(one_line(str(kind), ARTIFACT_KIND_BYTES_MAX)), digest[: len("sha256:") + SHOWN_DIGEST_CHARS]

@@ -84,7 +84,7 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     """
     wanted = _wanted(ports, command)
     with ports.trace.span("load"):
-        listing = ports.summaries.listing()
+        listing = ports.listing()
     order = ranked(listing.sessions, wanted)
     found, skipped = _verified(ports, order) if order else ([], 0)
     if skipped and not found and not wanted.is_exact:
@@ -141,7 +141,7 @@ def _verified(ports: ReadPorts, order: Sequence[Candidate]) -> tuple[list[_Found
 
 def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
     try:
-        session = ports.reader.load(candidate.session)
+        session = ports.load(candidate.session)
     except SessionUnhealthyError:
         return None
     run = session.runs.get(candidate.run.run) if session is not None else None

@@ -110,7 +110,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
         with named(ids.session, ids.run, is_repeat=True):
             ring = ports.key_ring.ensured()
             # Only under the lock is it decided whether what was written counts (APP-6).
-            with ports.writer.hold(ids.session) as witness:
+            with ports.hold(ids.session) as witness:
                 session = witness.session
             if session is None or ids.run not in session.runs:
                 return ids
@@ -152,7 +152,7 @@ def _begin(
     # All that the answer needs is read before the append: once that is made, nothing may keep the answer back.
     ring = ports.key_ring.ensured()
     ports.read.plans.keep_start(plan)
-    with ports.writer.hold(ids.session) as witness:
+    with ports.hold(ids.session) as witness:
         if joined is not None and witness.session is None:
             return _no_session(ids.session)  # it was collected since it was looked at
         session = appended(ports, witness, plan, command.actor)
@@ -163,7 +163,7 @@ def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None
     """Return the session that a run joins, None for a new one. What its first run began with stays so (CTX-7)."""
     if session is None:
         return None
-    return ports.read.reader.load(session) or _no_session(session)
+    return ports.read.load(session) or _no_session(session)
 
 
 @after_append()

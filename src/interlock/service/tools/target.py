@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL
-from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_GOAL_CHARS_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, tag_of
 from interlock.kernel.text import one_line
@@ -156,7 +156,7 @@ def _two_steps(scene: Scene, node: Node, argument: Argument) -> Refusal:
 
 
 def _goal(goal: str | None) -> str:
-    return f", goal {goal[:60]!r}" if goal else ""
+    return f", goal {goal[:NAMED_GOAL_CHARS_MAX]!r}" if goal else ""
 
 
 def _hash_mismatch(scene: Scene) -> Refusal:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.judge.confirmation import raises_autonomy
-from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAPS_MAX
+from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAP_BYTES_MAX, WARNED_GAPS_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
@@ -13,7 +13,6 @@ from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRe
 from interlock.service.run.context import Scene
 from interlock.views.session import Node, Run, Session
 
-_GAP_BYTES_MAX = 200
 _RISK_ORDER = ("conservative", "balanced", "aggressive")
 
 
@@ -120,6 +119,6 @@ def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Itera
 def _counted(gaps: Iterable[GapRecorded]) -> Iterator[str]:
     listed = list(gaps)
     for gap in listed[:WARNED_GAPS_MAX]:
-        yield one_line(gap.summary, _GAP_BYTES_MAX)
+        yield one_line(gap.summary, WARNED_GAP_BYTES_MAX)
     if len(listed) > WARNED_GAPS_MAX:
         yield f"and {len(listed) - WARNED_GAPS_MAX} more."

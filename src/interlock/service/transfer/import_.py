@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
@@ -45,10 +46,7 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
 def _refused(error: BundleError) -> Refusal:
     return Refusal(
         code=error.code,
-        message=f"The file is not imported: {error.where}: {one_line(error.found, _FOUND_BYTES_MAX)}.",
+        message=f"The file is not imported: {error.where}: {one_line(error.found, FOUND_BYTES_MAX)}.",
         suggestion=f"{_FIXES.get(error.code, _AGAIN)} Nothing was stored.",
-        details={"where": error.where, "found": one_line(error.found, _FOUND_BYTES_MAX)},
+        details={"where": error.where, "found": one_line(error.found, FOUND_BYTES_MAX)},
     )
-
-
-_FOUND_BYTES_MAX = 300

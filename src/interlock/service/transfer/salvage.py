@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
@@ -136,7 +137,7 @@ def _banner(code: SalvageCode, salvaged: Salvaged, left_out: LeftOut, damage: tu
         code=code.value,
         health=salvaged.health.value,
         where=damage[0],
-        found=one_line(damage[1], _FOUND_BYTES_MAX),
+        found=one_line(damage[1], FOUND_BYTES_MAX),
         groups_left_out=left_out.groups,
         events_left_out=left_out.events,
         bytes_left_out=left_out.bytes,
@@ -147,7 +148,7 @@ def _banner(code: SalvageCode, salvaged: Salvaged, left_out: LeftOut, damage: tu
 def _not_there(session: SessionId) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_FOUND,
-        message=f"There is no session {one_line(session, _FOUND_BYTES_MAX)!r} in this data directory.",
+        message=f"There is no session {one_line(session, FOUND_BYTES_MAX)!r} in this data directory.",
         suggestion="`interlock session list` names those that are there; `--data-dir` looks elsewhere.",
     )
 
@@ -169,6 +170,3 @@ def _nothing_usable(session: SessionId, banner: SalvageBanner) -> Refusal:
         " were.",
         details={"salvage": banner.to_json()},
     )
-
-
-_FOUND_BYTES_MAX = 300

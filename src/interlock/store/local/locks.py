@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Protocol
 
-from interlock.kernel.budgets import LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
+from interlock.kernel.budgets import LOCK_POLL_S_MAX, LOCK_POLL_S_MIN, LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
 from interlock.kernel.ids import SessionId
-from interlock.store.deadline import arrived_s
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
@@ -18,15 +17,15 @@ from interlock.store.regular_file import open_regular
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A lock file is a file of ours: no link is followed, and nothing else that has its name is waited for."""
-_POLL_S = (0.001, 0.005)
-"""Between tries: long enough to let the holder work, jittered so that waiters do not march in step."""
 
 
 class Locks(Protocol):
     """Excludes every other writer of a session, in this process and in others."""
 
-    def hold(self, session: SessionId) -> AbstractContextManager[None]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[None]:
         """Return a context that holds the session's lock while it lasts.
+
+        The wait counts from `since_s`, a time of `time.monotonic`; without it, from now.
 
         Raises:
             SessionBusyError: On entering: it was not available in time.
@@ -48,16 +47,18 @@ class Locks(Protocol):
         ...
 
 
-def hold_if_made(files: FileOps, locks: Locks, session: SessionId) -> AbstractContextManager[None]:
-    """Return a context that holds a session's lock, or nothing where it has no lock file: a reader makes none."""
-    return nullcontext() if files.stat(layout.lock(session)) is None else locks.hold(session)
+def hold_if_made(
+    files: FileOps, locks: Locks, session: SessionId, since_s: float | None = None
+) -> AbstractContextManager[None]:
+    """Return a context that holds a session's lock, or nothing if it has no lock file: a reader makes none."""
+    return nullcontext() if files.stat(layout.lock(session)) is None else locks.hold(session, since_s=since_s)
 
 
 class OsLocks:
     """Locks `sessions/<id>/.lock`, which is never deleted while its directory exists.
 
-    `wait_ms_max` counts from when the call arrived. A call that spent it in a queue still waits a moment, so that it
-    gets past a writer that is at work right now (LOCK-6).
+    `wait_ms_max` counts from `since_s`, when the call arrived. A call that spent it in a queue still waits a moment, so
+    that it gets past a writer that is at work right now (LOCK-6).
     """
 
     def __init__(self, root: Path, *, wait_ms_max: int = LOCK_WAIT_MS_MAX) -> None:
@@ -65,10 +66,10 @@ class OsLocks:
         self._wait_ms_max = wait_ms_max
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[None]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[None]:
         """See `Locks.hold`."""
         try:
-            handle = _acquire(self._root / layout.lock(session), self._wait_ms_max)
+            handle = _acquire(self._root / layout.lock(session), self._wait_ms_max, since_s)
         except _WaitedError as error:
             raise SessionBusyError(session=session, waited_ms=error.waited_ms) from None
         with _released(handle):
@@ -78,7 +79,7 @@ class OsLocks:
     def hold_upkeep(self) -> Generator[None]:
         """See `Locks.hold_upkeep`."""
         try:
-            handle = _acquire(self._root / layout.UPKEEP_LOCK, self._wait_ms_max)
+            handle = _acquire(self._root / layout.UPKEEP_LOCK, self._wait_ms_max, None)
         except _WaitedError as error:
             raise UpkeepBusyError(waited_ms=error.waited_ms) from None
         with _released(handle):
@@ -97,8 +98,8 @@ class _WaitedError(Exception):
         self.waited_ms = waited_ms
 
 
-def _acquire(path: Path, wait_ms_max: int) -> int:
-    """Return a handle that holds the lock of the file that the path names.
+def _acquire(path: Path, wait_ms_max: int, since_s: float | None) -> int:
+    """Return a handle that holds the lock of the file that the path names; wait as `Locks.hold` says.
 
     A directory that was moved away takes its lock file along; holding that file is no hold (LOCK-4).
 
@@ -106,8 +107,9 @@ def _acquire(path: Path, wait_ms_max: int) -> int:
         _WaitedError: It was not available in time.
         OSError: The lock file cannot be opened.
     """
-    arrived, now = arrived_s(), time.monotonic()
-    until = max(arrived + wait_ms_max / 1000, now + min(wait_ms_max, LOCK_WAIT_MS_MIN) / 1000)
+    now = time.monotonic()
+    began = now if since_s is None else since_s
+    until = max(began + wait_ms_max / 1000, now + min(wait_ms_max, LOCK_WAIT_MS_MIN) / 1000)
     while True:
         handle = os.open(path, _OPEN_FLAGS, 0o600)
         try:
@@ -120,7 +122,7 @@ def _acquire(path: Path, wait_ms_max: int) -> int:
             return handle
         os.close(handle)
         if not is_locked:
-            raise _WaitedError(int((time.monotonic() - arrived) * 1000))
+            raise _WaitedError(int((time.monotonic() - began) * 1000))
 
 
 def _lock(handle: int, until_s: float) -> bool:
@@ -130,7 +132,7 @@ def _lock(handle: int, until_s: float) -> bool:
     while not lock_descriptor(handle, blocking=False):
         if time.monotonic() >= until_s:
             return False
-        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — jitter, not a secret
+        time.sleep(random.uniform(LOCK_POLL_S_MIN, LOCK_POLL_S_MAX))  # noqa: S311 — jitter, not a secret
     return True
 
 

@@ -56,9 +56,9 @@ class LocalStore:
         self._keyring = KeyRingFile(self._files)
         self._summaries = SummaryCache(self._files)
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """See `SessionReader.load`."""
-        return self._log.load(session, tag)
+        return self._log.load(session, tag, since_s=since_s)
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
@@ -101,10 +101,11 @@ class LocalStore:
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
-        with removed_if_unused(self._files, self._locks, session), self._log.hold(session) as witness:
+        log = self._log.hold(session, since_s=since_s)
+        with removed_if_unused(self._files, self._locks, session), log as witness:
             yield witness
 
     def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:

@@ -61,7 +61,13 @@ class MemoryStore:
         self._ring: KeyRing | None = None
         self._ring_changed_s = 0.0
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:  # noqa: ARG002 — all is settled
+    def load(
+        self,
+        session: SessionId,
+        tag: str | None = None,  # noqa: ARG002 — all is settled
+        *,
+        since_s: float | None = None,  # noqa: ARG002 — no read waits
+    ) -> Session | None:
         """See `SessionReader.load`."""
         return self._state.folds.get(session)
 
@@ -114,7 +120,12 @@ class MemoryStore:
         return self._found(Kind.ARTIFACT, "artifact", digest)
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[Witness]:
+    def hold(
+        self,
+        session: SessionId,
+        *,
+        since_s: float | None = None,  # noqa: ARG002 — one process: whoever holds it is about to let go
+    ) -> Generator[Witness]:
         """See `SessionWriter.hold`."""
         with self._state.mutex:
             lock = self._state.locks.setdefault(session, threading.Lock())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.content import references_of
 from interlock.store.memory.state import MemoryState, names_of
 from interlock.store.ports.errors import SessionsMissingError, UpkeepBusyError
@@ -71,7 +71,7 @@ class MemoryUpkeep:
         self._state = state
         self.keep_marks = MemoryKeepMarks(state)
 
-    def mark(self, told: Progress = untold) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> Marked:
         """See `Collector.mark`."""
         with self._state.mutex:
             return self._marked(told)
@@ -97,7 +97,7 @@ class MemoryUpkeep:
                 del self._state.content[item.name]
         return Swept(taken=taken, skipped=skipped)
 
-    def glance(self, told: Progress = untold) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> Glance:
         """See `StoreInspector.glance`."""
         return Glance(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
 
@@ -110,7 +110,7 @@ class MemoryUpkeep:
         with self._state.mutex:
             return tuple(sorted(session for session, lock in self._state.locks.items() if lock.locked()))
 
-    def _marked(self, told: Progress = untold) -> Marked:
+    def _marked(self, told: Progress = report_nothing) -> Marked:
         total = len(self._state.segments)
         sessions = list[MarkedSession]()
         for session in sorted(self._state.segments):

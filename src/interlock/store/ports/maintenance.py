@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from interlock.kernel.budgets import SWEEP_AFTER_S
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.ports.errors import Health
 
 
@@ -193,7 +193,7 @@ class KeepMarksPort(Protocol):
 class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
-    def mark(self, told: Progress = untold) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> Marked:
         """Return everything that is stored. Writes nothing.
 
         Raises:
@@ -234,7 +234,7 @@ class Collector(Protocol):
 class StoreInspector(Protocol):
     """Checks everything that a store holds, and reports what it found. Writes nothing."""
 
-    def glance(self, told: Progress = untold) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> Glance:
         """Check the bytes of each session against its manifest, without reading what the records say.
 
         Raises:

@@ -80,13 +80,15 @@ LogMark = NewType("LogMark", tuple[int, int, float, int])
 class SessionReader(Protocol):
     """Reads verified history and the content it refers to. Writes nothing."""
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """Return the session's fold, or None if no such session has history.
 
         An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
         token was made after the append of that node was settled, so this append counts even if its mark was lost.
+        A log that looks damaged is read again under its lock; `since_s` is as `SessionWriter.hold` has it.
 
         Raises:
+            SessionBusyError: It looks damaged, and another process holds it.
             SessionUnhealthyError: Its log does not verify.
             StoreFailureError: The disk failed.
         """

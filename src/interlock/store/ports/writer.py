@@ -31,8 +31,10 @@ class Witness(Protocol):
 class SessionWriter(Protocol):
     """The one way to make something true."""
 
-    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[Witness]:
         """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
+
+        The wait for the lock counts from `since_s`, when the call arrived by `time.monotonic`; without it, from now.
 
         Raises:
             SessionBusyError: Another process holds it.

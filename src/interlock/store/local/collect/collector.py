@@ -6,7 +6,7 @@ from pathlib import Path
 
 from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.keep import KeepFile
 from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
@@ -29,11 +29,11 @@ class LocalCollector:
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
         self.keep_marks = KeepFile(self._files, self._locks)
 
-    def mark(self, told: Progress = untold) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> Marked:
         """See `Collector.mark`."""
         return mark(self._files, self._session_locks, told)
 
-    def glance(self, told: Progress = untold) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> Glance:
         """See `StoreInspector.glance`."""
         return glance(self._files, self._session_locks, told)
 

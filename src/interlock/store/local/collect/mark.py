@@ -1,9 +1,9 @@
 """The look of mark-and-sweep: every session is read and dropped again, everything else is listed (GC-4, GC-7).
 
-A session is as sound as a server would find it: each group is verified, and folded unless its writer vouches that he
-did. What it refers to is what its pins
-and its events say. A `glance` is for people who only want to know how things stand: it holds each session's bytes
-against what its manifest attests, and reads whole only what does not agree.
+A session is as sound as a server would find it: each group is verified, and folded unless a current summary shows that
+its writer did. What it refers to is what its pins and its events say. A `glance` is for people who only want to know
+the state of a store: it compares each session's bytes with what its manifest attests, and reads whole only what
+differs.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from interlock.kernel.ids import SessionId
-from interlock.kernel.progress import Progress, untold
+from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.reading import DamageError, Fold, content_paths, counted, surely_read, whole_groups
+from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
 from interlock.store.retention import seconds_of
-from interlock.views.session import evolve
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
@@ -29,7 +28,7 @@ _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
 """Where temporary files can stand outside of sessions."""
 
 
-def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
+def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Marked:
     """See `Collector.mark`."""
     marking = _Marking(files=files, locks=locks)
     try:
@@ -39,7 +38,7 @@ def mark(files: FileOps, locks: Locks, told: Progress = untold) -> Marked:
     return Marked(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, told: Progress = untold) -> Glance:
+def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Glance:
     """See `StoreInspector.glance`."""
     marking = _Marking(files=files, locks=locks, read=_attested_or_read)
     try:
@@ -80,16 +79,16 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
     """
     folded_bytes = SummaryCache(files).folded_bytes(session)
     if folded_bytes:
-        found = _read(files, session, counted)
+        found = _read(files, session, folds=False)
         if found.manifest_bytes <= folded_bytes:
             return found
-    return _read(files, session, evolve)
+    return _read(files, session, folds=True)
 
 
-def _read(files: FileOps, session: SessionId, fold: Fold) -> ReadSession:
+def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
     manifest_bytes, recorded_s = 0, 0.0
     segments, content = set[str](), set[str]()
-    for verified, segment in whole_groups(files, session, fold):
+    for verified, segment in whole_groups(files, session, folds=folds):
         path, *refers = content_paths(session, segment)
         segments.add(path)
         content.update(refers)

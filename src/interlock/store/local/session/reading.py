@@ -12,14 +12,13 @@ before its mark has lost acknowledged history: damage.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from rpds import HashTrieSet
 
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
-from interlock.kernel.frozen import replace
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.base import MalformedRecordError, UnknownVersionError
@@ -41,15 +40,11 @@ from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 _OTHER_GROUP = "not what its segment calls for"
-_READS_BEFORE_LOCK = 2
-"""What looks damaged may be a writer at work: it is read again before the lock is taken to make sure."""
 _NULS_MIN = 2
 """A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
 
 
 Found = TypeVar("Found")
-Fold: TypeAlias = Callable[..., Session]
-"""Takes a session and more events of its log, and returns the session after them, as `evolve` does."""
 
 
 class DamageError(InterlockError):
@@ -178,24 +173,34 @@ def _cut_short(verified: Verified, missing: int) -> DamageError:
     return DamageError(where="manifest", found=found, verified=verified)
 
 
-def surely_read(read: Callable[[], Found], hold: Callable[[], AbstractContextManager[None]]) -> Found:
+def surely_read(
+    read: Callable[[], Found],
+    hold: Callable[[], AbstractContextManager[None]],
+    *,
+    first: Callable[[], Found] | None = None,
+) -> Found:
     """Read; what looks damaged is read again, the last time under the lock (FOLLOW-3).
+
+    It may be a writer at work, so it is read once more before the lock is taken to make sure. `first` replaces the
+    first of these readings.
 
     Raises:
         DamageError: It is damaged.
         OSError: The disk failed.
     """
-    for _ in range(_READS_BEFORE_LOCK):
+    for reading in (first or read, read):
         try:
-            return read()
+            return reading()
         except DamageError:
             continue
     with hold():
         return read()
 
 
-def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Iterator[tuple[Verified, StoredSegment]]:
+def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+
+    `folds` is as `taken_in` has it.
 
     Raises:
         DamageError: See the module.
@@ -203,7 +208,7 @@ def whole_groups(files: FileOps, session: SessionId, fold: Fold = evolve) -> Ite
     """
     last = unread(session)
     data = _manifest(files, last, 0)
-    for verified, segment in _whole_groups(files, last, data, 0, fold):
+    for verified, segment in _whole_groups(files, last, data, 0, folds=folds):
         last = verified
         yield verified, segment
     missing = missing_bytes(read_mark(files, session), last.manifest_bytes)
@@ -232,18 +237,18 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
     return tuple(history)
 
 
-def counted(session: Session, *events: ev.Event) -> Session:
-    """Return the session with no more known of these events than that they are there: others have folded them."""
-    return replace(session, next_index=session.next_index + len(events))
-
-
-def taken_in(known: Verified, segment: StoredSegment, fold: Fold = evolve) -> Verified:
+def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
     """Return what is verified with one more whole group.
+
+    Unless it `folds`, the facts gain only the number of the events: for a log that its writer has folded already.
 
     Raises:
         BrokenHistoryError: Its events cannot follow.
     """
-    facts = fold(known.facts, *segment.events)
+    if folds:
+        facts = evolve(known.facts, *segment.events)
+    else:
+        facts = replace(known.facts, next_index=known.facts.next_index + len(segment.events))
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
@@ -296,7 +301,7 @@ def left_out(files: FileOps, verified: Verified) -> LeftOut:
 
 
 def _whole_groups(
-    files: FileOps, known: Verified, data: bytes, at: int, fold: Fold = evolve
+    files: FileOps, known: Verified, data: bytes, at: int, *, folds: bool = True
 ) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
@@ -308,7 +313,7 @@ def _whole_groups(
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
-            known = taken_in(known, segment, fold)
+            known = taken_in(known, segment, folds=folds)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         yield known, segment

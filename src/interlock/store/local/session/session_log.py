@@ -79,10 +79,10 @@ class SessionLog:
         self._mutexes: dict[SessionId, threading.Lock] = {}
         self._mutex = threading.Lock()
 
-    def load(self, session: SessionId, tag: str | None = None) -> Session | None:
+    def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """See `SessionReader.load`."""
         with told(session):
-            followed = self._followed(session)
+            followed = self._followed(session, since_s=since_s)
         facts = followed.settled.facts
         if tag is not None and tag not in facts.tags:
             # Tokens are minted after settling: this group was settled, and its mark is lost.
@@ -136,13 +136,13 @@ class SessionLog:
             raise store_failure(error) from error
 
     @contextmanager
-    def hold(self, session: SessionId) -> Generator[HeldSession]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[HeldSession]:
         """See `SessionWriter.hold`. For a session that is not there yet, its directory is made."""
         held: HeldSession | None = None
         try:
             with told(session):
                 self._make_dirs(session)
-                with self._locks.hold(session):
+                with self._locks.hold(session, since_s=since_s):
                     held = HeldSession(self._settled(self._followed(session, under_lock=True)), self)
                     yield held
         finally:
@@ -297,8 +297,10 @@ class SessionLog:
         except FileExistsError:
             return
 
-    def _followed(self, session: SessionId, *, under_lock: bool = False) -> Followed:
+    def _followed(self, session: SessionId, *, under_lock: bool = False, since_s: float | None = None) -> Followed:
         """Return what the manifest holds now, and remember what of it is settled.
+
+        It is followed from what is known. If it looks damaged, it is read again from its start.
 
         Raises:
             DamageError: It is damaged, and stayed so when read again.
@@ -307,15 +309,11 @@ class SessionLog:
         with self._mutex_of(session):
             with self._mutex:
                 known = self._known.get(session)
-            followed = self._read(known or unread(session), under_lock=under_lock)
+            hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
+            first = partial(follow, self._files, known or unread(session))
+            followed = surely_read(partial(follow, self._files, unread(session)), hold, first=first)
             self._remember(followed.settled)
             return followed
-
-    def _read(self, known: Verified, *, under_lock: bool) -> Followed:
-        """Follow the manifest from what is known; what looks damaged is read again from its start (FOLLOW-3)."""
-        session, begin = known.session, iter((known,))
-        hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session)
-        return surely_read(lambda: follow(self._files, next(begin, unread(session))), hold)
 
     def _log_mark(self, session: SessionId) -> LogMark | None:
         """Return what changes with a session's log; None if it has none, not even one that was lost."""

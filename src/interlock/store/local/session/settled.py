@@ -9,6 +9,7 @@ that whatever the manifest then holds came from the disk.
 from dataclasses import dataclass
 from hashlib import sha256
 
+from interlock.kernel.budgets import MARK_READS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
@@ -16,8 +17,6 @@ from interlock.store.regular_file import NotRegularFileError
 
 _TORN = bytes(2)
 """How a mark ends that was not written back. One NUL alone is what a flipped newline looks like."""
-_READS = 2
-"""A mark that is being overwritten may be read in part: what cannot be read is read once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ def read_mark(files: FileOps, session: SessionId) -> Mark | None:
     Raises:
         OSError: The disk failed.
     """
-    for _ in range(_READS):
+    for _ in range(MARK_READS_MAX):
         try:
             data = files.read(layout.settled(session))
         except (FileNotFoundError, NotADirectoryError):
