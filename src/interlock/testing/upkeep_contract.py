@@ -114,6 +114,14 @@ class UpkeepContract(Suite):
         assert start.workflow is not None
         assert again.workflow_bytes(start.workflow[0]) == start.workflow[1]
 
+    def test_a_session_that_came_after_the_marks_stays(self) -> None:
+        """A sweep takes only what was marked, even if its clock makes all of it old."""
+        store, plans = self.make_store(), self.plans()
+        marked = store.upkeep.mark()
+        whole = self._append(store, *plans)
+        assert _swept(store, marked, _later(store.upkeep.mark())) == Swept(taken=Due())
+        assert self.reopen(store).load(whole.session) == whole
+
     def test_only_a_session_that_is_there_is_kept_and_the_marks_outlive_the_store(self) -> None:
         """A mark for no session is refused and changes nothing; removing one that is not set is no error."""
         store, (start, _) = self.make_store(), self.plans()

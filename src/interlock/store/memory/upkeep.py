@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
 from itertools import chain
 
 from interlock.kernel.ids import SessionId
@@ -89,8 +88,8 @@ class MemoryUpkeep:
             now, expired = self._marked(), due(marked, retention).sessions
             skipped = tuple(self._skipped(expired, now, locks))
             spared = {one.session for one in skipped} | (now.names() - {one.session for one in expired})
-            taken, known = due(now, retention, spared), frozenset(marked.items)
-            taken = replace(taken, items=tuple(item for item in taken.items if item in known))
+            # The mutex keeps writers out, so content that nothing refers to now may go, marked or not.
+            taken = due(now, retention, spared)
             for session in taken.sessions:
                 self._state.remove(session.session)
             for item in taken.items:
