@@ -4,6 +4,8 @@ Git is asked once, and only if it is there; a workspace that is none of its repo
 long, simply gives no anchors.
 """
 
+import os
+import subprocess
 from pathlib import Path
 
 from interlock.kernel.budgets import GIT_SECONDS_MAX
@@ -18,9 +20,6 @@ def git_anchors(workspace: Path | None) -> GitAnchors:
     """Return where a workspace stands in git. Never raises, and never takes longer than its budget."""
     if workspace is None:
         return NOWHERE
-    import os  # noqa: PLC0415 — a server that starts no run does not pay for a subprocess
-    import subprocess  # noqa: PLC0415
-
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(  # noqa: S603 — a fixed command
