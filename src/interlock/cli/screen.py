@@ -106,9 +106,9 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 — only a terminal pays for it
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415 — only a table needs it
+    from rich.table import Table  # noqa: PLC0415 — only a table needs it
+    from rich.text import Text  # noqa: PLC0415 — only a table needs it
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(heads):

@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
     # Importing the SDK takes half a second, in which Ctrl-C must be quiet already.
-    import anyio  # noqa: PLC0415
+    import anyio  # noqa: PLC0415 — see above
 
-    from interlock.server.app import build_server, local_ports  # noqa: PLC0415
-    from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415
+    from interlock.server.app import build_server, local_ports  # noqa: PLC0415 — as above
+    from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
     server = build_server(local_ports(settings), settings.workspace)
     # What stands now stands for good; collections need not look at it again.

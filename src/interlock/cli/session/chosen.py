@@ -59,8 +59,8 @@ def referred(store: StoreReader, text: str) -> Referred | TokenFault:
         SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
     """
     # Most names are no tokens, and need no keys.
-    from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415
-    from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415
+    from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415 — only a token needs it
+    from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415 — only a token needs it
 
     ring = store.keys()
     found = read_token(text).verified(ring.keys() if ring is not None else ())
