@@ -10,7 +10,7 @@ from tests.support.load import Heard, Sent, Site, linear_workflow
 from benchmarks.table import Figure, at_most, told
 from benchmarks.wire import start, temporary_site
 from interlock.engine.answer.model import Answer
-from interlock.engine.gates import NOBODY_ASKED
+from interlock.engine.gates import NO_APPROVAL
 from interlock.kernel.errors import Refusal
 from interlock.server.arguments import parse_arguments
 from interlock.server.calls import run_call
@@ -95,7 +95,7 @@ class Bench:
     def __init__(self, site: Site) -> None:
         self.files = CountingFiles(site.data_dir)
         store = LocalStore(site.data_dir, files=self.files)
-        self._caller = Caller(workspace=site.root, asking=NOBODY_ASKED)
+        self._caller = Caller(workspace=site.root, asking=NO_APPROVAL)
         self._ports = Ports(
             read=ReadPorts.over(store, store),
             key_ring=store,

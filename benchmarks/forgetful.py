@@ -17,7 +17,7 @@ from tests.agents.scenarios import DOCUMENTS, SCENARIOS, Kind, Outcome, play, pl
 
 from benchmarks.many_sessions import UnsyncedFiles
 from benchmarks.table import Figure, at_least, at_most, told
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ERAS, Harness
 
@@ -78,7 +78,7 @@ def _played(kind: Kind, channel: Channel, seed: int) -> Outcome | None:
     """Play a scenario in a data directory of its own, without syncs; None if the agent got lost."""
     with tempfile.TemporaryDirectory() as root:
         path = Path(root) / "data"
-        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemShell())
+        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemClock())
         try:
             return play(harness, kind, seed, channel)
         except LostAgentError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.load import NOTES, linear_workflow
 
-from interlock.engine.answer.model import Answer, NeedsPerson
+from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
@@ -119,7 +119,7 @@ def _member(answer: Answer, name: str, key: str) -> object:
     return value[key]
 
 
-def _answer(outcome: Answer | Refusal | NeedsPerson) -> Answer:
+def _answer(outcome: Answer | Refusal | HumanInputRequired) -> Answer:
     if not isinstance(outcome, Answer):
         raise RuntimeError(f"a lawful call was not answered: {outcome}")  # noqa: TRY004 — no caller's type is wrong
     return outcome

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from tests.support.verify import unsound, unsound_below
 
-from interlock.service.clock import Shell
+from interlock.service.clock import Clock
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRingWriter
 from interlock.store.workflow_files import WorkflowSources
@@ -25,7 +25,7 @@ def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
         store: Store,
         *documents: Mapping[str, object],
         keys: KeyRingWriter | None = None,
-        shell: Shell | None = None,
+        shell: Clock | None = None,
         sources: WorkflowSources | None = None,
     ) -> Harness:
         if isinstance(store, MemoryStore) and store not in kept:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from tests.agents.agent import Task, notes_on
 
 from interlock.record.payloads import NotesPayload
-from interlock.service.run.context import Scene, scene_of
-from interlock.service.tools.pending_step import step_of
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.tools.pending_step import render_pending_step
 from interlock.testing.harness import Harness
 from interlock.views.session import Node, Run, Session
 
@@ -29,23 +29,23 @@ def faults_in_log(harness: Harness, tasks: Sequence[Task]) -> list[str]:
     return wrong
 
 
-def _scenes(harness: Harness) -> Iterator[Scene]:
+def _scenes(harness: Harness) -> Iterator[RunContext]:
     reader, plans = harness.ports.read.reader, harness.ports.read.plans
     for name in reader.sessions():
         session = reader.load(name)
         assert session is not None, "a listed session is there"
-        yield from (scene_of(session, run, plans) for run in session.runs.values())
+        yield from (load_run_context(session, run, plans) for run in session.runs.values())
 
 
-def _goal(scene: Scene) -> object:
+def _goal(scene: RunContext) -> object:
     assert scene.run.root is not None, "a run has a root"
     return scene.session.context(scene.run.root).get("goal")
 
 
-def _faults(scene: Scene, task: Task) -> Iterator[str]:
+def _faults(scene: RunContext, task: Task) -> Iterator[str]:
     session, run = scene.session, scene.run
     path = list(_path(session, run))
-    if step_of(scene, path[-1]) is not None:
+    if render_pending_step(scene, path[-1]) is not None:
         yield "is not complete"
     nodes = [node for node in session.nodes.values() if node.run == run.run]
     if any(node.forks for node in nodes):
@@ -56,7 +56,7 @@ def _faults(scene: Scene, task: Task) -> Iterator[str]:
     for node, child in itertools.pairwise(path):
         sent += _notes(child)
         if child.kind == "step":
-            step = step_of(scene, node)
+            step = render_pending_step(scene, node)
             assert step is not None, "a step was advanced"
             wanted = notes_on(task, step.title)
             if step.needs_notes and wanted not in sent:

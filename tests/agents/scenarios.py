@@ -13,7 +13,7 @@ from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
 from tests.support.load import Site
 
-from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext, Reply
 from interlock.testing.harness import Era, Harness, call_through, linear_workflow
 
 Kind: TypeAlias = Literal["linear", "looping", "gated", "two runs"]
@@ -74,7 +74,7 @@ SCENARIOS: Mapping[Kind, tuple[Task, ...]] = {
 }
 """Two runs of one workflow are the hardest to tell apart."""
 
-YES = Asking(client_can=True, reply=Reply(action="accept", client="a person", answers={}))
+YES = ApprovalContext(client_can=True, reply=Reply(action="accept", client="a person", answers={}))
 """A person who is asked through the client and says yes; otherwise the agent claims a confirmation."""
 
 
@@ -110,9 +110,9 @@ def agent_for(kind: Kind, seed: int, channel: Channel, fault_rate: float) -> Age
     )
 
 
-def asking_for(kind: Kind, seed: int) -> Asking:
+def asking_for(kind: Kind, seed: int) -> ApprovalContext:
     """Return how the person of a seed is asked: every other client can ask."""
-    return YES if kind == "gated" and seed % 2 == 1 else NOBODY_ASKED
+    return YES if kind == "gated" and seed % 2 == 1 else NO_APPROVAL
 
 
 def play(harness: Harness, kind: Kind, seed: int, channel: Channel, fault_rate: float = _FAULT_RATE) -> Outcome:

@@ -14,9 +14,9 @@ from tests.agents.judge import faults_in_log
 from tests.agents.reading import Channel
 from tests.agents.scenarios import DOCUMENTS, SCENARIOS, YES, Kind, Outcome, agent_for, play, play_over_stdio
 
-from interlock.engine.gates import NOBODY_ASKED
+from interlock.engine.gates import NO_APPROVAL
 from interlock.kernel.errors import ErrorCode
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 from interlock.store.local.store import LocalStore
 from interlock.testing.harness import ERAS, Called, Era, Harness
 
@@ -28,7 +28,7 @@ def sent(kind: Kind, seeds: range, channel: Channel, root: Path) -> list[Outcome
     outcomes: list[Outcome] = []
     for seed in seeds:
         path = root / f"{seed}"
-        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemShell())
+        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemClock())
         outcomes.append(play(harness, kind, seed, channel))
     return outcomes
 
@@ -175,7 +175,7 @@ def test_the_judge_finds_what_is_wrong(deed: Deed, found: str) -> None:
     assert any(found in wrong for wrong in faults_in_log(harness, [LAMP]))
 
 
-@pytest.mark.parametrize("asking", [NOBODY_ASKED, YES])
+@pytest.mark.parametrize("asking", [NO_APPROVAL, YES])
 def test_a_gate_is_passed_by_a_person_or_by_a_claim(asking: object) -> None:
     harness = replace(Harness.in_memory(*DOCUMENTS), asking=asking)
     worked = agent_for("gated", 0, "text", 0).work(harness.call)

@@ -64,7 +64,7 @@ def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_o
 
 
 WRITING_PORTS = {
-    "Witness": {"service/ports.py", "service/tools/append.py"},
+    "SessionLock": {"service/ports.py", "service/tools/append.py"},
     "SessionWriter": {"service/ports.py", "service/transfer/restore.py"},
     "KeyRingWriter": {
         "service/ports.py",
@@ -74,7 +74,7 @@ WRITING_PORTS = {
     },
     "KeyRingMaintenance": {"cli/upkeep/checks.py", "cli/upkeep/keys.py"},
     "Collector": {"service/collect.py"},
-    "KeepMarksPort": {"service/collect.py"},
+    "RetentionPins": {"service/collect.py"},
     "Upkeep": set[str](),
     "Store": {"cli/store.py", "cli/session/import_.py"},
     "open_store": {

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 
 _HERE = Path(__file__).parent
 
@@ -32,8 +32,8 @@ def _varies(*_: Any) -> NoReturn:
 def _local_and_deterministic(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction] — autouse
     """Take the network, the real clock and real entropy away from every test of this directory."""
     monkeypatch.setattr(socket, "socket", _NoSocket)
-    monkeypatch.setattr(SystemShell, "unix_ms", _varies)
-    monkeypatch.setattr(SystemShell, "entropy", _varies)
+    monkeypatch.setattr(SystemClock, "unix_ms", _varies)
+    monkeypatch.setattr(SystemClock, "entropy", _varies)
 
 
 def pytest_configure(config: pytest.Config) -> None:

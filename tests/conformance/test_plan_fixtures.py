@@ -26,7 +26,7 @@ from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_byt
 from interlock.plan.records import NOTES_CONTRACT, STEP_INPUT, Plan
 from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import UnknownVersionError
-from interlock.service.clock import SystemShell, mint_run, mint_session
+from interlock.service.clock import SystemClock, mint_run, mint_session
 from interlock.service.tokens.mint import Mint
 from interlock.testing.harness import ERAS, FIXED_KEYS, Era, Harness, call_through, linear_workflow
 from interlock.views.session import BASELINE
@@ -408,7 +408,7 @@ def test_nothing_here_can_open_a_socket_or_read_the_clock() -> None:
     with pytest.raises(AssertionError, match="socket"):
         socket.create_connection(("127.0.0.1", 9))
     with pytest.raises(AssertionError, match="CounterShell"):
-        SystemShell().unix_ms()
+        SystemClock().unix_ms()
 
 
 @pytest.mark.inv("IR-9")

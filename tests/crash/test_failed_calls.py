@@ -21,7 +21,7 @@ from interlock.service.transfer.import_ import import_session
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.store import LocalStore
-from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
 
@@ -73,7 +73,7 @@ class Process:
         self.disk = disk
         self.failing = FailingDisk(disk)
         store = LocalStore(Path("/nowhere"), files=cast("FileOps", self.failing), locks=ThreadLocks())
-        self.harness = Harness.over(store, DOCUMENT, shell=CounterShell(first_id))
+        self.harness = Harness.over(store, DOCUMENT, shell=CounterClock(first_id))
 
     def sessions(self) -> dict[str, Session]:
         """Return the sessions that have history."""

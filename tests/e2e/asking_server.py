@@ -11,23 +11,23 @@ from anyio import to_thread
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from interlock.engine.gates import Ask, Question, Reply
+from interlock.engine.gates import Question, QuestionItem, Reply
 from interlock.server.elicitation.ask import Context, Elicitation, can_ask
 from interlock.server.transport.stdio import serve_stdio
-from interlock.service.clock import Shell, SystemShell
+from interlock.service.clock import Clock, SystemClock
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.keys import KeyRingWriter
 
 APPROVAL = Question(
-    title="Release notes, step Publish", asks=(Ask(reason="needs_user_approval", ask="Publish the release?"),)
+    title="Release notes, step Publish", asks=(QuestionItem(reason="needs_user_approval", ask="Publish the release?"),)
 )
-CHOICE = Question(title="Release", asks=(Ask(reason="needs_user_choice", ask="Which region?"),))
+CHOICE = Question(title="Release", asks=(QuestionItem(reason="needs_user_choice", ask="Which region?"),))
 
 
 class Gate:
     """What the tool asks about; a test may exchange it between two calls."""
 
-    def __init__(self, key_ring: KeyRingWriter, shell: Shell) -> None:
+    def __init__(self, key_ring: KeyRingWriter, shell: Clock) -> None:
         self.question = APPROVAL
         self.subject = "att_1"
         self._elicitation = Elicitation(key_ring, shell)
@@ -60,5 +60,5 @@ def text_result(text: str) -> types.CallToolResult:
 
 
 if __name__ == "__main__":
-    gate = Gate(LocalStore(Path(sys.argv[1])), SystemShell())
+    gate = Gate(LocalStore(Path(sys.argv[1])), SystemClock())
     sys.exit(anyio.run(serve_stdio, gate.server()))

@@ -10,7 +10,7 @@ import pytest
 from tests.support.crash import apply, assert_readable, session_id, start_plan
 from tests.support.sweep import advance
 
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 from interlock.service.collect import CollectCommand, Collected, collect
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.store import LocalStore
@@ -22,7 +22,7 @@ DAY_S = 24 * 3600
 
 
 def now_s() -> float:
-    return SystemShell().unix_ms() / 1000
+    return SystemClock().unix_ms() / 1000
 
 
 def make_old(root: Path) -> None:

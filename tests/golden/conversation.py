@@ -9,7 +9,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_byt
 from interlock.record.tokens import SigningKey
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing
-from interlock.testing.harness import FIXED_KEYS, Called, CounterShell, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import FIXED_KEYS, Called, CounterClock, FixedKeyRing, Harness, linear_workflow
 
 WORKFLOW = linear_workflow(
     "test.golden",
@@ -213,7 +213,7 @@ def key_ring_file(path: Path) -> None:
 def make_data_dir(root: Path) -> dict[str, Called]:
     """Make a small session: a start, a refused attempt, two advances, a fork, a second run, a decision in a third."""
     key_ring_file(root / "keys" / "keyring.json")
-    harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, shell=CounterShell())
+    harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, shell=CounterClock())
     first = harness.start("test.golden", goal="the demo", context={"ticket": {"id": "T-1"}})
     blocked = harness.advance(first, None)
     second = harness.advance(

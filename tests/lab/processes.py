@@ -15,7 +15,7 @@ from tests.support.sweep import OneHolder
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
 from interlock.store.local.store import LocalStore
-from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
 from interlock.testing.power_cut import CrashDisk
 
 Found = TypeVar("Found")
@@ -40,7 +40,7 @@ class Process:
         seam = self.files.seam()
         self.store = LocalStore(NOWHERE, files=seam, locks=self.locks, now_s=lambda: self.disk.now_s)
         self.collector = LocalCollector(NOWHERE, files=seam, locks=self.locks)
-        shell = CounterShell(next(_PROCESSES) << 32)
+        shell = CounterClock(next(_PROCESSES) << 32)
         self.harness = Harness.over(self.store, DOCUMENT, shell=shell)
 
     def another(self, fault: Fault | None = None) -> "Process":

@@ -17,7 +17,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.service.transfer.restore import Restoring
-from interlock.store.ports.errors import KeepMarksDamagedError, StoreFailureError, UpkeepBusyError
+from interlock.store.ports.errors import PinsDamagedError, StoreFailureError, UpkeepBusyError
 from interlock.testing.harness import FIXED_UNIX_MS, Called
 from interlock.testing.power_cut import CrashDisk
 
@@ -140,7 +140,7 @@ def outcome_of(work: Callable[[], Any]) -> Outcome:
         found = work()
     except EXPECTED_ERRORS as error:
         found = refusal_of(error)
-    except (UpkeepBusyError, KeepMarksDamagedError) as error:
+    except (UpkeepBusyError, PinsDamagedError) as error:
         return Outcome(is_ok=False, message=str(error))
     if isinstance(found, Refusal):
         message = f"{found.code}: {found.message} {found.suggestion}"

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from interlock.decide.condition import Compare
 from interlock.define.diagnostics import has_errors
-from interlock.engine.walk.flow import Moved, go_on
+from interlock.engine.walk.flow import WalkResult, run_to_next_task
 from interlock.plan import records
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Complete, Running
 
 NODES_MAX = 12
@@ -119,12 +119,12 @@ def test_every_graph_ends_with_each_node_completed_or_skipped_as_the_model_says(
     handed: list[str] = []
     state: Running | Complete | None = None
     while not isinstance(state, Complete):
-        marks = Marks(workflow.graphs, state)
+        marks = ExecutionState(workflow.graphs, state)
         if isinstance(state, Running):
             handed.append(state.pending.step.step_id)
             marks.complete(handed[-1])
-        moved = go_on(workflow, marks, context)
-        assert isinstance(moved, Moved)
+        moved = run_to_next_task(workflow, marks, context)
+        assert isinstance(moved, WalkResult)
         state = moved.state
     alive, dead = resolved_by_model(graph)
     end = len(graph.kinds) - 1

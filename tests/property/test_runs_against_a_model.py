@@ -34,7 +34,7 @@ from tests.support.model_language import Document, Owed, rendered
 from tests.support.plans import KNOWN, workflows
 from tests.support.reports import RISKS, Draw, Reports
 
-from interlock.engine.gates import NOBODY_ASKED, Asking, Reply
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext, Reply
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.tokens import StateRef
@@ -96,16 +96,16 @@ class Recorded:
     """A call that was recorded, with its answer and the node it made."""
 
     arguments: Mapping[str, Any]
-    asking: Asking
+    asking: ApprovalContext
     answer: Called
     node: Node
 
 
-def asking_of(report: Report) -> Asking:
+def asking_of(report: Report) -> ApprovalContext:
     if report.answer is None:
-        return NOBODY_ASKED
+        return NO_APPROVAL
     reply = Reply(action=report.answer, client="somebody's client", answers={}) if report.answer != "nobody" else None
-    return Asking(client_can=True, reply=reply)
+    return ApprovalContext(client_can=True, reply=reply)
 
 
 def arguments_of(report: Report) -> Document:
@@ -277,7 +277,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         self.recorded.append(Recorded(arguments=arguments, asking=asking_of(report), answer=answer, node=outcome.node))
         return outcome.node if outcome.kind == "blocked" else None
 
-    def sent(self, arguments: Mapping[str, Any], asking: Asking) -> Called:
+    def sent(self, arguments: Mapping[str, Any], asking: ApprovalContext) -> Called:
         answer = replace(self.harness, asking=asking).call("continue_workflow", arguments)
         assert answer.code is not ErrorCode.INTERNAL_ERROR
         return answer

@@ -6,7 +6,7 @@ from typing import Any, cast
 from interlock.decide.evaluate import LoopDecision
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.engine.walk.flow import Moved, Stuck, Walked, go_on
+from interlock.engine.walk.flow import Suspended, Walked, WalkResult, run_to_next_task
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
@@ -22,7 +22,7 @@ from interlock.plan.records import (
     Provenance,
     Task,
 )
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.context import merged_context
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, Running, step_instance_key
@@ -149,33 +149,33 @@ class Walker:
         self.trace: tuple[TraceEntry, ...] = ()
         self.found: Walked | None = None
         self._state: Running | Complete | None = None
-        self._go(Marks(workflow.graphs))
+        self._go(ExecutionState(workflow.graphs))
 
     def done(self, *decisions: str | tuple[str | None, str], **context: Json) -> "Walker":
         """Complete the pending step; what a call says of loop control may name its loop."""
         self.context = dict(merged_context(self.context, context))
-        marks = Marks(self.workflow.graphs, self._state)
+        marks = ExecutionState(self.workflow.graphs, self._state)
         assert isinstance(self._state, Running), "nothing is pending"
         marks.complete(self._state.pending.step.step_id)
         said = [one if isinstance(one, tuple) else (None, one) for one in decisions]
         self._go(marks, cast("list[tuple[str | None, LoopDecision]]", said))
         return self
 
-    def _go(self, marks: Marks, decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
-        self.found = go_on(self.workflow, marks, self.context, decisions)
-        if isinstance(self.found, Moved):
+    def _go(self, marks: ExecutionState, decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
+        self.found = run_to_next_task(self.workflow, marks, self.context, decisions)
+        if isinstance(self.found, WalkResult):
             self._state, self.trace = self.found.state, self.found.trace
 
     @property
-    def stuck(self) -> Stuck:
+    def stuck(self) -> Suspended:
         """Why the last move was refused."""
-        assert isinstance(self.found, Stuck), f"it went on, to {self.at}"
+        assert isinstance(self.found, Suspended), f"it went on, to {self.at}"
         return self.found
 
     @property
     def at(self) -> str | None:
         """The key of the pending step; None where the run is complete."""
-        assert isinstance(self.found, Moved), f"it is stuck: {self.found}"
+        assert isinstance(self.found, WalkResult), f"it is stuck: {self.found}"
         state = self.found.state
         if isinstance(state, Complete):
             return None

@@ -13,11 +13,11 @@ from interlock.cli.main import main
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import AttemptId, OutputId, RunId, derived_id, node_of_attempt
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, Stamps
+from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, Stamps
 from interlock.record.events import Actor
 from interlock.service.clock import mint_event, recorded_at
 from interlock.store.git import GitAnchors
-from interlock.testing.harness import FIXED_UNIX_MS, Called, CounterShell, Harness
+from interlock.testing.harness import FIXED_UNIX_MS, Called, CounterClock, Harness
 from interlock.views.session import Node, Run
 
 MINUTE = 60_000
@@ -32,7 +32,7 @@ HOSTILE = (
 """What acts in a terminal, in Markdown, in HTML or in a chart, on one line."""
 
 
-class MovingShell(CounterShell):
+class MovingShell(CounterClock):
     """A counter whose clock a test moves."""
 
     def __init__(self, first: int = 1) -> None:
@@ -106,7 +106,7 @@ def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
 
 
 def appended(
-    harness: Harness, start: Called, *drafts: Draft, client: str = "a client", artifacts: tuple[bytes, ...] = ()
+    harness: Harness, start: Called, *drafts: EventDraft, client: str = "a client", artifacts: tuple[bytes, ...] = ()
 ) -> None:
     """Make drafts true that no call of ours makes, or not yet."""
     session, shell = harness.session_of(start), harness.ports.shell
@@ -140,9 +140,9 @@ def checkpointed(harness: Harness, start: Called, notes: str, client: str = "a c
         payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
     )
     drafts = (
-        Draft(data=created, run=run.run, node=child),
-        Draft(data=edge, run=run.run),
-        Draft(data=kept, run=run.run, node=node.node),
+        EventDraft(data=created, run=run.run, node=child),
+        EventDraft(data=edge, run=run.run),
+        EventDraft(data=kept, run=run.run, node=node.node),
     )
     appended(harness, start, *drafts, client=client)
 

@@ -6,18 +6,18 @@ from typing import Any
 
 from tests.support.flow import Document, document
 
-from interlock.engine.gates import Asking, Reply
+from interlock.engine.gates import ApprovalContext, Reply
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, GapRecordedEvent
 from interlock.record.payloads import GapRecorded
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.testing.harness import Called, Harness
 from interlock.views.session import Session
 from interlock.views.status import RunStatus, run_status
 
 NEVER_STOPS = {"autonomy": "full_auto_never_stop"}
 STOPS = {"autonomy": "full_auto_stop_on_user_deps"}
-CAN_ASK = Asking(client_can=True)
+CAN_ASK = ApprovalContext(client_can=True)
 
 
 def serving(*steps: Document, **more: object) -> Harness:
@@ -74,7 +74,7 @@ def status_of(harness: Harness, start: Called) -> RunStatus:
     run = session.runs[RunId(start["run"]["runId"])]
     assert run.tip is not None
     tip = session.nodes[run.tip]
-    return run_status(session, tip, scene_of(session, run, harness.ports.read.plans).snapshot(tip))
+    return run_status(session, tip, load_run_context(session, run, harness.ports.read.plans).snapshot(tip))
 
 
 def files_below(root: Path) -> dict[str, bytes]:

@@ -23,7 +23,7 @@ from interlock.kernel.ids import (
     node_of_attempt,
 )
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, Segment, Stamps, stamp
+from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, Segment, Stamps, stamp
 from interlock.record.base import Preferences
 from interlock.record.events import Actor, Event
 from interlock.record.outcome import (
@@ -302,17 +302,17 @@ def root_of(run: RunId) -> NodeId:
     return NodeId(derived_id("node", run, "root"))
 
 
-def node_draft(run: RunId, node: NodeId, parent: NodeId | None, kind: data.NodeKind, state: Running) -> Draft:
+def node_draft(run: RunId, node: NodeId, parent: NodeId | None, kind: data.NodeKind, state: Running) -> EventDraft:
     created = data.NodeCreated(
         node_kind=kind,
         parent_node_id=parent,
         workflow_hash=WORKFLOW_HASH,
         snapshot_ref=ref_of(snapshot_of(WORKFLOW_HASH, state)),
     )
-    return Draft(data=created, run=run, node=node)
+    return EventDraft(data=created, run=run, node=node)
 
 
-def preferences_draft(run: RunId, node: NodeId, identity: str, autonomy: str) -> Draft:
+def preferences_draft(run: RunId, node: NodeId, identity: str, autonomy: str) -> EventDraft:
     effective = Preferences.model_validate({"autonomy": autonomy, "risk_policy": "balanced"})
     change = data.PreferencesChanged(
         change_id=ChangeId(derived_id("prefchg", identity)),
@@ -320,23 +320,23 @@ def preferences_draft(run: RunId, node: NodeId, identity: str, autonomy: str) ->
         delta=(data.PreferenceChange(key="autonomy", value=autonomy),),
         effective=effective,
     )
-    return Draft(data=change, run=run, node=node)
+    return EventDraft(data=change, run=run, node=node)
 
 
-def notes_draft(run: RunId, node: NodeId, identity: str, notes: str) -> Draft:
+def notes_draft(run: RunId, node: NodeId, identity: str, notes: str) -> EventDraft:
     output = data.NodeOutputAppended(
         output_id=OutputId(derived_id("out", identity)),
         output_channel="recap",
         payload=data.NotesPayload(payload_kind="notes", notes_markdown=notes),
     )
-    return Draft(data=output, run=run, node=node)
+    return EventDraft(data=output, run=run, node=node)
 
 
-def context_draft(run: RunId, node: NodeId, identity: str, delta: Mapping[str, Json]) -> Draft:
+def context_draft(run: RunId, node: NodeId, identity: str, delta: Mapping[str, Json]) -> EventDraft:
     context = data.ContextSet(
         context_id=ContextId(derived_id("ctx", identity)), node_id=node, context=dict(delta), source="agent_delta"
     )
-    return Draft(data=context, run=run)
+    return EventDraft(data=context, run=run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +347,7 @@ class Sent:
     notes: str | None = None
     autonomy: str | None = None
 
-    def drafts(self, run: RunId, node: NodeId, identity: str) -> Iterable[Draft]:
+    def drafts(self, run: RunId, node: NodeId, identity: str) -> Iterable[EventDraft]:
         if self.notes is not None:
             yield notes_draft(run, node, identity, self.notes)
         if self.context is not None:
@@ -373,7 +373,7 @@ class History:
     def events(self) -> list[Event]:
         return [event for segment in self.segments for event in segment.events]
 
-    def append(self, *drafts: Draft) -> Segment:
+    def append(self, *drafts: EventDraft) -> Segment:
         """Stamp the drafts as one plan and take them into the log."""
         plan = AppendPlan(session=self.session, drafts=drafts)
         segment = stamp(plan, next_index=len(self.events), stamps=self.stamps)
@@ -389,9 +389,9 @@ class History:
             workflow_source_kind="project",
             workflow_source_ref="sample.yaml",
         )
-        begin = () if self.segments else (Draft(data=data.SessionCreated()),)
+        begin = () if self.segments else (EventDraft(data=data.SessionCreated()),)
         node = node_draft(run, root, None, "step", running("first"))
-        self.append(*begin, Draft(data=started, run=run), node, *sent.drafts(run, root, run))
+        self.append(*begin, EventDraft(data=started, run=run), node, *sent.drafts(run, root, run))
         self.runs[root] = run
         return root
 
@@ -408,7 +408,7 @@ class History:
             attempt_id=attempt, intent="ack_pending", outcome=outcome, request_digest=digest_of(sent.notes)
         )
         node = node_draft(run, child, parent, "blocked_attempt" if is_refused else "step", running("second", "first"))
-        edge = Draft(
+        edge = EventDraft(
             run=run,
             data=PlannedEdge(
                 edge_kind="acked_step",
@@ -419,7 +419,7 @@ class History:
             ),
         )
         self.append(
-            Draft(data=recorded, run=run, node=parent),
+            EventDraft(data=recorded, run=run, node=parent),
             node,
             *(() if is_refused else (edge,)),
             *sent.drafts(run, child, attempt),
@@ -436,7 +436,7 @@ class History:
         edge = PlannedEdge(
             edge_kind="checkpoint", from_node=parent, to_node=child, cause="checkpoint_created", cause_position=0
         )
-        self.append(node, Draft(data=edge, run=run), *sent.drafts(run, child, attempt))
+        self.append(node, EventDraft(data=edge, run=run), *sent.drafts(run, child, attempt))
         return child
 
     def _next(self, node: NodeId, sort: str) -> int:

@@ -15,15 +15,15 @@ from interlock.decide.evaluate import value_at
 from interlock.define.front import parse_workflow
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.judge.confirmation import asks_of
-from interlock.engine.judge.evidence import Judged, judge
+from interlock.engine.judge.evidence import Judgement, judge
 from interlock.engine.request import Request
 from interlock.engine.template import rendered, with_loop_variables
-from interlock.engine.walk.flow import Moved, go_on, loop_decisions_of
+from interlock.engine.walk.flow import WalkResult, loop_decisions_of, run_to_next_task
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, PlanNode
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Running
 
 DIRECTORY = Path(__file__).parents[2] / "src" / "interlock" / "workflows"
@@ -154,10 +154,10 @@ class Agent:
     visited: list[str] = field(default_factory=list[str])
 
     def walk(self) -> list[str]:
-        moved = go_on(self.workflow, Marks(self.workflow.graphs), self.context)
-        while isinstance(moved, Moved) and isinstance(moved.state, Running):
+        moved = run_to_next_task(self.workflow, ExecutionState(self.workflow.graphs), self.context)
+        while isinstance(moved, WalkResult) and isinstance(moved.state, Running):
             moved = self.step(moved.state)
-        assert isinstance(moved, Moved), moved
+        assert isinstance(moved, WalkResult), moved
         return self.visited
 
     def step(self, state: Running) -> Any:
@@ -178,11 +178,11 @@ class Agent:
         for action in node.task.sets:
             found = before.get(action.source or "", value_at(judged.values, action.source or ""))
             self.context[action.key] = cast("Json", found) if action.source else action.value
-        marks = Marks(self.workflow.graphs, state)
+        marks = ExecutionState(self.workflow.graphs, state)
         marks.complete(node.node_id)
-        return go_on(self.workflow, marks, self.context, loop_decisions_of(request.artifacts))
+        return run_to_next_task(self.workflow, marks, self.context, loop_decisions_of(request.artifacts))
 
-    def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judged]:
+    def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judgement]:
         artifacts = artifacts_for(self.workflow, node, change)
         if node.evidence_schema_ref == LOOP_CONTROL_CONTRACT:
             frame = state.loop_stack[-1]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from interlock.engine.judge.findings import REASONS
+from interlock.engine.judge.violations import REASONS
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import EVENT_CLASSES
 from interlock.record.outcome import BlockerCode

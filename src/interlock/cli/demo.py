@@ -33,7 +33,7 @@ from interlock.kernel.text import one_line
 from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
 from interlock.record.manifest import SegmentClosed
 from interlock.record.outcome import Blocked
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.opening import open_session_files, open_store
 from interlock.store.ports.errors import SessionUnhealthyError
@@ -113,7 +113,7 @@ def _single(error: BaseException) -> list[BaseException]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Response:
     """One answer, as data and as text, and the call that it answers."""
 
     sent: dict[str, Json]
@@ -155,7 +155,7 @@ class _Screen:
         told = ", ".join(f"{name} {_shortened(value)}" for name, value in arguments.items())
         self._line("→", "blue", f"{tool}: {told}")
 
-    def came(self, heard: Heard, *more: str) -> None:
+    def came(self, heard: Response, *more: str) -> None:
         self._line("←", "magenta", f"{heard['kind']} · {heard.place()}", is_cut=True)
         for text in more:
             self._line(" ", "dim", one_line(text, DEMO_LINE_BYTES_MAX), is_cut=True)
@@ -235,7 +235,7 @@ class _Server:
     process_id: int
     stage: _Stage
 
-    async def call(self, tool: str, arguments: dict[str, Json]) -> Heard:
+    async def call(self, tool: str, arguments: dict[str, Json]) -> Response:
         """Show a call, send it, and return its answer."""
         self.stage.screen.sent(tool, arguments)
         if "ackToken" in arguments:
@@ -245,9 +245,9 @@ class _Server:
         if result.is_error:
             raise ClaimError(f"{tool} is answered; instead it said: {text}")
         structure = cast("dict[str, Json]", result.structured_content or {})
-        return Heard(sent=arguments, structure=structure, text=text)
+        return Response(sent=arguments, structure=structure, text=text)
 
-    async def go_on(self, arguments: dict[str, Json]) -> Heard:
+    async def go_on(self, arguments: dict[str, Json]) -> Response:
         return await self.call("continue_workflow", arguments)
 
     def kill(self) -> None:
@@ -285,10 +285,10 @@ class _Killed:
 
     session: SessionId
     run: RunId
-    first: Heard
-    last: Heard
+    first: Response
+    last: Response
     lost: dict[str, Json]
-    late: Heard | None
+    late: Response | None
     is_recorded: bool
 
 
@@ -330,15 +330,15 @@ async def _work_until_killed(stage: _Stage) -> _Killed:
     return _Killed(session=session, run=run, first=first, last=third, lost=lost, late=late, is_recorded=is_recorded)
 
 
-def _show_step(screen: _Screen, heard: Heard) -> None:
+def _show_step(screen: _Screen, heard: Response) -> None:
     screen.came(heard, str(heard.part("pending")["prompt"]).partition("\n")[0])
 
 
-async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[str, Json]) -> Heard | None:
+async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[str, Json]) -> Response | None:
     """Send a call and kill the server when the log grows; return the answer only if it was faster."""
     files, screen = open_session_files(server.stage.data_dir, session), server.stage.screen
     before = files.log_bytes()
-    answers: list[Heard] = []
+    answers: list[Response] = []
 
     async def ask() -> None:
         try:
@@ -367,7 +367,7 @@ def _is_gone(process_id: int) -> bool:
     return False
 
 
-async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed) -> Heard:
+async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed) -> Response:
     """Send the lost call again, and again, and then one whose answer had come before the crash."""
     screen = stage.screen
     screen.act("4  A new server goes on", f"Process {server.process_id}. The agent sends the very same call again.")
@@ -391,7 +391,7 @@ async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed)
     return heard
 
 
-async def _look(stage: _Stage, server: _Server, here: Heard) -> None:
+async def _look(stage: _Stage, server: _Server, here: Response) -> None:
     """Rehydrate: what a new chat gets that has nothing but a stateToken."""
     screen = stage.screen
     screen.act("5  A new chat looks", "All it has is a stateToken. Looking tells what was done, and moves nothing.")
@@ -407,7 +407,7 @@ async def _look(stage: _Stage, server: _Server, here: Heard) -> None:
     screen.claim("looking twice gives the same, and wrote nothing", holds=again == looked and stage.files() == before)
 
 
-async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Heard) -> Heard:
+async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Response) -> Response:
     screen = stage.screen
     screen.act("6  Weak evidence is refused", "A report without notes. The answer says what is missing.")
     refused = await server.go_on({"ackToken": here["ackToken"], "run": here.part("run")["label"]})
@@ -429,7 +429,7 @@ async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed
     return heard
 
 
-async def _fork(stage: _Stage, server: _Server, killed: _Killed, end: Heard) -> Heard:
+async def _fork(stage: _Stage, server: _Server, killed: _Killed, end: Response) -> Response:
     """Redo the first step on a branch, go on there, and return the last answer of the branch."""
     screen = stage.screen
     screen.act("8  An old step, done differently", "The very first stateToken. It says what is so, and offers a fork.")
@@ -488,11 +488,11 @@ def _flipped(stage: _Stage, killed: _Killed) -> str:
     raise ClaimError("a copy with one bit flipped is refused")
 
 
-def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Heard) -> None:
+def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Response) -> None:
     screen = stage.screen
     screen.act("10  The run, drawn from the log", LEGEND)
     graph = run_graph(log.session, killed.run)
-    scene = scene_of(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
+    scene = load_run_context(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
     screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", scene.title))
     ends = [(scene.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}

@@ -11,7 +11,7 @@ from interlock.kernel.text import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Misfit:
+class TypeMismatch:
     """Why a value does not fit: what was found, what is wanted. `is_kind` says that its kind is the matter."""
 
     found: str
@@ -19,18 +19,20 @@ class Misfit:
     is_kind: bool
 
 
-def misfit(declared: ContextInput, value: object) -> Misfit | None:
+def type_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
     """Return why a value does not fit a declared key, or None where it does.
 
     None is no value: it fits a key that is not required.
     """
     if value is None:
-        return Misfit(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
+        return (
+            TypeMismatch(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
+        )
     if not _KINDS[declared.type](value):
-        return Misfit(found=kind_of(value), wanted=named_type(declared.type), is_kind=True)
+        return TypeMismatch(found=kind_of(value), wanted=named_type(declared.type), is_kind=True)
     if declared.choices and not any(same(value, choice) for choice in declared.choices):
         shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
-        return Misfit(found=shown, wanted=choice_words(declared), is_kind=False)
+        return TypeMismatch(found=shown, wanted=choice_words(declared), is_kind=False)
     return None
 
 

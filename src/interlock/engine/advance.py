@@ -10,37 +10,44 @@ from typing import cast
 
 from interlock.decide.evaluate import NOTHING, Undecided, value_at
 from interlock.decide.evaluation_pass import Aborted
-from interlock.define.declared import misfit
+from interlock.define.declared import type_mismatch
 from interlock.define.parts import EVIDENCE_ROOTS, SetAction
-from interlock.engine.drafts import (
-    brought,
-    created,
+from interlock.engine.event_drafts import (
+    advance_recorded_event,
+    attempt_output_events,
     effects_draft,
+    gap_resolved_events,
+    node_created_event,
     on_node,
     outputs_of,
-    recorded,
-    resolved,
-    stored,
+    outputs_stored,
     trace_drafts,
 )
 from interlock.engine.gates import Answered
 from interlock.engine.judge import reasons
-from interlock.engine.judge.attempt import Advanced, Attempt, Decision, LimitReached, Refused, Unconfirmed
-from interlock.engine.judge.confirmation import Opened, Shut, granted_unasked, opened
+from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
+from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
 from interlock.engine.judge.evidence import judge
-from interlock.engine.judge.findings import Finding, blockers_of, gaps_of
 from interlock.engine.judge.observed import observed_in
+from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.template import rendered_line, with_loop_variables
-from interlock.engine.walk.capture import Captured, Gate
-from interlock.engine.walk.flow import EndlessWalk, LoopLimit, Moved, Stuck, go_on, loop_decisions_of
+from interlock.engine.walk.capture import DecisionCapture, Gate
+from interlock.engine.walk.flow import (
+    EndlessWalk,
+    LoopLimit,
+    Suspended,
+    WalkResult,
+    loop_decisions_of,
+    run_to_next_task,
+)
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
-from interlock.plan.walk import Marks
-from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge
+from interlock.plan.walk import ExecutionState
+from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 from interlock.record.base import Record
 from interlock.record.context import Context, merged_context
 from interlock.record.outcome import AdvancedTo, Blocked, BlockerReport
@@ -53,13 +60,13 @@ def decide_advance(attempt: Attempt) -> Decision:
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
     outcome = _outcome(attempt, state)
-    if isinstance(outcome, Unconfirmed):
+    if isinstance(outcome, ApprovalMissing):
         return outcome
     if isinstance(outcome, _Went):
         return _advanced(attempt, outcome)
     blockers = blockers_of(outcome)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
-        return LimitReached(blockers=blockers)
+        return AttemptLimitReached(blockers=blockers)
     return Refused(plan=_refusal_plan(attempt, Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))))
 
 
@@ -67,12 +74,12 @@ def decide_advance(attempt: Attempt) -> Decision:
 class _Went:
     """Where an attempt leads: what it sets on the way, why it went there, what it observed and left open."""
 
-    moved: Moved
+    moved: WalkResult
     trace: tuple[TraceEntry, ...]
     effects: Context
     observed: tuple[Record, ...]
-    findings: tuple[Finding, ...]
-    claims: tuple[Finding, ...] = ()
+    findings: tuple[Violation, ...]
+    claims: tuple[Violation, ...] = ()
     gate: Gate | None = None
     answered: Answered | None = None
 
@@ -82,14 +89,14 @@ class _Pass:
     """What one attempt still owes. In a run that never stops owing stops nothing."""
 
     never_stops: bool
-    findings: list[Finding] = field(default_factory=list[Finding])
+    findings: list[Violation] = field(default_factory=list[Violation])
 
     def is_refused(self) -> bool:
         """Say whether the attempt ends here."""
         return bool(self.findings) and not self.never_stops
 
 
-def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Finding] | Unconfirmed":
+def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Violation] | ApprovalMissing":
     """Judge the evidence, then go on through the plan; nothing moves unless both succeed."""
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
@@ -105,22 +112,24 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Finding] | Uncon
     effects = _fitting(effects, context, owed)
     if owed.is_refused():
         return owed.findings
-    marks = Marks(workflow.graphs, state)
+    marks = ExecutionState(workflow.graphs, state)
     marks.complete(node.node_id)
     decisions = loop_decisions_of(attempt.evidence.artifacts)
-    moved = go_on(workflow, marks, merged_context(context, effects), decisions, never_stops=attempt.never_stops)
-    if isinstance(moved, Stuck):
+    moved = run_to_next_task(
+        workflow, marks, merged_context(context, effects), decisions, never_stops=attempt.never_stops
+    )
+    if isinstance(moved, Suspended):
         return [finding_of(moved)]
     owed.findings += map(finding_of, moved.disclosed)
-    gate = opened(attempt, node, seen)
+    gate = check_approval(attempt, node, seen)
     match gate:
-        case Unconfirmed():
+        case ApprovalMissing():
             return gate
-        case Shut() if not attempt.never_stops:
+        case NotApproved() if not attempt.never_stops:
             return list(gate.findings)
-        case Shut():
+        case NotApproved():
             owed.findings += gate.findings
-        case Opened() | None:
+        case Approved() | None:
             pass
     return _Went(
         moved=moved,
@@ -128,13 +137,13 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Finding] | Uncon
         effects=effects,
         observed=observed.records,
         findings=tuple(owed.findings),
-        claims=gate.claims if isinstance(gate, Opened) else (),
-        gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Opened) else None,
-        answered=gate.record if isinstance(gate, Opened) else None,
+        claims=gate.claims if isinstance(gate, Approved) else (),
+        gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
+        answered=gate.record if isinstance(gate, Approved) else None,
     )
 
 
-def finding_of(stuck: Stuck) -> Finding:
+def finding_of(stuck: Suspended) -> Violation:
     """Return what keeps a run from going on as it is written, as a finding."""
     match stuck.reason:
         case Undecided():
@@ -188,10 +197,10 @@ def _fitting(effects: Context, context: Context, owed: _Pass) -> Context:
     return effects
 
 
-def _own_reasons(node: PlanNode, effects: Context, gate: Opened | Shut | None) -> tuple[TraceEntry, ...]:
+def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
     """Return what was decided at the step itself: who opened its gate, and what it set."""
     words: list[str] = []
-    if isinstance(gate, Opened):
+    if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
         words.append(f"The gate was opened by a {gate.by}{client}.")
     if effects:
@@ -206,7 +215,7 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Opened | Shut | None) -
 def _advanced(attempt: Attempt, went: _Went) -> Advanced:
     child, run = node_of_attempt(attempt.attempt), attempt.run
     snapshot = snapshot_of(attempt.snapshot.workflow_hash, went.moved.state)
-    ref, written = stored(snapshot)
+    ref, written = outputs_stored(snapshot)
     edge = PlannedEdge(
         edge_kind="acked_step",
         from_node=attempt.node,
@@ -217,18 +226,18 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
     outputs = outputs_of(attempt, went.answered)
     left = (*went.findings, *went.claims)
     still_open = frozenset(one.gap_id(origin) for origin, _ in attempt.open_gaps for one in left)
-    captured = Captured(decided=went.moved.decided, effects=went.effects, gate=went.gate)
+    captured = DecisionCapture(decided=went.moved.decided, effects=went.effects, gate=went.gate)
     trace, captures = trace_drafts(went.trace, run, child, attempt.attempt, captured)
     drafts = [
-        recorded(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
-        created(attempt, child, "step", ref),
-        Draft(data=edge, run=run),
-        *brought(attempt, child, outputs, attempt.request.preferences),
+        advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
+        node_created_event(attempt, child, "step", ref),
+        EventDraft(data=edge, run=run),
+        *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
         *effects_draft(went.effects, run, child, attempt.attempt),
         *on_node(run, child, went.observed),
         *on_node(run, child, gaps_of(went.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in went.claims]),
-        *on_node(run, child, resolved(attempt, still_open)),
+        *on_node(run, child, gap_resolved_events(attempt, still_open)),
         *trace,
     ]
     plan = AppendPlan(
@@ -246,24 +255,24 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
     More autonomy does not, where a person is to be asked for it: nobody has said yes.
     """
     child = node_of_attempt(attempt.attempt)
-    ref, _ = stored(attempt.snapshot)
+    ref, _ = outputs_stored(attempt.snapshot)
     outputs = outputs_of(attempt)
     drafts = [
-        recorded(attempt, outcome),
-        created(attempt, child, "blocked_attempt", ref),
-        *brought(attempt, child, outputs, granted_unasked(attempt)),
+        advance_recorded_event(attempt, outcome),
+        node_created_event(attempt, child, "blocked_attempt", ref),
+        *attempt_output_events(attempt, child, outputs, approved_without_asking(attempt)),
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=files)
 
 
-def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Finding | None:
+def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Violation | None:
     """Return why a value may not be set, or None where it may.
 
     A key that nobody declares takes anything: routines that a workflow unfolds set keys of their own.
     """
     declared = next((one for one in workflow.inputs if one.key == action.key), None)
-    unfit = misfit(declared, value) if declared is not None else None
+    unfit = type_mismatch(declared, value) if declared is not None else None
     if unfit is None:
         return None
     return reasons.unfit_key(step_title, action.key, action.source or action.key, unfit)

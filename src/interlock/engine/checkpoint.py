@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.drafts import artifact_drafts, notes_draft
+from interlock.engine.event_drafts import artifact_drafts, notes_draft
 from interlock.engine.request import Request
 from interlock.kernel.ids import (
     AttemptId,
@@ -15,7 +15,7 @@ from interlock.kernel.ids import (
     node_of_attempt,
 )
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge
+from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,8 @@ def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
     )
     outputs = checkpoint.request.stored_artifacts()
     drafts = [
-        Draft(data=created, run=run, node=made),
-        Draft(data=edge, run=run),
+        EventDraft(data=created, run=run, node=made),
+        EventDraft(data=edge, run=run),
         *notes_draft(attempt, checkpoint.request, run=run, node=node, supersedes=checkpoint.supersedes),
         *artifact_drafts(attempt, outputs, run=run, node=node),
     ]

@@ -22,7 +22,7 @@ WITHOUT_ANSWER = frozenset({"needs_user_secret_or_token", "needs_user_approval"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class QuestionItem:
     """One thing that only a person can give, in the author's words."""
 
     reason: UserReason
@@ -40,7 +40,7 @@ class Question:
     """What a person is asked in one go. `title` names the run and the step in words."""
 
     title: str
-    asks: tuple[Ask, ...]
+    asks: tuple[QuestionItem, ...]
 
     def digest(self) -> Digest:
         """Return what a reply must refer to, so that it opens no other gate."""
@@ -66,7 +66,7 @@ class Reply:
         why = f": {self.fault}" if self.fault else "; they put the question away"
         return f"They were asked (through {self.client}), and no answer came{why}."
 
-    def record(self, asks: tuple[Ask, ...]) -> "Answered":
+    def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":
         """Return the reply as it is kept: what was asked, what was answered, through which client."""
         asked = tuple(
             AskOut(reason=one.reason, ask=one.ask, answer=self.answers.get(str(number)) or None)
@@ -98,7 +98,7 @@ class Answered(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class ApprovalContext:
     """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
 
     client_can: bool = False
@@ -111,7 +111,7 @@ class Asking:
         return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
 
 
-NOBODY_ASKED = Asking()
+NO_APPROVAL = ApprovalContext()
 
 
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:

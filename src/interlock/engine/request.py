@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from interlock.engine.gates import NOBODY_ASKED, Asking
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import Digest
@@ -55,7 +55,7 @@ class Request:
     artifacts: tuple[Mapping[str, Json], ...] = ()
     context: Mapping[str, Json] = field(default_factory=dict[str, Json])
     preferences: PreferenceDelta = field(default_factory=PreferenceDelta)
-    asking: Asking = NOBODY_ASKED
+    asking: ApprovalContext = NO_APPROVAL
 
     def digest(self) -> Digest:
         """Return the digest of what was sent, by which a replay with another is told (ADV-7).

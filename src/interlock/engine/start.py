@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 from interlock.engine.advance import finding_of
-from interlock.engine.drafts import context_draft, on_node, stored, trace_drafts
-from interlock.engine.judge.findings import Finding, gaps_of
+from interlock.engine.event_drafts import context_draft, on_node, outputs_stored, trace_drafts
+from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.engine.request import Request
-from interlock.engine.walk.capture import Captured
-from interlock.engine.walk.flow import Stuck, go_on
+from interlock.engine.walk.capture import DecisionCapture
+from interlock.engine.walk.flow import Suspended, run_to_next_task
 from interlock.kernel.ids import ChangeId, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft
+from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.base import Preferences
 from interlock.record.context import merged_context
 from interlock.record.snapshot import snapshot_of
@@ -43,7 +43,7 @@ def root_node(run: RunId) -> NodeId:
     return NodeId(derived_id("node", run, "root"))
 
 
-def plan_start(start: Start) -> AppendPlan | Finding:
+def plan_start(start: Start) -> AppendPlan | Violation:
     """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context.
 
     What the first step turns on must be in the initial context: without it nothing begins, unless the run never stops;
@@ -52,15 +52,15 @@ def plan_start(start: Start) -> AppendPlan | Finding:
     effective = start.request.preferences.over(start.baseline)
     context = merged_context({}, start.request.context)
     never_stops = effective.autonomy == "full_auto_never_stop"
-    moved = go_on(start.workflow, Marks(start.workflow.graphs), context, never_stops=never_stops)
-    if isinstance(moved, Stuck):
+    moved = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
+    if isinstance(moved, Suspended):
         return finding_of(moved)
-    ref, snapshot = stored(snapshot_of(start.workflow_hash, moved.state))
+    ref, snapshot = outputs_stored(snapshot_of(start.workflow_hash, moved.state))
     root = root_node(start.run)
-    trace, captures = trace_drafts(moved.trace, start.run, root, start.run, Captured(decided=moved.decided))
+    trace, captures = trace_drafts(moved.trace, start.run, root, start.run, DecisionCapture(decided=moved.decided))
     drafts = [
-        *([Draft(data=data.SessionCreated())] if start.is_new_session else []),
-        *([Draft(data=one) for one in start.observed] if start.is_new_session else []),
+        *([EventDraft(data=data.SessionCreated())] if start.is_new_session else []),
+        *([EventDraft(data=one) for one in start.observed] if start.is_new_session else []),
         *_begun(
             start,
             root,
@@ -68,7 +68,7 @@ def plan_start(start: Start) -> AppendPlan | Finding:
                 node_kind="step", parent_node_id=None, workflow_hash=start.workflow_hash, snapshot_ref=ref
             ),
         ),
-        *([] if start.is_new_session else [Draft(data=one, run=start.run) for one in start.observed]),
+        *([] if start.is_new_session else [EventDraft(data=one, run=start.run) for one in start.observed]),
         *on_node(start.run, root, [_baseline(start, effective)]),
         *context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
         *on_node(start.run, root, gaps_of(map(finding_of, moved.disclosed), start.run)),
@@ -83,14 +83,14 @@ def plan_start(start: Start) -> AppendPlan | Finding:
     )
 
 
-def _begun(start: Start, root: NodeId, node: data.NodeCreated) -> list[Draft]:
+def _begun(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraft]:
     run_started = data.RunStarted(
         workflow_id=start.workflow.workflow_id,
         workflow_hash=start.workflow_hash,
         workflow_source_kind=start.source_kind,
         workflow_source_ref=start.source_ref,
     )
-    return [Draft(data=run_started, run=start.run), Draft(data=node, run=start.run, node=root)]
+    return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]
 
 
 def _baseline(start: Start, effective: Preferences) -> data.PreferencesChanged:

@@ -2,7 +2,7 @@
 
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Complete, ExecutionSnapshot, LoopFrame, Running, step_instance_key
 
 
@@ -13,7 +13,7 @@ def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> s
     fault = _stack_fault(graphs, stack)
     if fault is not None:
         return fault
-    marks = Marks(graphs, state)
+    marks = ExecutionState(graphs, state)
     fault = _marks_fault(graphs, marks)
     if fault is not None:
         return fault
@@ -33,7 +33,7 @@ def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> s
     return None if _next(marks) == pending else f"what is done is not what comes before {pending!r} in the plan"
 
 
-def _next(marks: Marks) -> str | None:
+def _next(marks: ExecutionState) -> str | None:
     """Return the node that comes next and is not dead; None where there is none."""
     found = marks.next_open()
     return None if found is None or found.is_dead else found.node.node_id
@@ -50,7 +50,7 @@ def _stack_fault(graphs: Graphs, stack: tuple[LoopFrame, ...]) -> str | None:
     return None
 
 
-def _marks_fault(graphs: Graphs, marks: Marks) -> str | None:
+def _marks_fault(graphs: Graphs, marks: ExecutionState) -> str | None:
     """Return which key names nothing that can be resolved at this place."""
     keys = _keys(graphs, marks)
     for name, marked in (("completed", marks.completed), ("skipped", marks.skipped)):
@@ -63,7 +63,7 @@ def _marks_fault(graphs: Graphs, marks: Marks) -> str | None:
     return next((fault for scope, frames in _scopes(marks) if (fault := _past_fault(marks, scope, frames))), None)
 
 
-def _past_fault(marks: Marks, scope: str | None, frames: tuple[LoopFrame, ...]) -> str | None:
+def _past_fault(marks: ExecutionState, scope: str | None, frames: tuple[LoopFrame, ...]) -> str | None:
     """Return why what is marked in a scope cannot have come about: the rule of the walk, read backwards."""
     graphs, completed, skipped = marks.graphs, marks.completed, marks.skipped
     prefix = step_instance_key("", frames)
@@ -84,13 +84,13 @@ def _past_fault(marks: Marks, scope: str | None, frames: tuple[LoopFrame, ...]) 
     return None
 
 
-def _scopes(marks: Marks) -> list[tuple[str | None, tuple[LoopFrame, ...]]]:
+def _scopes(marks: ExecutionState) -> list[tuple[str | None, tuple[LoopFrame, ...]]]:
     """Return every scope that a key may stand in: the outermost, and that of each loop under way."""
     stack = tuple(marks.stack)
     return [(None, ()), *((stack[depth].loop_id, stack[: depth + 1]) for depth in range(len(stack)))]
 
 
-def _edge_keys(graphs: Graphs, marks: Marks) -> set[str]:
+def _edge_keys(graphs: Graphs, marks: ExecutionState) -> set[str]:
     return {
         step_instance_key("", frames) + edge.edge_id
         for scope, frames in _scopes(marks)
@@ -100,7 +100,7 @@ def _edge_keys(graphs: Graphs, marks: Marks) -> set[str]:
     }
 
 
-def _keys(graphs: Graphs, marks: Marks) -> set[str]:
+def _keys(graphs: Graphs, marks: ExecutionState) -> set[str]:
     keys: set[str] = set()
     for scope, frames in _scopes(marks):
         prefix = step_instance_key("", frames)

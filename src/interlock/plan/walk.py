@@ -13,14 +13,14 @@ from interlock.record.snapshot import Complete, KeySet, LoopFrame, Running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
+class OpenNode:
     """The next node that is not resolved; `is_dead` where no edge into it was taken."""
 
     node: PlanNode
     is_dead: bool
 
 
-class Marks:
+class ExecutionState:
     """What a walk has marked so far: a snapshot's state, unfolded so that it can be changed."""
 
     def __init__(self, graphs: Graphs, state: Running | Complete | None = None) -> None:
@@ -45,7 +45,7 @@ class Marks:
         """Return the key of a node or edge in scope."""
         return self.prefix + name
 
-    def next_open(self) -> Open | None:
+    def next_open(self) -> OpenNode | None:
         """Return the first node in scope that is not resolved. As nodes stand in plan order, its edges are."""
         prefix, completed, skipped = self.prefix, self.completed, self.skipped
         for node in self.graphs.members[self.scope]:
@@ -53,7 +53,7 @@ class Marks:
             if key not in completed and key not in skipped:
                 edges = self.graphs.in_edges.get(node.node_id, ())
                 is_dead = bool(edges) and not any(self.is_taken(edge, prefix) for edge in edges)
-                return Open(node=node, is_dead=is_dead)
+                return OpenNode(node=node, is_dead=is_dead)
         return None
 
     def is_taken(self, edge: PlanEdge, prefix: str) -> bool:

@@ -27,7 +27,7 @@ class PlannedEdge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class EventDraft:
     """An event before it has an id, an index and a time. Its kind is that of its payload."""
 
     data: Record | PlannedEdge
@@ -43,7 +43,7 @@ class AppendPlan:
     """
 
     session: SessionId
-    drafts: tuple[Draft, ...]
+    drafts: tuple[EventDraft, ...]
     snapshots: tuple[tuple[SnapshotRef, bytes], ...] = ()
     artifacts: tuple[tuple[Digest, bytes], ...] = ()
     workflow: tuple[WorkflowHash, bytes] | None = None
@@ -83,7 +83,9 @@ def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
     return Segment(events=tuple(map(parse_event, lines)), data=segment)
 
 
-def _stamped(draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps) -> Event:
+def _stamped(
+    draft: EventDraft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps
+) -> Event:
     """Return the event of a draft; `ids` are the plan's event ids and the draft's place among them."""
     payload = _edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
     event_class = event_class_of(type(payload))

@@ -19,8 +19,8 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from interlock.engine.answer.model import Answer, NeedsPerson
-from interlock.engine.gates import Asking
+from interlock.engine.answer.model import Answer, HumanInputRequired
+from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
@@ -78,7 +78,7 @@ class Calls:
         caller = Caller(
             workspace=self._workspace,
             actor=_actor(context),
-            asking=Asking(client_can=can_ask(context), claims=self._ports.gates_claims),
+            asking=ApprovalContext(client_can=can_ask(context), claims=self._ports.gates_claims),
             artifact_bytes_max=self._ports.artifact_bytes_max,
         )
         with self._ports.read.trace.span("parse"):
@@ -86,8 +86,8 @@ class Calls:
         if isinstance(arguments, Refusal):
             return arguments
         outcome = await self._ran(context, arguments.call(caller), doing)
-        if not isinstance(outcome, NeedsPerson) or not caller.asking.client_can:
-            return outcome.answer if isinstance(outcome, NeedsPerson) else outcome
+        if not isinstance(outcome, HumanInputRequired) or not caller.asking.client_can:
+            return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
         # Nothing is held while a person thinks: no place in a queue, no thread, no lock (GATE-7).
         doing.words = "waiting for the user's answer"
         try:
@@ -101,7 +101,7 @@ class Calls:
         doing.words = STILL_WORKING
         asked = replace(caller, asking=replace(caller.asking, reply=reply))
         again = await self._ran(context, arguments.call(asked), doing)
-        return again.answer if isinstance(again, NeedsPerson) else again
+        return again.answer if isinstance(again, HumanInputRequired) else again
 
     async def _ran(self, context: ServerRequestContext[Any, Any], call: Call, doing: Doing) -> Outcome:
         """Run a call in a thread, in its turn.

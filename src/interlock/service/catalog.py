@@ -20,7 +20,7 @@ from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
-from interlock.plan.compile.routines import Library, Routine, builtin_routines, routine_of
+from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
@@ -64,7 +64,7 @@ class Entry:
     document: WorkflowDocument
     value: dict[str, Json] = field(repr=False)
     source: Source
-    library: Library = field(repr=False)
+    library: RoutineLibrary = field(repr=False)
     placement: Diagnostics
 
     @property
@@ -163,7 +163,7 @@ class Catalog:
             if isinstance(one, RefusedFile):
                 refused.append(one)
                 continue
-            library = Library(routines=routines, bindings=bindings_of(bindings, one.document.id))
+            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, one.document.id))
             entry = self._entry(file, one, library)
             taken = entries.get(entry.workflow_id)
             if taken is None:
@@ -197,7 +197,7 @@ class Catalog:
             self._read[file.path] = _Read(stamp=file.stamp, found=found)
         return found
 
-    def _entry(self, file: WorkflowFile, parsed: _Parsed, library: Library) -> Entry:
+    def _entry(self, file: WorkflowFile, parsed: _Parsed, library: RoutineLibrary) -> Entry:
         """Return a file's entry: the one of the last look, with what it compiled to, while nothing it uses changed."""
         with self._mutex:
             kept = self._entries.get(file.path)

@@ -12,7 +12,7 @@ from typing import Protocol
 from interlock.kernel.ids import EventId, RunId, SessionId, minted_id
 
 
-class Shell(Protocol):
+class Clock(Protocol):
     """Clock and entropy. Times inform; nothing is ordered by them (READ-6)."""
 
     def unix_ms(self) -> int:
@@ -24,15 +24,15 @@ class Shell(Protocol):
         ...
 
 
-class SystemShell:
+class SystemClock:
     """The real clock and the operating system's entropy."""
 
     def unix_ms(self) -> int:
-        """See `Shell.unix_ms`."""
+        """See `Clock.unix_ms`."""
         return time.time_ns() // 1_000_000
 
     def entropy(self) -> bytes:
-        """See `Shell.entropy`."""
+        """See `Clock.entropy`."""
         return os.urandom(10)
 
 
@@ -69,22 +69,22 @@ class StderrTrace:
             sys.stderr.write(json.dumps({"span": name, "ms": ms}) + "\n")
 
 
-def mint_session(shell: Shell) -> SessionId:
+def mint_session(shell: Clock) -> SessionId:
     """Return a fresh session id."""
     return SessionId(minted_id("sess", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
 
 
-def mint_run(shell: Shell) -> RunId:
+def mint_run(shell: Clock) -> RunId:
     """Return a fresh run id."""
     return RunId(minted_id("run", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
 
 
-def mint_event(shell: Shell) -> EventId:
+def mint_event(shell: Clock) -> EventId:
     """Return a fresh event id."""
     return EventId(minted_id("evt", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
 
 
-def recorded_at(shell: Shell) -> str:
+def recorded_at(shell: Clock) -> str:
     """Return the time as events carry it: UTC, in milliseconds."""
     moment = datetime.fromtimestamp(shell.unix_ms() / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

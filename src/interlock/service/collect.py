@@ -9,11 +9,11 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.store.ports.errors import FailureKind, Health, KeepMarksDamagedError, StoreFailureError
-from interlock.store.ports.maintenance import Collector, Due, KeepMarksPort, Retention, Skipped, UnsoundSession
+from interlock.store.ports.errors import FailureKind, Health, PinsDamagedError, StoreFailureError
+from interlock.store.ports.maintenance import Collector, Due, Retention, RetentionPins, Skipped, UnsoundSession
 from interlock.store.retention import due
 
-Kept: TypeAlias = frozenset[SessionId] | KeepMarksDamagedError
+Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
 """The kept sessions, or why they are not known."""
 
 
@@ -30,7 +30,7 @@ class CollectCommand:
         return Retention(now_s=self.now_s, ttl_s=self.days * DAY_S if self.days else None, kept=kept)
 
 
-class Doubt(Published):
+class GcBlocker(Published):
     """A reason why nothing is collected: what cannot be relied on, and what to do."""
 
     code: Literal["SESSION_NOT_HEALTHY", "KEEP_MARKS_DAMAGED", "KEPT_SESSION_MISSING"]
@@ -48,7 +48,7 @@ class Collected:
     kept: int
     taken: Due = field(default_factory=Due)
     skipped: tuple[Skipped, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[GcBlocker, ...] = ()
 
     @property
     def is_safe_mode(self) -> bool:
@@ -57,7 +57,7 @@ class Collected:
 
 
 def collect(
-    collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress = report_nothing
+    collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
 ) -> Collected:
     """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
 
@@ -79,13 +79,13 @@ def collect(
         return _collected(collector, marks, command, progress)
 
 
-def _collected(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> Collected:
+def _collected(collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
     # In this order: whoever was kept before the sessions were listed is among them, also without a lock.
     kept = read_kept(marks)
     marked = collector.mark(progress)
     count = len(marked.sessions) + len(marked.unsound)
     doubts = doubts_of(kept, marked.names(), marked.unsound)
-    if doubts or isinstance(kept, KeepMarksDamagedError):
+    if doubts or isinstance(kept, PinsDamagedError):
         return Collected(sessions=count, kept=0, doubts=doubts)
     retention = command.retention(kept)
     if command.is_dry_run:
@@ -94,14 +94,14 @@ def _collected(collector: Collector, marks: KeepMarksPort, command: CollectComma
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
 
 
-def _make_room(collector: Collector, marks: KeepMarksPort, command: CollectCommand, progress: Progress) -> None:
+def _make_room(collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress) -> None:
     kept = read_kept(marks)
     marked = collector.mark(progress)
     if not doubts_of(kept, marked.names(), marked.unsound):
         collector.make_room(marked, command.retention(frozenset()))
 
 
-def read_kept(marks: KeepMarksPort) -> Kept:
+def read_kept(marks: RetentionPins) -> Kept:
     """Return the kept sessions, or why they are not known.
 
     Raises:
@@ -109,19 +109,19 @@ def read_kept(marks: KeepMarksPort) -> Kept:
     """
     try:
         return marks.kept()
-    except KeepMarksDamagedError as damage:
+    except PinsDamagedError as damage:
         return damage
 
 
-def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[Doubt, ...]:
+def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[GcBlocker, ...]:
     """Return each reason why nothing may be collected, by the sessions that were found after `kept` was read."""
     there = {*sound, *(one.session for one in unsound)}
     return (*_doubts_of_marks(kept, there), *map(_doubt, unsound))
 
 
-def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[Doubt]:
-    if isinstance(kept, KeepMarksDamagedError):
-        yield Doubt(
+def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlocker]:
+    if isinstance(kept, PinsDamagedError):
+        yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
             message=f"The keep marks, config/keep.json of the data directory, cannot be read: {kept.found}.",
             fix="Restore the file from a backup. Without one, remove it and set the marks again with `interlock session"
@@ -129,7 +129,7 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[Doubt
         )
         return
     for session in sorted(kept.difference(there)):
-        yield Doubt(
+        yield GcBlocker(
             code="KEPT_SESSION_MISSING",
             message=f"{session} is kept, and there is no such session: it was removed by hand, or its files are lost.",
             fix="Restore its directory from a backup or from `trash/sessions` of the data directory. If the session is"
@@ -138,7 +138,7 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[Doubt
         )
 
 
-def _doubt(one: UnsoundSession) -> Doubt:
+def _doubt(one: UnsoundSession) -> GcBlocker:
     if one.health is Health.UNKNOWN_VERSION:
         message = f"{one.session} was written by a newer Interlock ({one.where}: {one.found})."
         fix = "Collect with that Interlock, or move the session's directory elsewhere."
@@ -148,4 +148,4 @@ def _doubt(one: UnsoundSession) -> Doubt:
             f"Copy what is sound of it into a new session with `interlock session repair {one.session}`, or keep it"
             f" as a file with `interlock session export {one.session} --salvage`; then move its directory elsewhere."
         )
-    return Doubt(code="SESSION_NOT_HEALTHY", message=message, fix=fix, session=one.session, health=one.health)
+    return GcBlocker(code="SESSION_NOT_HEALTHY", message=message, fix=fix, session=one.session, health=one.health)

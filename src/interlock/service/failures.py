@@ -6,8 +6,8 @@ Nothing of an exception's text leaves that could name a path or a library.
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import RESUME_TOOL
-from interlock.engine.judge.findings import blockers_of
 from interlock.engine.judge.reasons import corrupted
+from interlock.engine.judge.violations import blockers_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
 from interlock.record.base import UnknownVersionError

@@ -11,14 +11,14 @@ from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import SHORT, Preferences, TokenFormat
-from interlock.service.clock import NoTrace, Shell, SystemShell, Trace
+from interlock.service.clock import Clock, NoTrace, SystemClock, Trace
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
 from interlock.service.unanswered import UnansweredStarts
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
-from interlock.store.ports.writer import SessionWriter, Witness
+from interlock.store.ports.writer import SessionLock, SessionWriter
 from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Ports:
     writer: SessionWriter
     key_ring: KeyRingWriter
     catalog: "Catalog"
-    shell: Shell = field(default_factory=SystemShell)
+    shell: Clock = field(default_factory=SystemClock)
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
@@ -91,6 +91,6 @@ class Ports:
         """Return the ports as one call uses them; see `ReadPorts`. What is kept from call to call is shared."""
         return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
 
-    def hold(self, session: SessionId) -> AbstractContextManager[Witness]:
+    def hold(self, session: SessionId) -> AbstractContextManager[SessionLock]:
         """Return the session's lock as a context, as `SessionWriter.hold` does."""
         return self.writer.hold(session, since_s=self.read.since_s)

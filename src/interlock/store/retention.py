@@ -5,11 +5,11 @@ from datetime import datetime
 
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId
-from interlock.store.ports.errors import TooManyMarksError
-from interlock.store.ports.maintenance import Due, Item, Kind, Marked, Retention
+from interlock.store.ports.errors import TooManyPinsError
+from interlock.store.ports.maintenance import Due, GcSnapshot, Item, Kind, Retention
 
 
-def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
+def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
     """Return what may go. `spared` sessions stay."""
     assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
@@ -24,7 +24,7 @@ def due(marked: Marked, retention: Retention, spared: Collection[SessionId] = ()
     )
 
 
-def roots_of(marked: Marked, gone: Collection[SessionId]) -> frozenset[str]:
+def roots_of(marked: GcSnapshot, gone: Collection[SessionId]) -> frozenset[str]:
     """Return the names of the content that sessions refer to, those that go aside."""
     return frozenset[str]().union(*(one.content for one in marked.sessions if one.session not in gone))
 
@@ -52,5 +52,5 @@ def with_marks(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> f
     """
     after = kept.union(sessions)
     if len(after) > KEEP_MARKS_MAX:
-        raise TooManyMarksError(len(after))
+        raise TooManyPinsError(len(after))
     return after

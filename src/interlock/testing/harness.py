@@ -28,8 +28,8 @@ from mcp import Client
 
 from interlock.config.settings import BUNDLED
 from interlock.define.source.text_form import Form
-from interlock.engine.answer.model import NeedsPerson
-from interlock.engine.gates import NOBODY_ASKED, Asking
+from interlock.engine.answer.model import HumanInputRequired
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.engine.request import without_placeholders
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -46,9 +46,9 @@ from interlock.server.corrected import with_corrected_call
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Caller
 from interlock.service.catalog import Catalog
-from interlock.service.clock import Shell
+from interlock.service.clock import Clock
 from interlock.service.ports import Ports, ReadPorts
-from interlock.service.tokens.resolve import Resolved, SentTokens, resolve_token
+from interlock.service.tokens.resolve import ResolvedToken, SentTokens, resolve_token
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing, KeyRingWriter
@@ -61,7 +61,7 @@ Era: TypeAlias = Literal["auto", "legacy"]
 
 ERAS: tuple[Era, ...] = ("auto", "legacy")
 FIXED_UNIX_MS = 1_735_689_600_000
-"""2025-01-01T00:00:00Z, the only moment a `CounterShell` knows."""
+"""2025-01-01T00:00:00Z, the only moment a `CounterClock` knows."""
 FIXED_KEYS = KeyRing(current=SigningKey(bytes(range(32))), previous=SigningKey(bytes(range(32, 64))))
 """Keys for tests whose tokens must be the same every time. Public, so good for nothing else."""
 
@@ -70,18 +70,18 @@ _INLINE = Path("/inline")
 _ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugin")
 
 
-class CounterShell:
+class CounterClock:
     """A shell whose clock stands still and whose entropy counts, so that two runs of a script mint the same ids."""
 
     def __init__(self, first: int = 1) -> None:
         self._counter = itertools.count(first)
 
     def unix_ms(self) -> int:
-        """See `Shell.unix_ms`."""
+        """See `Clock.unix_ms`."""
         return FIXED_UNIX_MS
 
     def entropy(self) -> bytes:
-        """See `Shell.entropy`."""
+        """See `Clock.entropy`."""
         return next(self._counter).to_bytes(10, "big")
 
 
@@ -222,7 +222,7 @@ class Harness:
     workflows: InlineWorkflows = field(default_factory=InlineWorkflows)
     workspace: Path | None = None
     data_dir: Path | None = None
-    asking: Asking = NOBODY_ASKED
+    asking: ApprovalContext = NO_APPROVAL
 
     @classmethod
     def in_memory(cls, *documents: Mapping[str, object], core_source: Path | None = None) -> Self:
@@ -235,11 +235,11 @@ class Harness:
         return replace(cls.over(MemoryStore(), keys=FixedKeyRing(), sources=sources), workflows=workflows)
 
     @classmethod
-    def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Shell | None = None) -> Self:
+    def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Clock | None = None) -> Self:
         """Return a harness over a data directory, with the key ring that stands, or comes to stand, in it.
 
         Without a shell its ids count on from what the directory holds. Harnesses that start runs in one directory
-        at once need a `CounterShell` each, far apart: else they mint the same ids.
+        at once need a `CounterClock` each, far apart: else they mint the same ids.
         """
         return replace(cls.over(LocalStore(root), *documents, shell=shell or _counting_on(root)), data_dir=root)
 
@@ -249,7 +249,7 @@ class Harness:
         store: Store,
         *documents: Mapping[str, object],
         keys: KeyRingWriter | None = None,
-        shell: Shell | None = None,
+        shell: Clock | None = None,
         sources: WorkflowSources | None = None,
     ) -> Self:
         """Return a harness over a store. `sources` replaces the inline workflows, as for files on a disk."""
@@ -259,7 +259,7 @@ class Harness:
             writer=store,
             key_ring=keys or store,
             catalog=Catalog(sources or workflows),
-            shell=shell or CounterShell(),
+            shell=shell or CounterClock(),
         )
         return cls(ports=ports, store=store, workflows=workflows)
 
@@ -281,7 +281,7 @@ class Harness:
         caller = Caller(workspace=self.workspace, asking=self.asking, artifact_bytes_max=self.ports.artifact_bytes_max)
         parsed = parse_arguments(tool, sent, caller)
         outcome = parsed if isinstance(parsed, Refusal) else run_call(self.ports, parsed.call(caller))
-        outcome = outcome.answer if isinstance(outcome, NeedsPerson) else outcome
+        outcome = outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
         if isinstance(outcome, Refusal):
             refusal = with_corrected_call(outcome, tool, sent)
             return Called(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
@@ -330,7 +330,7 @@ class Harness:
         """Return what an answer's `stateToken` refers to."""
         tokens = SentTokens(argument="stateToken", token=read_token(answer.state))
         found = resolve_token(self.ports.read, tokens)
-        assert isinstance(found, Resolved), "an answer's token verifies"
+        assert isinstance(found, ResolvedToken), "an answer's token verifies"
         return found.ref
 
     def events(self, session: SessionId) -> list[Event]:
@@ -396,8 +396,8 @@ def _sendable(structure: Mapping[str, Json]) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(json.dumps(dict(structure), ensure_ascii=False).encode("utf-8")))
 
 
-def _counting_on(root: Path) -> CounterShell:
-    return CounterShell(1 + 1_000 * sum(1 for _ in root.glob("sessions/*/events/*.jsonl")))
+def _counting_on(root: Path) -> CounterClock:
+    return CounterClock(1 + 1_000 * sum(1 for _ in root.glob("sessions/*/events/*.jsonl")))
 
 
 def _form_of(ref: str) -> Form:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
-from interlock.record.append_plan import AppendPlan, Draft, Stamps
+from interlock.record.append_plan import AppendPlan, EventDraft, Stamps
 from interlock.record.content import Contents
 from interlock.record.payloads import SessionCreated
-from interlock.store.ports.errors import ContentDamagedError, Health, WitnessReleasedError
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionLockReleasedError
 from interlock.store.ports.reader import NOTHING_LEFT_OUT
 from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError
@@ -118,7 +118,7 @@ class StoreContract(Suite):
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             first = store.append(witness, start, self.stamps())
-            again = AppendPlan(session=start.session, drafts=(Draft(data=SessionCreated()),))
+            again = AppendPlan(session=start.session, drafts=(EventDraft(data=SessionCreated()),))
             with expects(BrokenHistoryError):
                 store.append(witness, again, self.stamps())
         assert self.reopen(store).load(start.session) == first
@@ -128,19 +128,19 @@ class StoreContract(Suite):
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             pass
-        with expects(WitnessReleasedError):
+        with expects(SessionLockReleasedError):
             store.append(witness, start, self.stamps())
         other = SessionId(derived_id("sess", "other"))
-        with store.hold(other) as foreign, expects(WitnessReleasedError):
+        with store.hold(other) as foreign, expects(SessionLockReleasedError):
             store.append(foreign, start, self.stamps())
-        with store.hold(start.session), expects(WitnessReleasedError):
+        with store.hold(start.session), expects(SessionLockReleasedError):
             store.append(witness, start, self.stamps())
         with store.hold(start.session) as genuine:
             forged = _Forged()
             assert genuine.session is forged.session
-            with expects(WitnessReleasedError):
+            with expects(SessionLockReleasedError):
                 store.append(forged, start, self.stamps())
-            with expects(WitnessReleasedError):
+            with expects(SessionLockReleasedError):
                 store.restore(forged, (), contents_of(start))
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
@@ -151,11 +151,11 @@ class StoreContract(Suite):
         other = self.make_store()
         with one.hold(start.session) as witness:
             one.append(witness, start, self.stamps())
-            with expects(WitnessReleasedError):
+            with expects(SessionLockReleasedError):
                 other.append(witness, advance, self.stamps())
-            with expects(WitnessReleasedError):
+            with expects(SessionLockReleasedError):
                 other.cache_summary(witness, b"of another store")
-        with one.hold(SessionId(derived_id("sess", "other"))) as witness, expects(WitnessReleasedError):
+        with one.hold(SessionId(derived_id("sess", "other"))) as witness, expects(SessionLockReleasedError):
             other.restore(witness, (), contents_of(start))
         assert self.reopen(other).sessions() == ()
 
@@ -184,7 +184,7 @@ class StoreContract(Suite):
             store.append(witness, advance, self.stamps())
             assert store.cached_summary(start.session) is None
             store.cache_summary(witness, b"told of an advance")
-        with expects(WitnessReleasedError):
+        with expects(SessionLockReleasedError):
             store.cache_summary(witness, b"too late")
         assert self.reopen(store).cached_summary(start.session) == b"told of an advance"
 
@@ -244,7 +244,7 @@ class StoreContract(Suite):
         foreign = SessionId(derived_id("sess", "other"))
         with other.hold(foreign) as stranger, expects(BrokenHistoryError):
             other.restore(stranger, history, contents)
-        with expects(WitnessReleasedError):
+        with expects(SessionLockReleasedError):
             other.restore(witness, history, contents)
         again = self.reopen(other)
         assert (again.load(start.session), again.load(foreign), again.sessions()) == (None, None, ())

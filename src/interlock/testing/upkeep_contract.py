@@ -10,7 +10,7 @@ from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Event, of_session
 from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, UpkeepBusyError
-from interlock.store.ports.maintenance import CONTENT, Due, Marked, Retention, Skipped, Swept
+from interlock.store.ports.maintenance import CONTENT, Due, GcSnapshot, Retention, Skipped, Swept
 from interlock.store.ports.store import Store
 from interlock.store.retention import due
 from interlock.testing.store_contract import Suite, contents_of, expects
@@ -29,7 +29,7 @@ class UpkeepContract(Suite):
     def test_everything_that_is_stored_is_marked_and_nothing_is_due_while_it_is_young(self) -> None:
         """A session refers to all content there is; an empty store has nothing to mark."""
         store, (start, advance) = self.make_store(), self.plans()
-        assert store.upkeep.mark() == Marked()
+        assert store.upkeep.mark() == GcSnapshot()
         self._append(store, start, advance)
         seen: list[tuple[int, int]] = []
         upkeep = self.reopen(store).upkeep
@@ -68,7 +68,7 @@ class UpkeepContract(Suite):
             marked = again.upkeep.mark()
             _swept(again, marked, _later(marked))
         empty = self.reopen(again)
-        assert empty.upkeep.mark() == Marked()
+        assert empty.upkeep.mark() == GcSnapshot()
         assert empty.sessions() == ()
         for digest, _ in advance.artifacts:
             with expects(ContentDamagedError):
@@ -161,18 +161,18 @@ class UpkeepContract(Suite):
         return copied
 
 
-def _newest_s(marked: Marked) -> float:
+def _newest_s(marked: GcSnapshot) -> float:
     """Return when anything of a store was last written."""
     return max(
         (*(one.last_activity_s for one in marked.sessions), *(one.modified_s for one in marked.items)), default=0
     )
 
 
-def _later(marked: Marked, kept: Collection[SessionId] = ()) -> Retention:
+def _later(marked: GcSnapshot, kept: Collection[SessionId] = ()) -> Retention:
     """Return the retention at a time when all that is marked is old and every session has expired."""
     return Retention(now_s=_newest_s(marked) + 2 * _TTL_S, ttl_s=_TTL_S, kept=frozenset(kept))
 
 
-def _swept(store: Store, marked: Marked, retention: Retention) -> Swept:
+def _swept(store: Store, marked: GcSnapshot, retention: Retention) -> Swept:
     with store.upkeep.alone():
         return store.upkeep.sweep(marked, retention)

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from interlock.engine.answer.words import title_in_code
+from interlock.engine.answer.parts import title_in_code
 from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import NotesPayload
-from interlock.views.session import Node, Output, Session
+from interlock.views.session import Node, NodeOutput, Session
 
 
 def notes_of_attempt(node: Node) -> str | None:
@@ -26,15 +26,15 @@ def current_notes(node: Node) -> str | None:
     return _text(output) if output is not None else None
 
 
-def _is_notes(output: Output) -> bool:
+def _is_notes(output: NodeOutput) -> bool:
     return isinstance(output.payload, NotesPayload)
 
 
-def _text(output: Output) -> str | None:
+def _text(output: NodeOutput) -> str | None:
     return output.payload.notes_markdown if isinstance(output.payload, NotesPayload) else None
 
 
-def current_output(node: Node, channel: str) -> Output | None:
+def current_output(node: Node, channel: str) -> NodeOutput | None:
     """Return the current output of a channel: the latest one that is not superseded (READ-5)."""
     superseded = {output.supersedes for output in node.outputs}
     live = [output for output in node.outputs if output.channel == channel and output.output_id not in superseded]

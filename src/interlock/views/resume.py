@@ -24,7 +24,7 @@ _TIERS: tuple[Why, ...] = get_args(Why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RunQuery:
     """What is known of the run that is looked for. `repo` is the digest of the repository the caller is in."""
 
     words: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ class Candidate:
     why: tuple[Why, ...]
 
 
-def ranked(sessions: Iterable[SessionSummary], wanted: Wanted) -> list[Candidate]:
+def ranked(sessions: Iterable[SessionSummary], wanted: RunQuery) -> list[Candidate]:
     """Return the candidates, best first.
 
     Runs that match nothing are candidates only where no run matches anything, and never where an id was given.
@@ -70,7 +70,7 @@ def ranked(sessions: Iterable[SessionSummary], wanted: Wanted) -> list[Candidate
     return _in_order(matching, wanted)
 
 
-def _in_order(candidates: list[Candidate], wanted: Wanted) -> list[Candidate]:
+def _in_order(candidates: list[Candidate], wanted: RunQuery) -> list[Candidate]:
     """Order by tier, then repository, then whether it is still open, then how late it was last worked on (RES-1)."""
     ordered = sorted(candidates, key=lambda one: (one.session, one.run.run))
     ordered.sort(key=lambda one: (one.run.last_at or "", one.run.last_index), reverse=True)
@@ -82,11 +82,11 @@ def _tier(candidate: Candidate) -> int:
     return _TIERS.index(candidate.why[0])
 
 
-def _is_same_repo(run: RunSummary, wanted: Wanted) -> bool:
+def _is_same_repo(run: RunSummary, wanted: RunQuery) -> bool:
     return wanted.repo is not None and run.repo == wanted.repo
 
 
-def _reasons(session: SessionId, run: RunSummary, wanted: Wanted) -> Iterator[Why]:
+def _reasons(session: SessionId, run: RunSummary, wanted: RunQuery) -> Iterator[Why]:
     if wanted.is_exact:
         is_it = wanted.session in (None, session) and wanted.run in (None, run.run)
         if is_it and wanted.session is not None:

@@ -48,7 +48,7 @@ class BrokenHistoryError(InterlockError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class NodeOutput:
     """One output of a node: its notes, or the digest of an artifact.
 
     What a checkpoint brings hangs on the node it is of, beside what the attempt brought that made the node.
@@ -81,7 +81,7 @@ class Node:
     preferences: Preferences
     context_at: NodeId | None
     children: tuple[NodeId, ...] = ()
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[NodeOutput, ...] = ()
     trace: tuple[data.TraceEntry, ...] = ()
     captures: tuple[Digest, ...] = ()
     gaps: tuple[data.GapRecorded, ...] = ()
@@ -391,7 +391,7 @@ def _advance_recorded(session: Session, event: ev.AdvanceRecordedEvent) -> Sessi
 
 def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Session:
     node = session.nodes[event.scope.node_id]
-    output = Output(
+    output = NodeOutput(
         output_id=event.data.output_id,
         channel=event.data.output_channel,
         payload=event.data.payload,

@@ -6,8 +6,8 @@ from typing import Literal
 from interlock.kernel.ids import RunId
 from interlock.record.payloads import GapReason, GapRecorded
 from interlock.record.snapshot import Complete, ExecutionSnapshot
+from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
-from interlock.views.standing import chain_head
 
 RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
 

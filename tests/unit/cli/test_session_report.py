@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
 
-from interlock.service.report.document import Bullets, Heading, Quote, Said
+from interlock.service.report.document import Bullets, Heading, Quote, UntrustedText
 from interlock.service.report.markdown import as_markdown
 from interlock.testing.harness import Called, Harness, linear_workflow
 
@@ -165,8 +165,8 @@ def test_long_lines_of_notes_are_folded_in_markdown_and_no_word_is_lost() -> Non
     ],
 )
 def test_a_code_span_holds_any_text(text: str, code: str) -> None:
-    assert as_markdown((Bullets((("is ", Said(text)),)),)) == f"- is {code}\n"
-    assert as_markdown((Heading(level=2, line=(Said(text),)),)) == f"## {code}\n"
+    assert as_markdown((Bullets((("is ", UntrustedText(text)),)),)) == f"- is {code}\n"
+    assert as_markdown((Heading(level=2, line=(UntrustedText(text),)),)) == f"## {code}\n"
 
 
 def test_a_report_is_written_to_a_file_whose_name_says_the_form(place: Place, harness: Harness, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import OutputId, derived_id
 from interlock.record import payloads as data
-from interlock.record.append_plan import Draft
+from interlock.record.append_plan import EventDraft
 from interlock.store.git import GitAnchors
 from interlock.testing.harness import Called, Harness, linear_workflow
 
@@ -161,7 +161,7 @@ def test_an_artifact_that_is_no_json_is_told_by_its_type(place: Place, harness: 
     output = data.NodeOutputAppended(
         output_id=OutputId(derived_id("out", tip.node, "odd")), output_channel="artifact", payload=payload
     )
-    appended(harness, first, Draft(data=output, run=run.run, node=tip.node), artifacts=(stored,))
+    appended(harness, first, EventDraft(data=output, run=run.run, node=tip.node), artifacts=(stored,))
     assert f"artifact application/octet-stream, {len(stored)} bytes, {digest_of_bytes(stored)}" in place.run("show").out
 
 

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from interlock.cli.render.chart import Dot, Mermaid
 from interlock.cli.workflow.graph import charted, drawn
-from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
-from interlock.cli.workflow.shape import Part, shape_of
+from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow
+from interlock.cli.workflow.shape import ShapeNode, shape_of
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.testing.harness import linear_workflow
 
@@ -27,7 +27,7 @@ def step(step_id: str, **more: object) -> dict[str, object]:
 def compiled(tmp_path: Path, *steps: str | Mapping[str, object], **more: object) -> CompiledWorkflow:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(linear_workflow("team.abc", *steps, **({"name": "Abc", "inputs": SIZE} | more))))
-    places = Places(workspace=tmp_path, user_dir=tmp_path / "user", core_source=None)
+    places = WorkflowLocations(workspace=tmp_path, user_dir=tmp_path / "user", core_source=None)
     return chosen_workflow(places, str(path))[1].workflow
 
 
@@ -79,7 +79,7 @@ def test_the_tree_nests_ways_branches_and_loops(nested: CompiledWorkflow) -> Non
     ]
 
 
-def ids(parts: tuple[Part, ...]) -> list[str]:
+def ids(parts: tuple[ShapeNode, ...]) -> list[str]:
     found: list[str] = []
     for part in parts:
         found.append(part.node.node_id)
@@ -89,7 +89,7 @@ def ids(parts: tuple[Part, ...]) -> list[str]:
 
 
 def test_every_node_of_every_bundled_plan_is_drawn_once(tmp_path: Path) -> None:
-    places = Places(workspace=tmp_path, user_dir=tmp_path, core_source=None)
+    places = WorkflowLocations(workspace=tmp_path, user_dir=tmp_path, core_source=None)
     for path in sorted(BUNDLED.glob("*.json")):
         workflow = chosen_workflow(places, str(path))[1].workflow
         ends = {f"{loop.loop_id}--end" for loop in workflow.plan.loops}

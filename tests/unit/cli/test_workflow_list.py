@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Project
 
-from interlock.cli.workflow.places import Places
+from interlock.cli.workflow.places import WorkflowLocations
 from interlock.service.catalog import Catalog
 from interlock.service.tools.inspect_workflow import InspectCommand, inspect_workflow, plan_text
 from interlock.testing.harness import linear_workflow
@@ -16,7 +16,7 @@ OWN = Path(".interlock/workflows")
 
 
 def catalog_of(project: Project) -> Catalog:
-    return Places(workspace=project.root, user_dir=project.root / "user", core_source=None).catalog
+    return WorkflowLocations(workspace=project.root, user_dir=project.root / "user", core_source=None).catalog
 
 
 def write(name: str, *steps: str | Mapping[str, object], **more: object) -> None:

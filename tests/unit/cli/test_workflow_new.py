@@ -7,7 +7,7 @@ import pytest
 from tests.unit.cli.conftest import Project
 
 from interlock.cli.main import main
-from interlock.cli.workflow.places import BUNDLED, Places, chosen_workflow
+from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow
 from interlock.define.source.text_form import Form
 from interlock.service.catalog import Entry, Pinnable
 from interlock.testing.harness import linear_workflow
@@ -25,7 +25,9 @@ def new(
 
 def written(project: Project, path: str) -> tuple[Entry, Pinnable]:
     """Return what a file that was written comes to."""
-    return chosen_workflow(Places(workspace=project.root, user_dir=project.root / "user", core_source=None), path)
+    return chosen_workflow(
+        WorkflowLocations(workspace=project.root, user_dir=project.root / "user", core_source=None), path
+    )
 
 
 def test_a_new_workflow_is_fine_and_the_author_is_told_what_to_do_next(

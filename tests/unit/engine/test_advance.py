@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.judge.attempt import Advanced, Attempt, Decision, LimitReached, Refused
+from interlock.engine.judge.attempt import Advanced, Attempt, AttemptLimitReached, Decision, Refused
 from interlock.engine.request import PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start, root_node
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, NOTES_BYTES_MAX
@@ -195,7 +195,7 @@ def test_a_step_with_optional_notes_advances_without() -> None:
 @pytest.mark.parametrize("refusals", range(ATTEMPTS_PER_STEP_MAX))
 def test_the_tenth_refusal_in_a_row_is_not_recorded(refusals: int) -> None:
     decision = decided(Request(), refusals=refusals)
-    assert isinstance(decision, LimitReached if refusals == ATTEMPTS_PER_STEP_MAX - 1 else Refused)
+    assert isinstance(decision, AttemptLimitReached if refusals == ATTEMPTS_PER_STEP_MAX - 1 else Refused)
 
 
 @pytest.mark.inv("BLK-3")

@@ -10,18 +10,18 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.parts import Reference
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, Facts, Occasion, render_answer
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, Occasion, render_answer
+from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
-from interlock.engine.answer.words import RunWords, StepWords
-from interlock.engine.judge.findings import Finding
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
+from interlock.engine.judge.violations import Violation
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
 from interlock.record.outcome import report
 from interlock.testing.harness import assert_conforms
 
-RUN = RunWords(
+RUN = RunView(
     label="ab12",
     workflow_id="test.demo",
     workflow_name="Demo",
@@ -29,7 +29,7 @@ RUN = RunWords(
     run="run_ab12",
     goal="Make it so",
 )
-STEP = StepWords(
+STEP = PendingStepView(
     number=2,
     total=5,
     step_id="build",
@@ -41,7 +41,7 @@ STEP = StepWords(
 BLOCKERS = report([missing_notes("Build it").blocker()])
 REFERENCE = Reference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
 FORK = Fork(ack_token="ack.fork", note="To redo it, ack with this token.")
-ADVANCE = Facts(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
+ADVANCE = AnswerModel(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
 FULL = replace(
     ADVANCE,
     occasion="rehydrate",
@@ -56,7 +56,7 @@ PASSED = replace(FULL, ack_token=None, blockers=None, fork=FORK, redirect="st.ti
 COMPLETE = replace(ADVANCE, step=None, ack_token=None)
 
 
-def every_kind_of_facts() -> Iterator[Facts]:
+def every_kind_of_facts() -> Iterator[AnswerModel]:
     """Yield every combination of what an answer may or may not hold."""
     steps = [STEP, replace(STEP, agent_role="You build.", needs_confirmation=True, needs_notes=False)]
     occasions: list[Occasion] = ["start", "advance", "rehydrate"]
@@ -77,7 +77,7 @@ def every_kind_of_facts() -> Iterator[Facts]:
 ALL = list(every_kind_of_facts())
 
 
-def structure_of(facts: Facts) -> dict[str, Any]:
+def structure_of(facts: AnswerModel) -> dict[str, Any]:
     return cast("dict[str, Any]", dict(render_answer(facts).structure))
 
 
@@ -199,7 +199,7 @@ def test_references_are_whole_on_start_and_short_on_rehydrate() -> None:
         (replace(COMPLETE, occasion="rehydrate"), "complete"),
     ],
 )
-def test_the_next_intent_is_what_is_expected_of_the_agent(facts: Facts, intent: str) -> None:
+def test_the_next_intent_is_what_is_expected_of_the_agent(facts: AnswerModel, intent: str) -> None:
     assert structure_of(facts)["nextIntent"] == intent
 
 
@@ -299,7 +299,7 @@ def test_the_next_call_of_a_step_with_typed_evidence_holds_the_example_and_each_
     ],
 )
 def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else(
-    blockers: list[Finding], brings: dict[str, Any]
+    blockers: list[Violation], brings: dict[str, Any]
 ) -> None:
     step = replace(TYPED, needs_notes=True)
     arguments = structure_of(replace(ADVANCE, step=step, blockers=report([one.blocker() for one in blockers])))[

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from tests.support.flow import Document, compiled, deciding, loop, step
 
-from interlock.engine.judge.evidence import Judged, judge, schema_fault, wanted_artifacts
+from interlock.engine.judge.evidence import Judgement, judge, schema_fault, wanted_artifacts
 from interlock.engine.request import NOTES_PLACEHOLDER, Request
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -39,7 +39,7 @@ def judged(
     notes: str | None = "Done.",
     name: str = "a",
     context: dict[str, Json] | None = None,
-) -> Judged:
+) -> Judgement:
     request = Request(notes=notes, artifacts=artifacts, context=context or {})
     found = judge(workflow, workflow.steps[name], request, context or {})
     for finding in found.findings:

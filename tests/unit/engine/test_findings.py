@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from interlock.engine.gates import Ask
+from interlock.engine.gates import QuestionItem
 from interlock.engine.judge import reasons
-from interlock.engine.judge.findings import REASONS, Finding, blockers_of, gaps_of
+from interlock.engine.judge.violations import REASONS, Violation, blockers_of, gaps_of
 from interlock.kernel.budgets import (
     BLOCKER_FIX_BYTES_MAX,
     BLOCKER_MESSAGE_BYTES_MAX,
@@ -41,9 +41,9 @@ LOCKED: dict[str, tuple[str, str]] = {
 
 def finding(
     detail: GapDetail = "missing_required_output", step: str = "a", message: str = "It is not there."
-) -> Finding:
+) -> Violation:
     pointer = WorkflowStepPointer(kind="workflow_step", step_id=step)
-    return Finding(detail=detail, pointer=pointer, message=message, fix="Send it.")
+    return Violation(detail=detail, pointer=pointer, message=message, fix="Send it.")
 
 
 @pytest.mark.inv("MODE-1")
@@ -84,15 +84,15 @@ def test_more_faults_are_nine_and_a_tenth_that_counts_the_rest(count: int) -> No
 
 
 LONG = "é\N{GRINNING FACE}'\"`\n" * 400
-AUTHORED: dict[str, Finding] = {
+AUTHORED: dict[str, Violation] = {
     "a title": reasons.missing_notes(LONG),
     "a fault": reasons.invalid_artifact("wr.contracts.x", "x", LONG, ()),
     "kinds that came": reasons.missing_artifact("wr.contracts.x", "x", [LONG], ()),
     "criteria": reasons.unmet_criteria([LONG, LONG]),
     "guidance": reasons.follow_up("risk", "high", LONG),
     "a title beside a key": reasons.missing_key(LONG, "key"),
-    "what is asked": reasons.needs_user("a", 1, Ask(reason="needs_user_choice", ask=LONG), unheard=LONG),
-    "what was declined": reasons.declined("a", Ask(reason="needs_user_choice", ask=LONG), "client", LONG),
+    "what is asked": reasons.needs_user("a", 1, QuestionItem(reason="needs_user_choice", ask=LONG), unheard=LONG),
+    "what was declined": reasons.declined("a", QuestionItem(reason="needs_user_choice", ask=LONG), "client", LONG),
     "what is claimed": reasons.claimed("a", LONG, LONG),
     "what is damaged": reasons.corrupted(LONG, LONG),
 }

@@ -20,15 +20,15 @@ from interlock.decide.evaluate import Undecided
 from interlock.engine.walk.flow import (
     EndlessWalk,
     LoopLimit,
-    Moved,
-    go_on,
+    WalkResult,
     loop_decisions_of,
+    run_to_next_task,
     with_loop_variables,
 )
 from interlock.kernel.budgets import TRACE_ENTRIES_MAX, TRACE_SUMMARY_BYTES_MAX, WALK_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.plan.fit import snapshot_fault
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, LoopFrame, Running, snapshot_of
 
@@ -592,7 +592,7 @@ def test_what_a_walk_marks_is_left_alone_in_the_state_it_began_from() -> None:
     workflow = compiled(A, B)
     state = Walker(workflow).state
     assert isinstance(state, Running)
-    marks = Marks(workflow.graphs, state)
+    marks = ExecutionState(workflow.graphs, state)
     marks.complete("a")
-    assert isinstance(go_on(workflow, marks, {}), Moved)
+    assert isinstance(run_to_next_task(workflow, marks, {}), WalkResult)
     assert state.completed.values == ()

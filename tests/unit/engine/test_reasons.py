@@ -4,8 +4,8 @@ import pytest
 
 from interlock.decide.evaluate import Undecided
 from interlock.engine.judge import reasons
-from interlock.engine.judge.findings import Finding
 from interlock.engine.judge.reasons import missing_notes
+from interlock.engine.judge.violations import Violation
 from interlock.kernel.budgets import BLOCKER_FIX_BYTES_MAX, BLOCKER_MESSAGE_BYTES_MAX
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.outcome import report
@@ -25,7 +25,7 @@ def test_the_blocker_of_missing_notes_keeps_to_its_budgets_whatever_the_title(ti
 
 LONG = "é\N{GRINNING FACE}'\"`\n" * 400
 EXAMPLES = ({"kind": "x", "summary": LONG},)
-EVERY: dict[str, Finding] = {
+EVERY: dict[str, Violation] = {
     "missing artifact": reasons.missing_artifact("wr.contracts.x", "x", [LONG, "y"], EXAMPLES),
     "missing artifact, nothing sent": reasons.missing_artifact("wr.contracts.x", "x", [], ()),
     "invalid artifact": reasons.invalid_artifact("wr.contracts.x", "x", LONG, EXAMPLES),

@@ -7,7 +7,7 @@ from tests.support.flow import IS_FAST, choose, compiled, loop, parallel, step
 from tests.support.record import complete, key_set, running
 
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import LoopFrame
 
 A, B, C, D = step("a"), step("b"), step("c"), step("d")
@@ -17,22 +17,22 @@ BRANCHES = compiled(parallel("p", [A], [B]), C)
 LOOPS = compiled(loop("o", A, loop("i", B, **{"for": {"count": 2}}), **{"for": {"count": 2}}), C)
 
 
-def following(here: Marks) -> LoopFrame:
+def following(here: ExecutionState) -> LoopFrame:
     """Return the frame of the pass after the innermost one."""
     return LoopFrame(loop_id=here.stack[-1].loop_id, iteration=here.stack[-1].iteration + 1)
 
 
-def marks(workflow: CompiledWorkflow) -> Marks:
-    return Marks(workflow.graphs)
+def marks(workflow: CompiledWorkflow) -> ExecutionState:
+    return ExecutionState(workflow.graphs)
 
 
-def opened(marks: Marks) -> tuple[str, bool]:
+def opened(marks: ExecutionState) -> tuple[str, bool]:
     found = marks.next_open()
     assert found is not None
     return found.node.node_id, found.is_dead
 
 
-def take(marks: Marks, edge_id: str) -> None:
+def take(marks: ExecutionState, edge_id: str) -> None:
     (edge,) = [edge for edges in marks.graphs.out_edges.values() for edge in edges if edge.edge_id == edge_id]
     marks.take(edge)
 
@@ -151,12 +151,12 @@ def test_of_passes_with_like_numbers_only_the_finished_one_is_forgotten() -> Non
 
 def test_marks_begin_with_a_state_and_leave_it_alone() -> None:
     state = running("c", "a", "ch", skipped=("b",), taken=("ch>c",))
-    here = Marks(CHOICE.graphs, state)
+    here = ExecutionState(CHOICE.graphs, state)
     assert opened(here) == ("c", False)
     assert here.sets() == (state.completed, state.skipped, state.edges_taken)
     here.complete("c")
     assert state.completed.values == ("a", "ch")
-    assert Marks(LINEAR.graphs, complete("a", "b", "c")).sets()[0].values == ("a", "b", "c")
+    assert ExecutionState(LINEAR.graphs, complete("a", "b", "c")).sets()[0].values == ("a", "b", "c")
 
 
 @pytest.mark.inv("SNAP-3")

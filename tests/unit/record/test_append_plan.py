@@ -27,37 +27,37 @@ from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, GapId, SnapshotRef, TraceId
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, stamp
+from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, stamp
 from interlock.record.base import Record
 from interlock.record.events import Actor, ContextSetEvent, EdgeCreatedEvent, event_class_of, kind_of, parse_event
 
 ACTOR = Actor(type="agent", identifier="client 1.2")
 
 
-def planned(*drafts: Draft) -> AppendPlan:
+def planned(*drafts: EventDraft) -> AppendPlan:
     return AppendPlan(session=SESSION, drafts=drafts)
 
 
-def edge(cause_position: int) -> Draft:
+def edge(cause_position: int) -> EventDraft:
     planned_edge = PlannedEdge(
         edge_kind="acked_step", from_node=NODE, to_node=CHILD, cause="tip_advance", cause_position=cause_position
     )
-    return Draft(data=planned_edge, run=RUN)
+    return EventDraft(data=planned_edge, run=RUN)
 
 
-def notes(number: int = 1, text: str = "Done.") -> Draft:
+def notes(number: int = 1, text: str = "Done.") -> EventDraft:
     return notes_draft(RUN, NODE, f"att {number}", text)
 
 
-def one_of_each() -> Iterator[Draft]:
+def one_of_each() -> Iterator[EventDraft]:
     """Yield a draft for every kind of payload that has a class."""
-    yield Draft(data=data.SessionCreated())
+    yield EventDraft(data=data.SessionCreated())
     value = data.ObservationValue(type="git_sha1", value="a" * 40)
     observed = data.ObservationRecorded(key="git_head_sha", value=value, confidence="med")
-    yield Draft(data=observed)
-    yield Draft(data=observed, run=RUN)
-    yield Draft(data=observed, run=RUN, node=NODE)
-    yield Draft(
+    yield EventDraft(data=observed)
+    yield EventDraft(data=observed, run=RUN)
+    yield EventDraft(data=observed, run=RUN, node=NODE)
+    yield EventDraft(
         data=data.RunStarted(
             workflow_id="a.b", workflow_hash=WORKFLOW_HASH, workflow_source_kind="user", workflow_source_ref="x.yaml"
         ),
@@ -65,7 +65,7 @@ def one_of_each() -> Iterator[Draft]:
     )
     yield node_draft(RUN, NODE, None, "step", running("a"))
     yield edge(0)
-    yield Draft(
+    yield EventDraft(
         data=data.AdvanceRecorded(
             attempt_id=AttemptId(numbered("att", 1)),
             intent="ack_pending",
@@ -79,7 +79,7 @@ def one_of_each() -> Iterator[Draft]:
     yield context_draft(RUN, NODE, "att", {"é": [1, None]})
     yield preferences_draft(RUN, NODE, "att", "guided")
     claim = data.ManualClaimDetail(claimed_by="agent", claim="available")
-    yield Draft(
+    yield EventDraft(
         data=data.CapabilityObserved(
             cap_obs_id=CapObsId(numbered("capobs", 1)),
             capability="delegation",
@@ -89,7 +89,7 @@ def one_of_each() -> Iterator[Draft]:
         run=RUN,
         node=NODE,
     )
-    yield Draft(
+    yield EventDraft(
         data=data.GapRecorded(
             gap_id=GapId(numbered("gap", 1)),
             severity="info",
@@ -100,7 +100,7 @@ def one_of_each() -> Iterator[Draft]:
         run=RUN,
         node=NODE,
     )
-    yield Draft(
+    yield EventDraft(
         data=data.DivergenceRecorded(
             divergence_id=DivergenceId(numbered("div", 1)), reason="safety_stop", summary="Stopped."
         ),
@@ -108,14 +108,14 @@ def one_of_each() -> Iterator[Draft]:
         node=NODE,
     )
     entry = data.TraceEntry(kind="selected_next_step", summary="It was next.")
-    yield Draft(
+    yield EventDraft(
         data=data.DecisionTraceAppended(trace_id=TraceId(numbered("trace", 1)), entries=(entry,)), run=RUN, node=NODE
     )
 
 
 @pytest.mark.inv("EVT-1", "EVT-3")
 @pytest.mark.parametrize("draft", list(one_of_each()), ids=lambda draft: type(draft.data).__name__)
-def test_a_draft_of_every_kind_becomes_an_event_that_is_read_back(draft: Draft) -> None:
+def test_a_draft_of_every_kind_becomes_an_event_that_is_read_back(draft: EventDraft) -> None:
     segment = stamp(planned(draft), next_index=7, stamps=stamps(actor=ACTOR))
     (event,) = segment.events
     assert segment.data == event.to_bytes() + b"\n"
@@ -149,7 +149,7 @@ def test_the_events_of_a_segment_are_those_that_a_reader_of_its_bytes_gets() -> 
 
 
 def test_an_event_carries_an_actor_and_a_scope_only_where_they_were_given() -> None:
-    session_created = Draft(data=data.SessionCreated())
+    session_created = EventDraft(data=data.SessionCreated())
     segment = stamp(planned(session_created, notes()), next_index=0, stamps=stamps())
     first, second = (json.loads(line) for line in segment.data.splitlines())
     assert "actor" not in first
@@ -200,13 +200,13 @@ def test_a_plan_whose_segment_would_be_above_the_budget_of_bytes_is_not_stamped(
 @pytest.mark.parametrize(
     "draft",
     [
-        Draft(data=data.SessionCreated(), run=RUN),
-        Draft(data=notes().data, run=RUN),
-        Draft(data=edge(0).data, run=RUN, node=NODE),
-        Draft(data=context_draft(RUN, NODE, "att", {}).data, run=RUN, node=NODE),
+        EventDraft(data=data.SessionCreated(), run=RUN),
+        EventDraft(data=notes().data, run=RUN),
+        EventDraft(data=edge(0).data, run=RUN, node=NODE),
+        EventDraft(data=context_draft(RUN, NODE, "att", {}).data, run=RUN, node=NODE),
     ],
 )
-def test_a_draft_with_the_scope_of_another_kind_is_not_stamped(draft: Draft) -> None:
+def test_a_draft_with_the_scope_of_another_kind_is_not_stamped(draft: EventDraft) -> None:
     with pytest.raises((ValidationError, AttributeError)):
         stamp(planned(draft), next_index=0, stamps=stamps())
 

@@ -11,7 +11,7 @@ from mcp import Client, MCPError, types
 from mcp.client.session import ClientSession, ElicitationFnT
 from tests.e2e.asking_server import APPROVAL, CHOICE, Gate
 
-from interlock.engine.gates import Ask, Question
+from interlock.engine.gates import Question, QuestionItem
 from interlock.kernel.budgets import CLOCK_SKEW_MS_MAX, QUESTION_VALID_MS
 from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import ERAS, Era, Harness
@@ -342,5 +342,5 @@ async def test_the_sdks_driver_answers_once_more_when_it_is_asked_again() -> Non
 
 
 def test_an_ask_in_other_words_is_another_question() -> None:
-    other = Question(title=APPROVAL.title, asks=(Ask(reason="needs_user_approval", ask="Publish it?"),))
+    other = Question(title=APPROVAL.title, asks=(QuestionItem(reason="needs_user_approval", ask="Publish it?"),))
     assert other.digest() != APPROVAL.digest()

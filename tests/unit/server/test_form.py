@@ -5,7 +5,7 @@ from mcp import types
 from mcp_types.methods import validate_client_result
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
-from interlock.engine.gates import Ask, Question, Reply, UserReason
+from interlock.engine.gates import Question, QuestionItem, Reply, UserReason
 from interlock.kernel.budgets import QUESTION_BYTES_MAX, REPLY_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.server.elicitation.form import form_of, reply_of
@@ -15,15 +15,15 @@ CONFIRMED = {"decision": "confirm"}
 MIXED = Question(
     title="Release, step 3 of 4: Publish",
     asks=(
-        Ask(reason="needs_user_approval", ask="Publish it?"),
-        Ask(reason="needs_user_choice", ask="Which region?"),
-        Ask(reason="needs_user_artifact", ask="Where is the logo?"),
+        QuestionItem(reason="needs_user_approval", ask="Publish it?"),
+        QuestionItem(reason="needs_user_choice", ask="Which region?"),
+        QuestionItem(reason="needs_user_artifact", ask="Where is the logo?"),
     ),
 )
 
 
 def asking(reason: UserReason, ask: str = "Please.") -> Question:
-    return Question(title="T", asks=(Ask(reason=reason, ask=ask),))
+    return Question(title="T", asks=(QuestionItem(reason=reason, ask=ask),))
 
 
 def fields_of(question: Question, version: str = NEW) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_confirming_is_preset_where_the_protocol_knows_defaults(version: str) ->
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
 @pytest.mark.parametrize("char", ["x", "ä"])
 def test_a_long_question_keeps_its_budget_and_the_beginning_of_every_ask_that_fits(count: int, char: str) -> None:
-    asks = tuple(Ask(reason="needs_user_approval", ask=f"ask {at} " + char * 5_000) for at in range(count))
+    asks = tuple(QuestionItem(reason="needs_user_approval", ask=f"ask {at} " + char * 5_000) for at in range(count))
     message = form_of(Question(title="T" * 5_000, asks=asks), NEW).message
     assert utf8_bytes(message) <= QUESTION_BYTES_MAX
     assert TRUNCATION_MARKER in message
@@ -83,7 +83,10 @@ def test_a_long_question_keeps_its_budget_and_the_beginning_of_every_ask_that_fi
 
 
 def test_a_short_ask_beside_a_long_one_that_fits_is_not_cut() -> None:
-    asks = (Ask(reason="needs_user_approval", ask="x" * 3_000), Ask(reason="needs_user_approval", ask="short"))
+    asks = (
+        QuestionItem(reason="needs_user_approval", ask="x" * 3_000),
+        QuestionItem(reason="needs_user_approval", ask="short"),
+    )
     assert TRUNCATION_MARKER not in form_of(Question(title="T", asks=asks), NEW).message
 
 

@@ -14,7 +14,7 @@ from mcp_types import JSONRPCMessage, JSONRPCNotification, JSONRPCRequest, JSONR
 from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
 from interlock.store.memory.store import MemoryStore
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import ERAS, Called, Era, FixedKeyRing, Harness, linear_workflow
 
 WORKFLOW = linear_workflow("test.abc", "a", "b")
@@ -37,7 +37,7 @@ class SlowStore(MemoryStore):
         return super().cached_summary(session)
 
     @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         self._wait("lock")
         with super().hold(session, since_s=since_s) as witness:
             yield witness

@@ -13,8 +13,8 @@ from interlock.kernel.text import utf8_bytes
 from interlock.server.completions import completed
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.store.ports.reader import LogMark
-from interlock.testing.harness import ERAS, CounterShell, Era, FixedKeyRing, Harness, linear_workflow
+from interlock.store.ports.reader import LogVersion
+from interlock.testing.harness import ERAS, CounterClock, Era, FixedKeyRing, Harness, linear_workflow
 
 REVIEW = linear_workflow("test.code_review", "read", "judge", name="Careful look", tags=["security"])
 FAULTY = linear_workflow("test.faulty", {"id": "A", "title": "A", "prompt": "p"})
@@ -22,7 +22,7 @@ NOWHERE = "sess_00000000000000000000000000"
 PLAN, RECORD = "interlock://workflows/{workflowId}/plan", "interlock://sessions/{sessionId}"
 
 
-class TickingShell(CounterShell):
+class TickingShell(CounterClock):
     """A shell whose clock goes on by a second at each look."""
 
     def __init__(self) -> None:
@@ -172,14 +172,14 @@ def test_nothing_that_people_look_at_writes(tmp_path: Path) -> None:
 class FailingStore(MemoryStore):
     """A store whose disk is gone."""
 
-    def marks(self) -> dict[str, LogMark]:  # type: ignore[override]
+    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise StoreFailureError(FailureKind.FAILED, "input/output error on /dev/secret")
 
 
 class FaultyStore(MemoryStore):
     """A store with a bug."""
 
-    def marks(self) -> dict[str, LogMark]:  # type: ignore[override]
+    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise RuntimeError("secret /srv/path")
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from interlock.engine.gates import Ask, Question
+from interlock.engine.gates import Question, QuestionItem
 from interlock.record.tokens import SigningKey
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.store.local.store import LocalStore
@@ -11,7 +11,7 @@ from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing
 from interlock.testing.harness import FixedKeyRing
 
-QUESTION = Question(title="T", asks=(Ask(reason="needs_user_approval", ask="Go?"),))
+QUESTION = Question(title="T", asks=(QuestionItem(reason="needs_user_approval", ask="Go?"),))
 ASKED = Asked(subject="att_1", question=QUESTION.digest(), unix_ms=1_700_000_000_000)
 KEY, OTHER = SigningKey(b"k" * 32), SigningKey(b"o" * 32)
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.modes import NEVER_STOPS, gaps_in, status_of
 from tests.unit.test_bundled_workflows import INPUT, SOURCES, compiled
 
-from interlock.engine.judge.findings import REASONS
+from interlock.engine.judge.violations import REASONS
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import BlockerCode
 from interlock.testing.harness import Called, Harness

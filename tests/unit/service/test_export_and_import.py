@@ -29,7 +29,7 @@ from interlock.service.transfer import export as exporting
 from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.store.ports.errors import Health, SessionUnhealthyError
-from interlock.testing.harness import CounterShell, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, linear_workflow
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data-dir-1"
 
@@ -42,7 +42,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
         number = 0
         while True:
             number += 1
-            shell = CounterShell(number * 1_000_000)
+            shell = CounterClock(number * 1_000_000)
             if request.param == "disk":
                 yield Harness.on_disk(tmp_path / str(number), DOCUMENT, shell=shell)
             else:
@@ -206,7 +206,7 @@ def test_two_exports_of_one_state_differ_in_their_time_alone() -> None:
     here = Harness.in_memory(DOCUMENT)
     session = a_session(here)
 
-    class Later(CounterShell):
+    class Later(CounterClock):
         def unix_ms(self) -> int:
             return 1_800_000_000_000
 

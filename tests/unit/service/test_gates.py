@@ -20,7 +20,7 @@ from tests.support.modes import (
 )
 from tests.support.tampering import Body, Tampering
 
-from interlock.engine.answer.model import NeedsPerson
+from interlock.engine.answer.model import HumanInputRequired
 from interlock.engine.gates import UserReason
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
@@ -38,12 +38,12 @@ GATED = step("a", requireConfirmation=True)
 BLOCKING = [{}, STOPS]
 
 
-def question_of(harness: Harness, answer: Called) -> NeedsPerson:
+def question_of(harness: Harness, answer: Called) -> HumanInputRequired:
     """Return what a person would be asked by an ack of an answer."""
     tokens = SentTokens(argument="ackToken", token=read_token(answer.ack))
     command = ContinueCommand(tokens=tokens, request=Request(notes="Done.", asking=harness.asking))
     found = continue_workflow(harness.ports, command)
-    assert isinstance(found, NeedsPerson)
+    assert isinstance(found, HumanInputRequired)
     return found
 
 
@@ -278,7 +278,7 @@ def test_a_word_for_one_start_is_none_for_another() -> None:
     for name in ("test.flow", "test.other"):
         command = StartCommand(workflow_id=name, workspace=None, request=request)
         found = start_workflow(harness.ports, command)
-        assert isinstance(found, NeedsPerson)
+        assert isinstance(found, HumanInputRequired)
         subjects.add(found.subject)
     assert len(subjects) == 2
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.record import NODE, RUN, SESSION
 
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of, newest_first, texts_of
+from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, texts_of
 from interlock.views.summary import RunSummary
 
 TOLD = RunSummary(
@@ -54,27 +54,27 @@ def test_what_has_no_time_comes_last_and_equal_times_come_by_id() -> None:
 @pytest.mark.parametrize(
     ("wanted", "fits"),
     [
-        (Wanted(), True),
-        (Wanted(statuses=frozenset({"in_progress", "blocked"})), True),
-        (Wanted(statuses=frozenset({"complete"})), False),
-        (Wanted(workflow="team.ship"), True),
-        (Wanted(workflow="team"), False),
-        (Wanted(branch="feature/login"), True),
-        (Wanted(branch="feature"), True),
-        (Wanted(branch="login"), False),
-        (Wanted(since_ms=1_735_689_600_000), True),
-        (Wanted(since_ms=1_735_689_600_001), False),
-        (Wanted(workflow="team.ship", branch="main"), False),
+        (ListFilter(), True),
+        (ListFilter(statuses=frozenset({"in_progress", "blocked"})), True),
+        (ListFilter(statuses=frozenset({"complete"})), False),
+        (ListFilter(workflow="team.ship"), True),
+        (ListFilter(workflow="team"), False),
+        (ListFilter(branch="feature/login"), True),
+        (ListFilter(branch="feature"), True),
+        (ListFilter(branch="login"), False),
+        (ListFilter(since_ms=1_735_689_600_000), True),
+        (ListFilter(since_ms=1_735_689_600_001), False),
+        (ListFilter(workflow="team.ship", branch="main"), False),
     ],
 )
-def test_a_run_fits_if_it_is_all_that_was_asked_for(wanted: Wanted, *, fits: bool) -> None:
+def test_a_run_fits_if_it_is_all_that_was_asked_for(wanted: ListFilter, *, fits: bool) -> None:
     assert wanted.fits(TOLD) is fits
 
 
 def test_what_is_not_known_of_a_run_fits_no_wish_for_it() -> None:
     unknown = replace(TOLD, branch=None, last_at=None)
-    assert not Wanted(branch="main").fits(unknown)
-    assert not Wanted(since_ms=0).fits(unknown)
+    assert not ListFilter(branch="main").fits(unknown)
+    assert not ListFilter(since_ms=0).fits(unknown)
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.store.ports.workspace import GitAnchors
-from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
 from interlock.views.session import Session
 
 REPO, OTHER = "/repo/one", "/repo/two"
 SHA, OTHER_SHA = "1" * 40, "2" * 40
 
 
-class TickingShell(CounterShell):
+class TickingShell(CounterClock):
     """A clock that goes on by a second each time it is asked, so that later is later."""
 
     def __init__(self) -> None:

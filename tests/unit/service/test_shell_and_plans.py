@@ -15,7 +15,7 @@ from interlock.record.snapshot import ExecutionSnapshot
 from interlock.service.clock import (
     NoTrace,
     StderrTrace,
-    SystemShell,
+    SystemClock,
     mint_event,
     mint_run,
     mint_session,
@@ -25,7 +25,7 @@ from interlock.service.run.plans import Plans
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.keys import KeyRing
-from interlock.testing.harness import FIXED_KEYS, CounterShell, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import FIXED_KEYS, CounterClock, FixedKeyRing, Harness, linear_workflow
 
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
@@ -33,14 +33,14 @@ DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 @pytest.mark.inv("ID-1")
 @pytest.mark.parametrize(("mint", "prefix"), [(mint_session, "sess"), (mint_run, "run"), (mint_event, "evt")])
 def test_the_real_shell_mints_ids_that_differ_and_fit_their_pattern(mint: Any, prefix: str) -> None:
-    minted = {mint(SystemShell()) for _ in range(100)}
+    minted = {mint(SystemClock()) for _ in range(100)}
     assert len(minted) == 100
     assert all(re.fullmatch(f"{prefix}_{ID_BODY_PATTERN}", one) for one in minted)
 
 
 def test_a_time_is_recorded_in_utc_with_milliseconds() -> None:
-    assert recorded_at(CounterShell()) == "2025-01-01T00:00:00.000Z"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", recorded_at(SystemShell()))
+    assert recorded_at(CounterClock()) == "2025-01-01T00:00:00.000Z"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", recorded_at(SystemClock()))
 
 
 @pytest.mark.inv("SRV-6")

@@ -12,7 +12,7 @@ from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.events import ContextSetEvent, PreferencesChangedEvent, RunStartedEvent
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import FIXED_UNIX_MS, FixedKeyRing, Harness, linear_workflow
 
 
@@ -78,7 +78,7 @@ class CollectedStore(LocalStore):
         self._sessions = root / "sessions"
 
     @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         (self._sessions / session).rename(self._sessions.parent / "gone")
         with super().hold(session, since_s=since_s) as witness:
             yield witness

@@ -23,7 +23,7 @@ from interlock.server.calls import Calls
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import (
     ERAS,
     Called,
@@ -199,7 +199,7 @@ class GatedStore(MemoryStore):
         self.gate.set()
 
     @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         self.arrived.set()
         assert self.gate.wait(30)
         with super().hold(session, since_s=since_s) as witness:

@@ -24,7 +24,7 @@ from interlock.testing.harness import (
     FIXED_KEYS,
     FIXED_UNIX_MS,
     Called,
-    CounterShell,
+    CounterClock,
     FixedKeyRing,
     Harness,
     linear_workflow,
@@ -297,7 +297,7 @@ def test_a_restored_backup_refuses_the_tokens_it_has_not_issued_yet(tmp_path: Pa
     document = linear_workflow("test.abc", "a", "b", "c")
     first = Harness.on_disk(tmp_path / "data", document).start("test.abc", goal="G")
     shutil.copytree(tmp_path / "data", tmp_path / "backup")
-    harness = Harness.on_disk(tmp_path / "data", document, shell=CounterShell(100))
+    harness = Harness.on_disk(tmp_path / "data", document, shell=CounterClock(100))
     second = harness.advance(first)
     third = harness.advance(second)
     shutil.rmtree(tmp_path / "data")
@@ -390,4 +390,4 @@ def test_the_deterministic_harness_mints_the_same_tokens_every_time() -> None:
         return Harness.over(MemoryStore(), linear_workflow("test.abc", "a"), keys=FixedKeyRing()).start("test.abc")
 
     assert once() == once()
-    assert CounterShell().unix_ms() == FIXED_UNIX_MS
+    assert CounterClock().unix_ms() == FIXED_UNIX_MS

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from interlock.engine.gates import Asking, Reply
+from interlock.engine.gates import ApprovalContext, Reply
 from interlock.kernel.budgets import UNANSWERED_STARTS_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, RunId, SessionId, derived_id
@@ -147,7 +147,9 @@ def test_a_run_that_went_on_since_is_not_begun_again(harness: Harness) -> None:
 @pytest.mark.inv("FAIL-2")
 def test_a_recorded_run_is_not_denied_by_a_person_who_is_asked_for_it_again(harness: Harness) -> None:
     autonomy = {"preferences": {"autonomy": "full_auto_never_stop"}}
-    accepted, declined = (Asking(client_can=True, reply=Reply(action=how, client="x", answers={})) for how in HOW)
+    accepted, declined = (
+        ApprovalContext(client_can=True, reply=Reply(action=how, client="x", answers={})) for how in HOW
+    )
     losing(replace(harness, asking=accepted), LOST).start("test.abc", **autonomy)
     answer = replace(harness, asking=declined).start("test.abc", **autonomy)
     assert [answer["run"]["runId"]] == runs_of(harness)

@@ -16,10 +16,10 @@ from interlock.record.keep import keep_marks
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.ports.errors import (
-    KeepMarksDamagedError,
+    PinsDamagedError,
     SessionsMissingError,
     StoreFailureError,
-    TooManyMarksError,
+    TooManyPinsError,
 )
 from interlock.store.ports.maintenance import Kind
 from interlock.testing.power_cut import CrashDisk, Trouble
@@ -50,7 +50,7 @@ def test_any_flipped_bit_of_the_marks_is_found_and_nothing_is_collected() -> Non
         for bit in range(8):
             bad = good.data[:at] + bytes((good.data[at] ^ 1 << bit,)) + good.data[at + 1 :]
             disk.files[number] = replace(good, data=bad, durable=bad)
-            with pytest.raises(KeepMarksDamagedError):
+            with pytest.raises(PinsDamagedError):
                 kept(disk)
     (doubt,) = swept(disk).doubts
     assert doubt.code == "KEEP_MARKS_DAMAGED"
@@ -61,7 +61,7 @@ def test_any_flipped_bit_of_the_marks_is_found_and_nothing_is_collected() -> Non
 def test_marks_without_a_check_are_damaged_and_the_missing_check_is_named() -> None:
     disk = dated_disk()
     write(disk, layout.KEEP, canonical_bytes({"v": 1, "kind": "keep_marks", "sessions": [A]}) + b"\n")
-    with pytest.raises(KeepMarksDamagedError, match="check: missing"):
+    with pytest.raises(PinsDamagedError, match="check: missing"):
         kept(disk)
 
 
@@ -112,7 +112,7 @@ def test_more_marks_than_there_may_be_are_refused_and_nothing_is_written() -> No
     marks = keep_marks(frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))).to_bytes() + b"\n"
     disk.unlink(layout.KEEP)
     disk.write(layout.KEEP, marks)
-    with pytest.raises(TooManyMarksError):
+    with pytest.raises(TooManyPinsError):
         collector_on(disk).keep_marks.keep([A])
     assert disk.read(layout.KEEP) == marks
 

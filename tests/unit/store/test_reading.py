@@ -8,7 +8,7 @@ from tests.support.crash import WORKFLOW_HASH, apply, opened, run_id, session_id
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import EventId, NodeId, SnapshotRef, derived_id
 from interlock.record import payloads as data
-from interlock.record.append_plan import AppendPlan, Draft, stamp
+from interlock.record.append_plan import AppendPlan, EventDraft, stamp
 from interlock.record.events import Event
 from interlock.record.manifest import SegmentClosed, group_of
 from interlock.store.local import layout
@@ -61,7 +61,7 @@ def orphan_plan() -> AppendPlan:
         workflow_hash=WORKFLOW_HASH,
         snapshot_ref=ref,
     )
-    draft = Draft(data=node, run=run_id("a"), node=NodeId(derived_id("node", "new")))
+    draft = EventDraft(data=node, run=run_id("a"), node=NodeId(derived_id("node", "new")))
     return AppendPlan(session=A, drafts=(draft,))
 
 

@@ -32,7 +32,7 @@ from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.session.reading import whole_groups
 from interlock.store.local.store import LocalStore
-from interlock.store.ports.errors import Health, KeepMarksDamagedError, SessionUnhealthyError, StoreFailureError
+from interlock.store.ports.errors import Health, PinsDamagedError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.maintenance import Kind, Retention
 from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
 
@@ -487,7 +487,7 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
     assert opened(disk).sessions() == (A,)
 
     for change in (collector_on(disk).keep_marks.keep, collector_on(disk).keep_marks.unkeep):
-        with pytest.raises(KeepMarksDamagedError):
+        with pytest.raises(PinsDamagedError):
             change([A])
     assert disk.read(layout.KEEP) == data
 

@@ -5,9 +5,9 @@ from tests.support.record import RUN, SESSION, WORKFLOW_HASH, History, complete,
 from interlock.kernel.ids import NodeId
 from interlock.record.outcome import OutputContractPointer, report
 from interlock.record.snapshot import ExecutionSnapshot
+from interlock.views.node_position import refusal_of
 from interlock.views.run_graph import leaves, run_graph
 from interlock.views.session import Session, evolve, new_session
-from interlock.views.standing import refusal_of
 from interlock.views.status import run_status
 
 

@@ -35,7 +35,7 @@ from interlock.kernel.ids import (
     fork_attempt,
 )
 from interlock.record import payloads as data
-from interlock.record.append_plan import Draft, PlannedEdge
+from interlock.record.append_plan import EventDraft, PlannedEdge
 from interlock.record.base import Preferences
 from interlock.record.context import merged_context
 from interlock.record.events import Actor, Event, parse_event
@@ -195,7 +195,7 @@ def test_the_digest_of_the_request_of_a_checkpoint_is_kept_on_it() -> None:
         snapshot_ref=SnapshotRef(DIGEST),
         request_digest=DIGEST,
     )
-    history.append(Draft(data=created, run=RUN, node=NODE))
+    history.append(EventDraft(data=created, run=RUN, node=NODE))
     assert fold(history).nodes[NODE].request_digest == DIGEST
 
 
@@ -321,7 +321,7 @@ def test_preferences_hold_from_their_node_on_and_on_its_own_branch() -> None:
 # Outputs.
 
 
-def output(number: int, node: NodeId, *, channel: str = "recap", supersedes: int | None = None) -> Draft:
+def output(number: int, node: NodeId, *, channel: str = "recap", supersedes: int | None = None) -> EventDraft:
     payload = (
         data.NotesPayload(payload_kind="notes", notes_markdown=f"note {number}")
         if channel == "recap"
@@ -335,7 +335,7 @@ def output(number: int, node: NodeId, *, channel: str = "recap", supersedes: int
             "supersedes_output_id": None if supersedes is None else OutputId(numbered("out", supersedes)),
         }
     )
-    return Draft(data=appended, run=RUN, node=node)
+    return EventDraft(data=appended, run=RUN, node=node)
 
 
 @pytest.mark.inv("READ-5")
@@ -383,7 +383,7 @@ def test_a_run_is_labelled_by_four_characters_and_by_six_where_an_earlier_run_ha
 # What cannot be history.
 
 
-def assert_breaks(history: History, wrong: Draft, saying: str) -> None:
+def assert_breaks(history: History, wrong: EventDraft, saying: str) -> None:
     session = fold(history)
     history.append(wrong)
     with pytest.raises(BrokenHistoryError, match=saying):
@@ -414,7 +414,7 @@ def test_a_session_begins_with_its_creation_and_is_not_created_again() -> None:
     first = history.events[1].model_copy(update={"event_index": 0})
     with pytest.raises(BrokenHistoryError, match="begins with session_created"):
         evolve(new_session(SESSION), first)
-    assert_breaks(history, Draft(data=data.SessionCreated()), "recorded twice")
+    assert_breaks(history, EventDraft(data=data.SessionCreated()), "recorded twice")
 
 
 @pytest.mark.inv("EVT-5")
@@ -437,7 +437,9 @@ def test_a_dedupe_key_that_was_seen_is_refused() -> None:
         (context_draft(RUN, OTHER_NODE, "att", {}), "not in the log"),
     ],
 )
-def test_an_event_about_a_run_or_node_that_never_was_or_a_second_root_is_refused(wrong: Draft, saying: str) -> None:
+def test_an_event_about_a_run_or_node_that_never_was_or_a_second_root_is_refused(
+    wrong: EventDraft, saying: str
+) -> None:
     history, _ = started()
     assert_breaks(history, wrong, saying)
 
@@ -454,7 +456,7 @@ def test_a_node_below_a_parent_of_another_run_or_with_another_workflow_is_refuse
         workflow_hash=WorkflowHash(digest_of_bytes(b"another")),
         snapshot_ref=SnapshotRef(DIGEST),
     )
-    assert_breaks(history, Draft(data=other, run=RUN, node=NODE), "not of its run")
+    assert_breaks(history, EventDraft(data=other, run=RUN, node=NODE), "not of its run")
 
 
 @pytest.mark.inv("EVT-4")
@@ -464,7 +466,7 @@ def test_a_root_that_is_no_step_is_refused(kind: data.NodeKind) -> None:
     run = data.RunStarted(
         workflow_id="a.b", workflow_hash=WORKFLOW_HASH, workflow_source_kind="user", workflow_source_ref="x"
     )
-    history.append(Draft(data=run, run=OTHER_RUN))
+    history.append(EventDraft(data=run, run=OTHER_RUN))
     assert_breaks(history, node_draft(OTHER_RUN, NODE, None, kind, running("a")), "no step")
 
 
@@ -477,14 +479,14 @@ def test_a_fork_of_a_node_that_never_was_is_refused() -> None:
         outcome=AdvancedTo(kind="advanced", to_node_id=NODE),
         request_digest=DIGEST,
     )
-    assert_breaks(history, Draft(data=recorded, run=RUN, node=OTHER_NODE), "not in the log")
+    assert_breaks(history, EventDraft(data=recorded, run=RUN, node=OTHER_NODE), "not in the log")
 
 
 @pytest.mark.inv("EVT-4")
 def test_an_edge_says_what_the_nodes_say_or_is_refused() -> None:
-    def edge(kind: data.EdgeKind, upper: NodeId, lower: NodeId, run: RunId = RUN) -> Draft:
+    def edge(kind: data.EdgeKind, upper: NodeId, lower: NodeId, run: RunId = RUN) -> EventDraft:
         planned = PlannedEdge(edge_kind=kind, from_node=upper, to_node=lower, cause="tip_advance", cause_position=0)
-        return Draft(data=planned, run=run)
+        return EventDraft(data=planned, run=run)
 
     def grown() -> tuple[History, NodeId, NodeId, NodeId]:
         history, root = started()

@@ -3,9 +3,9 @@
 from tests.support.record import RUN, History
 
 from interlock.kernel.ids import NodeId
+from interlock.views.node_position import path_to
 from interlock.views.run_graph import run_graph, walk
 from interlock.views.session import Session, evolve, new_session
-from interlock.views.standing import way_to
 
 
 def fold(history: History) -> Session:
@@ -18,7 +18,7 @@ def fold(history: History) -> Session:
 def legs(session: Session, node: NodeId) -> list[tuple[NodeId, list[NodeId], NodeId | None]]:
     return [
         (leg.at.node, [one.node for one in leg.refused], leg.passed_to.node if leg.passed_to is not None else None)
-        for leg in way_to(session, session.nodes[node])
+        for leg in path_to(session, session.nodes[node])
     ]
 
 

@@ -4,7 +4,18 @@ from html import escape
 from typing import assert_never
 
 from interlock.kernel.text import flat, printable
-from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.document import (
+    Block,
+    Bullets,
+    Drawing,
+    Heading,
+    Line,
+    Page,
+    Paragraph,
+    Properties,
+    Quote,
+    UntrustedText,
+)
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -41,13 +52,13 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             return f"<h{block.level}>{_line(block.line)}</h{block.level}>"
-        case Facts():
+        case Properties():
             rows = "\n".join(f"<dt>{escape(name)}</dt><dd>{_line(line)}</dd>" for name, line in block.rows)
             return f"<dl>\n{rows}\n</dl>"
         case Bullets():
             items = "\n".join(f"<li>{_line(line)}</li>" for line in block.items)
             return f"<ul>\n{items}\n</ul>"
-        case Remark():
+        case Paragraph():
             return f"<p>{_line(block.line)}</p>"
         case Quote():
             # A newline that directly follows the tag would be dropped.
@@ -60,8 +71,10 @@ def _block(block: Block) -> str:
 
 def _line(line: Line) -> str:
     """Return a line; others' words are kept apart from the direction of ours."""
-    return "".join(f"<bdi>{escape(flat(part.text))}</bdi>" if isinstance(part, Said) else escape(part) for part in line)
+    return "".join(
+        f"<bdi>{escape(flat(part.text))}</bdi>" if isinstance(part, UntrustedText) else escape(part) for part in line
+    )
 
 
 def _plain(line: Line) -> str:
-    return "".join(flat(part.text) if isinstance(part, Said) else part for part in line)
+    return "".join(flat(part.text) if isinstance(part, UntrustedText) else part for part in line)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from interlock.kernel.budgets import AGE_DAYS_MAX
 from interlock.service.report.run_list import moment_of
-from interlock.service.run.context import Place
+from interlock.service.run.context import StepLabel
 from interlock.views.summary import RunSummary
 
 _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
@@ -32,7 +32,7 @@ def step_words(run: RunSummary) -> str:
     return f"{run.number} of {run.total}" if run.number is not None else "-"
 
 
-def place_words(place: Place) -> str:
+def place_words(place: StepLabel) -> str:
     """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
     within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
     return f"step {place.number}, {place.title}{within}"

@@ -4,28 +4,28 @@ from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
 from interlock.service.report.session_report import (
     Branch,
-    GapAccount,
-    RunAccount,
-    SessionAccount,
-    StepAccount,
+    GapReport,
+    RunReport,
+    SessionReport,
+    StepReport,
 )
-from interlock.service.run.context import Place
+from interlock.service.run.context import StepLabel
 from interlock.views.summary import run_json
 
 
-def session_json(account: SessionAccount) -> dict[str, Json]:
+def session_json(account: SessionReport) -> dict[str, Json]:
     """Return the account of a session."""
     runs: list[Json] = [_run(run) for run in account.runs]
     return {"session": account.session, "events": account.events, "runs": runs}
 
 
-def gap_json(told: GapAccount) -> dict[str, Json]:
+def gap_json(told: GapReport) -> dict[str, Json]:
     """Return an open gap."""
     step = _place(told.step) if told.step is not None else None
     return {**told.gap.to_json(), "node": told.node, "step": step, "at": told.at, "remedy": told.remedy}
 
 
-def _run(run: RunAccount) -> dict[str, Json]:
+def _run(run: RunReport) -> dict[str, Json]:
     observed: dict[str, Json] = {str(key): value for key, value in run.observed.items()}
     told: dict[str, Json] = {
         "workflowHash": run.workflow_hash,
@@ -43,7 +43,7 @@ def _run(run: RunAccount) -> dict[str, Json]:
     return run_json(run.summary) | told
 
 
-def _step(step: StepAccount) -> dict[str, Json]:
+def _step(step: StepReport) -> dict[str, Json]:
     return {
         **_place(step.place),
         "node": step.node,
@@ -56,7 +56,7 @@ def _step(step: StepAccount) -> dict[str, Json]:
     }
 
 
-def _place(place: Place) -> dict[str, Json]:
+def _place(place: StepLabel) -> dict[str, Json]:
     told: dict[str, Json] | None = None
     if place.loop is not None:
         told = {"loopId": place.loop.loop_id, "pass": place.loop.pass_}

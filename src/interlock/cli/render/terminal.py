@@ -5,7 +5,18 @@ from typing import assert_never
 
 from interlock.kernel.budgets import TERMINAL_CHARS_MIN
 from interlock.kernel.text import flat, printable
-from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.document import (
+    Block,
+    Bullets,
+    Drawing,
+    Heading,
+    Line,
+    Page,
+    Paragraph,
+    Properties,
+    Quote,
+    UntrustedText,
+)
 
 
 def as_text(page: Page, width: int | None) -> str:
@@ -27,14 +38,14 @@ def _heading(block: Heading, width: int | None) -> list[str]:
 
 def _block(block: Block, indent: str, width: int | None) -> list[str]:
     match block:
-        case Facts():
+        case Properties():
             room = max(len(name) for name, _ in block.rows) + 2
             return [
                 line for name, words in block.rows for line in _hanging(f"{indent}{name:<{room}}", _line(words), width)
             ]
         case Bullets():
             return [line for item in block.items for line in _hanging(f"{indent}- ", _line(item), width)]
-        case Remark():
+        case Paragraph():
             return _folded(_line(block.line), indent, width)
         case Quote():
             return [
@@ -64,4 +75,4 @@ def _fold(text: str, taken: int, width: int | None) -> list[str]:
 
 
 def _line(line: Line) -> str:
-    return "".join(flat(part.text) if isinstance(part, Said) else part for part in line)
+    return "".join(flat(part.text) if isinstance(part, UntrustedText) else part for part in line)

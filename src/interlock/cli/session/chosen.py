@@ -31,7 +31,7 @@ def add_session_argument(parser: argparse.ArgumentParser, without: str = "the on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SelectedSession:
     """A session; `run` where one of its runs was meant, and not all of them."""
 
     session: SessionId
@@ -44,7 +44,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Referred:
+class ReferredNode:
     """The session of a token; its run and node where the session is there and holds them."""
 
     session: SessionId
@@ -52,7 +52,7 @@ class Referred:
     node: NodeId | None = None
 
 
-def referred(store: StoreReader, text: str) -> Referred | TokenFault:
+def referred(store: StoreReader, text: str) -> ReferredNode | TokenFault:
     """Return what a token of either format refers to, or why it is none of this data directory.
 
     Raises:
@@ -67,15 +67,15 @@ def referred(store: StoreReader, text: str) -> Referred | TokenFault:
     if isinstance(found, TokenFault):
         return found
     if not isinstance(found, ShortRef):
-        return Referred(session=found.session, run=found.run, node=found.node)
+        return ReferredNode(session=found.session, run=found.run, node=found.node)
     session = store.load(found.session)
     whole = whole_reference(session, found) if session is not None else None
     if whole is None:
-        return Referred(session=found.session)
-    return Referred(session=found.session, run=whole.run, node=whole.node)
+        return ReferredNode(session=found.session)
+    return ReferredNode(session=found.session, run=whole.run, node=whole.node)
 
 
-def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> Chosen:
+def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> SelectedSession:
     """Return the session that is meant, and the run where one was named.
 
     Raises:
@@ -94,7 +94,7 @@ def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> Chos
     return _of_name(store, plans, name.lower())
 
 
-def read_history(store: StoreReader, chosen: Chosen) -> History:
+def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     """Return the history of the session that is meant.
 
     Raises:
@@ -122,10 +122,10 @@ def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     return lambda session: session[-chars:]
 
 
-def _only_one(store: StoreReader, plans: Plans) -> Chosen:
+def _only_one(store: StoreReader, plans: Plans) -> SelectedSession:
     sessions = store.sessions()
     if len(sessions) == 1:
-        return Chosen(session=sessions[0])
+        return SelectedSession(session=sessions[0])
     if not sessions:
         raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
     message = f"There are {len(sessions)} sessions, so say which."
@@ -153,7 +153,7 @@ def named_sessions(store: StoreReader, names: Iterable[str]) -> list[SessionId]:
     return [named_session(store, name) for name in names]
 
 
-def _of_token(store: StoreReader, name: str) -> Chosen:
+def _of_token(store: StoreReader, name: str) -> SelectedSession:
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
@@ -161,30 +161,30 @@ def _of_token(store: StoreReader, name: str) -> Chosen:
         )
     if found.session not in store.sessions():
         raise StopError(f"The token is of {found.session}, which is not there any more.", _LIST, exit_code=1)
-    return Chosen(session=found.session, run=found.run)
+    return SelectedSession(session=found.session, run=found.run)
 
 
-def _of_node(store: StoreReader, node: NodeId) -> Chosen:
+def _of_node(store: StoreReader, node: NodeId) -> SelectedSession:
     session = session_of_node(store, node)
     if session is None:
         raise StopError(f"No session that can be read holds the node {_echoed(node)}.", _LIST, exit_code=1)
-    return Chosen(session=session.session, run=session.nodes[node].run)
+    return SelectedSession(session=session.session, run=session.nodes[node].run)
 
 
-def _of_name(store: StoreReader, plans: Plans, name: str) -> Chosen:
+def _of_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
     sessions = store.sessions()
     if name in sessions:
-        return Chosen(session=SessionId(name))
+        return SelectedSession(session=SessionId(name))
     body = name.removeprefix("sess_")
     by_session = [one for one in sessions if _is_part(body, one)]
     if len(by_session) == 1 and not _may_be_label(name):
-        return Chosen(session=by_session[0])
+        return SelectedSession(session=by_session[0])
     told = listing(store, plans)
     by_run = [row for row in _rows(told) if name in (row.run.run, row.run.label)]
     if len(by_run) == 1 and {row.session for row in by_run} >= set(by_session):
-        return Chosen(session=by_run[0].session, run=by_run[0].run.run)
+        return SelectedSession(session=by_run[0].session, run=by_run[0].run.run)
     if len(by_session) == 1 and not by_run:
-        return Chosen(session=by_session[0])
+        return SelectedSession(session=by_session[0])
     if by_session or by_run:
         candidates = _candidates(told, by_session, by_run)
         raise _several(f"{_echoed(name)} names {len(candidates)} runs.", candidates, exit_code=1)

@@ -10,7 +10,7 @@ from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
-from interlock.service.audit.explain import Explained, explain
+from interlock.service.audit.explain import Explanation, explain
 from interlock.service.run.history import session_of_node
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _say(told: Explained) -> None:
+def _say(told: Explanation) -> None:
     say(f"{told.node} of {told.session}: {told.title}")
     parts = {
         "Refused": told.refusal,

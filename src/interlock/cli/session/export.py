@@ -12,7 +12,7 @@ from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.store import RefusedError, answered_by_store, open_chosen_reader
 from interlock.kernel.errors import Refusal
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 from interlock.service.transfer.export import Exported, export_session
 from interlock.service.transfer.salvage import left_out_words
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if not is_printed:
         _check_free(path, is_forced=options.is_forced)
     with answered_by_store():
-        exported = export_session(store, SystemShell(), session, is_salvage=options.is_salvage)
+        exported = export_session(store, SystemClock(), session, is_salvage=options.is_salvage)
     if isinstance(exported, Refusal):
         raise RefusedError(exported)
     if is_printed:

@@ -23,7 +23,7 @@ from interlock.kernel.ids import NodeId, SessionId
 from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
-from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.views.run_graph import GraphNode, parted, run_graph, walk
 from interlock.views.session import Node
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
         facts = read_history(store, chosen).facts
-        drawn = [_drawn(scene_of(facts, facts.runs[run], plans)) for run in chosen.runs(facts)]
+        drawn = [_drawn(load_run_context(facts, facts.runs[run], plans)) for run in chosen.runs(facts)]
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
         say_json({"session": facts.session, "runs": runs})
@@ -81,13 +81,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def drawn_text(scene: Scene) -> str:
+def drawn_text(scene: RunContext) -> str:
     """Return a run's tree as plain text, as wide as it takes."""
     one = _drawn(scene)
     return _as_text(draw_run(one.graph, one.name, one.title_of))
 
 
-def _drawn(scene: Scene) -> _Drawn:
+def _drawn(scene: RunContext) -> _Drawn:
     graph, words = run_graph(scene.session, scene.run.run), scene.words()
     goal = f" · {words.goal}" if words.goal is not None else ""
     return _Drawn(
@@ -97,7 +97,7 @@ def _drawn(scene: Scene) -> _Drawn:
     )
 
 
-def _title(scene: Scene, node: Node) -> str:
+def _title(scene: RunContext, node: Node) -> str:
     place = scene.place(node)
     return place_words(place) if place is not None else "complete"
 

@@ -10,7 +10,7 @@ from interlock.cli.store import RefusedError, answered_by_store, open_chosen_sto
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
-from interlock.service.clock import SystemShell
+from interlock.service.clock import SystemClock
 from interlock.service.ports import ReadPorts
 from interlock.service.transfer.import_ import Imported, import_session
 from interlock.service.transfer.restore import Restored, Restoring
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 def restoring(store: Store) -> Restoring:
     """Return what making a session takes, over a data directory."""
-    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=SystemShell())
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=SystemClock())
 
 
 def say_ways_on(restored: Restored) -> None:

@@ -16,9 +16,9 @@ from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
-from interlock.service.clock import SystemShell
-from interlock.service.report.run_list import Row, Wanted, holds_all, moment_of, newest_first, rows_of, texts_of
-from interlock.service.run.context import scene_of
+from interlock.service.clock import SystemClock
+from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, rows_of, texts_of
+from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: What was asked cannot be followed, or the store cannot answer.
     """
-    store, now_ms = open_chosen_reader(options), SystemShell().unix_ms()
+    store, now_ms = open_chosen_reader(options), SystemClock().unix_ms()
     if options.limit < 1 or options.page < 1:
         raise StopError("--limit and --page are counted from 1.", "Leave them out for the first page.", exit_code=2)
     since_ms = since(options.since, now_ms) if options.since is not None else None
@@ -104,7 +104,7 @@ def _found(store: StoreReader, options: argparse.Namespace, since_ms: int | None
     plans = Plans(store)
     told = listing(store, plans)
     rows = [row for session in told.sessions for row in rows_of(session)]
-    wanted = Wanted(
+    wanted = ListFilter(
         statuses=frozenset(options.statuses or ()),
         workflow=options.workflow,
         branch=options.branch,
@@ -127,7 +127,7 @@ def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
         facts = store.load(row.session)
         if facts is None or row.run.run not in facts.runs:
             return texts
-        scene = scene_of(facts, facts.runs[row.run.run], plans)
+        scene = load_run_context(facts, facts.runs[row.run.run], plans)
         for node in facts.nodes.values():
             if node.run == row.run.run:
                 texts += [scene.title(node), notes_of_attempt(node) or "", notes_of_checkpoint(node) or ""]

@@ -9,11 +9,11 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.render.report_json import gap_json
 from interlock.cli.screen import flat, say, say_json
-from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
-from interlock.service.report.session_report import Accounts, GapAccount
+from interlock.service.report.session_report import GapReport, SessionReporter
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
@@ -27,7 +27,7 @@ class _Open:
     run: RunId
     label: str
     workflow: str
-    gaps: tuple[GapAccount, ...]
+    gaps: tuple[GapReport, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,14 +61,14 @@ def _of_all(store: StoreReader, plans: Plans, unreadable: list[SessionId]) -> It
         try:
             facts = store.load(session)
             if facts is not None and facts.open_gaps:
-                yield from list(_of_session(store, plans, Chosen(session=session)))
+                yield from list(_of_session(store, plans, SelectedSession(session=session)))
         except (SessionUnhealthyError, ContentDamagedError):
             unreadable.append(session)
 
 
-def _of_session(store: StoreReader, plans: Plans, chosen: Chosen) -> Iterator[_Open]:
+def _of_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_Open]:
     history = read_history(store, chosen)
-    facts, accounts = history.facts, Accounts(store, plans, history)
+    facts, accounts = history.facts, SessionReporter(store, plans, history)
     for run in chosen.runs(facts):
         gaps = accounts.gaps(run)
         if gaps:
@@ -85,7 +85,7 @@ def _say(found: list[_Open], *, is_whole: bool) -> None:
             say("\n".join(f"  {line}" for line in gap_lines(gap)))
 
 
-def gap_lines(told: GapAccount) -> list[str]:
+def gap_lines(told: GapReport) -> list[str]:
     """Return an open gap in lines: what, where and when, what would resolve it."""
     gap = told.gap
     where = place_words(told.step) if told.step is not None else "the start"

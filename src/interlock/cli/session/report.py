@@ -10,7 +10,7 @@ from interlock.cli.screen import StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import add_session_argument
 from interlock.cli.session.show import account_of, drawn
 from interlock.cli.store import open_chosen_reader
-from interlock.service.report.layout import Look, page_of
+from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.markdown import as_markdown
 
 _HTML_SUFFIXES = {".html", ".htm"}
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
-    look = Look(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
+    look = RenderOptions(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
     page = page_of(account_of(open_chosen_reader(options), options.session), look)
     text = as_html(page) if form == "html" else as_markdown(page)
     if out in (None, _STANDARD_OUTPUT):

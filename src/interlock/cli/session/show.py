@@ -11,9 +11,9 @@ from interlock.cli.screen import say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import STEPS_SHOWN
-from interlock.service.report.layout import Look, page_of
-from interlock.service.report.session_report import Accounts, SessionAccount
-from interlock.service.run.context import Scene
+from interlock.service.report.layout import RenderOptions, page_of
+from interlock.service.report.session_report import SessionReport, SessionReporter
+from interlock.service.run.context import RunContext
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
 
@@ -36,19 +36,19 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(session_json(account))
         return 0
-    look = Look(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
+    look = RenderOptions(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
     say(as_text(page_of(account, look), shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     return 0
 
 
-def drawn(scene: Scene) -> str:
+def drawn(scene: RunContext) -> str:
     """Return the tree of a run that branched."""
     from interlock.cli.session.graph import drawn_text  # noqa: PLC0415 — most runs never branch
 
     return drawn_text(scene)
 
 
-def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> SessionAccount:
+def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> SessionReport:
     """Return the account of what is meant.
 
     Raises:
@@ -58,4 +58,4 @@ def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None 
         plans = Plans(store)
         chosen = chosen_session(store, plans, wanted)
         history = read_history(store, chosen)
-        return Accounts(store, plans, history).session(chosen.runs(history.facts), steps_max=steps_max)
+        return SessionReporter(store, plans, history).session(chosen.runs(history.facts), steps_max=steps_max)

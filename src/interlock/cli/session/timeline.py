@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, place_words
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.chosen import Chosen, add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import TIMELINE_ENTRIES
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId
 from interlock.record.events import Event, SessionCreatedEvent
-from interlock.service.clock import SystemShell
-from interlock.service.run.context import Scene, scene_of
+from interlock.service.clock import SystemClock
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.views.session import Node, Session
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(_json(history, page))
     else:
-        _say(history.facts, page, SystemShell().unix_ms() if sys.stdout.isatty() else None)
+        _say(history.facts, page, SystemClock().unix_ms() if sys.stdout.isatty() else None)
     return 0
 
 
@@ -67,17 +67,17 @@ class _Titles:
     def __init__(self, facts: Session, plans: Plans) -> None:
         self._facts = facts
         self._plans = plans
-        self._scenes: dict[RunId, Scene] = {}
+        self._scenes: dict[RunId, RunContext] = {}
 
     def title_of(self, node: Node) -> str | None:
         """See `TitleOf`."""
         if node.run not in self._scenes:
-            self._scenes[node.run] = scene_of(self._facts, self._facts.runs[node.run], self._plans)
+            self._scenes[node.run] = load_run_context(self._facts, self._facts.runs[node.run], self._plans)
         place = self._scenes[node.run].place(node)
         return place_words(place) if place is not None else None
 
 
-def _page(history: History, chosen: Chosen, plans: Plans, options: argparse.Namespace) -> _Page:
+def _page(history: History, chosen: SelectedSession, plans: Plans, options: argparse.Namespace) -> _Page:
     """Return what is shown. Only of that the steps are looked up."""
     about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(_run_of, plan)]
     if options.last is not None:

@@ -8,10 +8,10 @@ from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.ports.errors import (
     FailureKind,
-    KeepMarksDamagedError,
+    PinsDamagedError,
     SessionsMissingError,
     StoreFailureError,
-    TooManyMarksError,
+    TooManyPinsError,
     UpkeepBusyError,
 )
 
@@ -36,14 +36,14 @@ def answered_by_upkeep() -> Generator[None]:
     except UpkeepBusyError as error:
         message = f"Another command collects, sets keep marks or rotates keys; waited {error.waited_ms} ms."
         raise StopError(message, "Run this again when it is done.", exit_code=1) from error
-    except KeepMarksDamagedError as error:
+    except PinsDamagedError as error:
         message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
         fix = "Restore the file from a backup, or remove it and set the marks again. Until then nothing is collected."
         raise StopError(message, fix, exit_code=1) from error
     except SessionsMissingError as error:
         message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
         raise StopError(message, "Give the id of one that is there.", exit_code=1) from error
-    except TooManyMarksError as error:
+    except TooManyPinsError as error:
         message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or let all sessions stay longer: `retention.days` in config.toml."
         raise StopError(message, fix, exit_code=1) from error

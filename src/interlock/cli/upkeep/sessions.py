@@ -11,10 +11,10 @@ from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, Doubt, doubts_of, read_kept
+from interlock.service.collect import CollectCommand, GcBlocker, doubts_of, read_kept
 from interlock.store.opening import open_store
-from interlock.store.ports.errors import KeepMarksDamagedError
-from interlock.store.ports.maintenance import CONTENT, Item, Kind, Marked, StoreInspector
+from interlock.store.ports.errors import PinsDamagedError
+from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, StoreInspector
 from interlock.store.retention import due
 
 _DEBRIS = {
@@ -56,17 +56,17 @@ def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding
     yield from _content(marked, collector)
     yield from _held(collector)
     yield from _lying_around([item for item in marked.items if item.kind not in CONTENT])
-    if not (doubts or isinstance(kept, KeepMarksDamagedError)):
+    if not (doubts or isinstance(kept, PinsDamagedError)):
         yield from _expired(marked, kept, command)
 
 
-def _doubts(doubts: Iterable[Doubt]) -> Iterator[Finding]:
+def _doubts(doubts: Iterable[GcBlocker]) -> Iterator[Finding]:
     for doubt in doubts:
         check = "sessions" if doubt.code == "SESSION_NOT_HEALTHY" else "keep marks"
         yield attention(check, doubt.message, doubt.fix)
 
 
-def _content(marked: Marked, inspector: StoreInspector) -> Iterator[Finding]:
+def _content(marked: GcSnapshot, inspector: StoreInspector) -> Iterator[Finding]:
     damaged = inspector.damaged_content(marked)
     for one in damaged:
         named = _named(one.sessions)
@@ -91,7 +91,7 @@ def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
             yield note("debris", f"{message}: `interlock gc` takes what is older than a day.")
 
 
-def _expired(marked: Marked, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
+def _expired(marked: GcSnapshot, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
     taken = due(marked, command.retention(kept))
     sizes = [size for _, size in taken.sizes()]
     if sizes:

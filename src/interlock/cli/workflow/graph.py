@@ -12,7 +12,7 @@ from rich.tree import Tree
 from interlock.cli.render.chart import Dot, Mermaid, Pen
 from interlock.cli.screen import flat, say
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
-from interlock.cli.workflow.shape import Part, facts_of, shape_of, way_words
+from interlock.cli.workflow.shape import ShapeNode, facts_of, shape_of, way_words
 from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -76,7 +76,7 @@ def drawn(workflow: CompiledWorkflow) -> Tree:
     return tree
 
 
-def _hang(tree: Tree, part: Part, workflow: CompiledWorkflow) -> None:
+def _hang(tree: Tree, part: ShapeNode, workflow: CompiledWorkflow) -> None:
     """Hang a part below a branch. Plans nest little, so that recursion is bounded."""
     here = tree.add(_label(part, workflow))
     for way in part.ways:
@@ -87,7 +87,7 @@ def _hang(tree: Tree, part: Part, workflow: CompiledWorkflow) -> None:
         _hang(here, inner, workflow)
 
 
-def _label(part: Part, workflow: CompiledWorkflow) -> Text:
+def _label(part: ShapeNode, workflow: CompiledWorkflow) -> Text:
     node = part.node
     label = Text(f"{_MARKS[node.kind]} ", style=_STYLES[node.kind])
     number = workflow.numbers.get(node.node_id)

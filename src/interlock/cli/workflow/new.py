@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from interlock.cli.screen import StopError, say
-from interlock.cli.workflow.places import Places, add_place_options, chosen_places, shown, workflow_of
+from interlock.cli.workflow.places import WorkflowLocations, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
 from interlock.define.source.text_form import Form, parse_text
 from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
@@ -71,7 +71,7 @@ def _check_id(workflow_id: str) -> None:
     raise StopError(message, f"Use for example {suggested_id(workflow_id, 'project')}.", exit_code=2)
 
 
-def _check_free(places: Places, workflow_id: str) -> None:
+def _check_free(places: WorkflowLocations, workflow_id: str) -> None:
     view = places.catalog.view(places.workspace)
     taken = view.entries.get(workflow_id) or view.refused_of(workflow_id)
     if taken is not None:
@@ -79,7 +79,7 @@ def _check_free(places: Places, workflow_id: str) -> None:
         raise StopError(message, "Nothing was written. Edit that file, or choose another id.", exit_code=1)
 
 
-def _text(places: Places, workflow_id: str, origin_id: str | None, form: Form) -> str:
+def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, form: Form) -> str:
     """Return the text of the new file: an example, or a copy of the origin."""
     if origin_id is not None:
         origin, _ = workflow_of(places, origin_id)
@@ -99,7 +99,7 @@ def _as_yaml(value: dict[str, Json]) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=FOLDED_CHARS_MAX)
 
 
-def _check_valid(places: Places, source: Source) -> None:
+def _check_valid(places: WorkflowLocations, source: Source) -> None:
     """Refuse to write what could not be started: what runs where it ships may not run under another id."""
     found = places.entry_in(source)
     compiled = found.compiled if isinstance(found, Entry) else found

@@ -15,7 +15,7 @@ from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
-from interlock.plan.compile.routines import Library, Routine, builtin_routines, routine_of
+from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.catalog import (
     Catalog,
     Entry,
@@ -33,7 +33,7 @@ ROUTINE_MARK = b"routine-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class WorkflowLocations:
     """Where workflows are read, as a server with the same arguments and environment would. Paths are absolute."""
 
     workspace: Path
@@ -106,7 +106,7 @@ class Places:
             parsed = read_source(replace(source, kind="bundled"))
         if isinstance(parsed, RefusedFile):
             return parsed
-        library = Library(routines=self._routines, bindings=bindings_of(self._bindings, parsed.document.id))
+        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, parsed.document.id))
         return Entry(
             document=parsed.document,
             value=parsed.value,
@@ -125,7 +125,7 @@ def add_place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
 
 
-def chosen_places(options: argparse.Namespace) -> Places:
+def chosen_places(options: argparse.Namespace) -> WorkflowLocations:
     """Return the places that the command line, the environment and the configuration name.
 
     Raises:
@@ -134,7 +134,7 @@ def chosen_places(options: argparse.Namespace) -> Places:
     return places_of(os.environ, place_arguments(options))
 
 
-def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Places:
+def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> WorkflowLocations:
     """Return the places that a server with the same arguments and environment would read.
 
     Raises:
@@ -145,7 +145,9 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Plac
     if isinstance(settings, FaultyConfig):
         raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
-    return Places(workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source)
+    return WorkflowLocations(
+        workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source
+    )
 
 
 def shown(path: Path) -> str:
@@ -184,7 +186,7 @@ def checked_file(path: Path) -> Path:
     return path
 
 
-def chosen_workflow(places: Places, workflow: str) -> tuple[Entry, Pinnable]:
+def chosen_workflow(places: WorkflowLocations, workflow: str) -> tuple[Entry, Pinnable]:
     """Return the workflow of an id or of a file, compiled. A file may lie where its id would keep it from running.
 
     Raises:
@@ -201,7 +203,7 @@ def chosen_workflow(places: Places, workflow: str) -> tuple[Entry, Pinnable]:
     return workflow_of(places, workflow)
 
 
-def workflow_of(places: Places, workflow_id: str) -> tuple[Entry, Pinnable]:
+def workflow_of(places: WorkflowLocations, workflow_id: str) -> tuple[Entry, Pinnable]:
     """Return the workflow of an id, compiled.
 
     Raises:

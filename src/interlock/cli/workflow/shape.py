@@ -10,23 +10,23 @@ from interlock.plan.records import NOTES_CONTRACT, Plan, PlanEdge, PlanNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class OutgoingPath:
     """One way out of a decision or into a branch, up to where all of them meet."""
 
     words: str
-    parts: tuple["Part", ...]
+    parts: tuple["ShapeNode", ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ShapeNode:
     """A node with what stands inside it."""
 
     node: PlanNode
-    ways: tuple[Way, ...] = ()
-    body: tuple["Part", ...] = ()
+    ways: tuple[OutgoingPath, ...] = ()
+    body: tuple["ShapeNode", ...] = ()
 
 
-def shape_of(workflow: CompiledWorkflow) -> tuple[Part, ...]:
+def shape_of(workflow: CompiledWorkflow) -> tuple[ShapeNode, ...]:
     """Return the parts of a plan that was found fit to run."""
     return _Shaper(workflow.graphs, meetings(workflow.plan, workflow.graphs)).scope(None)
 
@@ -79,27 +79,27 @@ class _Shaper:
     graphs: Graphs
     meets: Mapping[str, str]
 
-    def scope(self, loop_id: str | None) -> tuple[Part, ...]:
+    def scope(self, loop_id: str | None) -> tuple[ShapeNode, ...]:
         return self._parts(self.graphs.members[loop_id][0].node_id, None)
 
-    def _parts(self, here: str | None, stop: str | None) -> tuple[Part, ...]:
+    def _parts(self, here: str | None, stop: str | None) -> tuple[ShapeNode, ...]:
         """Return the parts from a node up to another, or to the end of the graph."""
-        parts: list[Part] = []
+        parts: list[ShapeNode] = []
         while here is not None and here != stop:
             node = self.graphs.nodes[here]
             following = self.meets.get(here)
             # The end of a loop's body says nothing that the loop does not.
             if node.kind != "terminal" or self.graphs.scope_of[here] is None:
-                parts.append(Part(node=node, ways=self._ways(node, following), body=self._body(node)))
+                parts.append(ShapeNode(node=node, ways=self._ways(node, following), body=self._body(node)))
             here = following
         return tuple(parts)
 
-    def _ways(self, node: PlanNode, stop: str | None) -> tuple[Way, ...]:
+    def _ways(self, node: PlanNode, stop: str | None) -> tuple[OutgoingPath, ...]:
         if node.kind not in {"decision", "fan_out"}:
             return ()
         edges = self.graphs.out_edges.get(node.node_id, ())
         return tuple(
-            Way(
+            OutgoingPath(
                 words=self._way_words(edge, number) + (": go on" if edge.target == stop else ""),
                 parts=self._parts(edge.target, stop),
             )
@@ -109,5 +109,5 @@ class _Shaper:
     def _way_words(self, edge: PlanEdge, number: int) -> str:
         return way_words(self.graphs, edge) or f"branch {number}"
 
-    def _body(self, node: PlanNode) -> tuple[Part, ...]:
+    def _body(self, node: PlanNode) -> tuple[ShapeNode, ...]:
         return self.scope(node.node_id) if node.kind == "loop" else ()

@@ -8,7 +8,14 @@ from pathlib import Path
 
 from interlock.cli.options import add_json
 from interlock.cli.screen import StopError, counted, fault_lines, say, say_json
-from interlock.cli.workflow.places import Places, add_place_options, checked_file, chosen_places, given_path, shown
+from interlock.cli.workflow.places import (
+    WorkflowLocations,
+    add_place_options,
+    checked_file,
+    chosen_places,
+    given_path,
+    shown,
+)
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
 from interlock.kernel.budgets import SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
@@ -37,7 +44,7 @@ class Checked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class Totals:
     """How many files came to what, and how many faults were found."""
 
     fine: int = 0
@@ -115,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     files = _files(places, paths)
     has_directory = not paths or any(Path(path).is_dir() for path in paths)
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
-    tally, told = Tally(), list[dict[str, Json]]()
+    tally, told = Totals(), list[dict[str, Json]]()
     for checked in _checked(places, files, progress):
         tally.count(checked)
         if as_json:
@@ -131,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if tally.errors else 0
 
 
-def _files(places: Places, paths: Sequence[str]) -> list[Path]:
+def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
     """Return the files that are meant, each once, in the order they were given."""
     found: dict[Path, Path] = {}
     for root in map(given_path, paths) if paths else [_own_directory(places)]:
@@ -149,7 +156,7 @@ def _files(places: Places, paths: Sequence[str]) -> list[Path]:
     return list(found.values())
 
 
-def _own_directory(places: Places) -> Path:
+def _own_directory(places: WorkflowLocations) -> Path:
     """Return the project's own directory, as the current directory sees it."""
     own = places.workspace / PROJECT_DIR
     if not own.is_dir():
@@ -167,7 +174,7 @@ def _below(root: Path) -> list[Path]:
     return [file.path for file in files if file.path.parts[-2:] != BINDINGS_FILE.parts]
 
 
-def _checked(places: Places, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:
+def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:
     """Yield what each file comes to. The later of two files with one id is refused, whatever else is wrong with it."""
     owners: dict[str, str] = {}
     for path in files:

@@ -3,26 +3,26 @@
 from dataclasses import dataclass
 
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, look_call, to_fill_in
+from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, StepPosition, Warned
-from interlock.engine.answer.words import RunWords, StepWords, title_in_code
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import json_in_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bookmarked:
+class CheckpointModel:
     """What a checkpoint's answer says. `ack_token` reports the step; None where it was done before the checkpoint."""
 
-    run: RunWords
+    run: RunView
     node: NodeId
-    step: StepWords
+    step: PendingStepView
     state_token: str
     checkpoint_token: str | None
     ack_token: str | None
     warnings: tuple[Warned, ...] = ()
 
 
-def render_checkpoint(facts: Bookmarked) -> Answer:
+def render_checkpoint(facts: CheckpointModel) -> Answer:
     """Return the answer in both channels; each stands alone."""
     step, label = facts.step, facts.run.label
     if facts.ack_token is None:
@@ -41,7 +41,7 @@ def render_checkpoint(facts: Bookmarked) -> Answer:
     return Answer(data=data, text=_text(facts, call))
 
 
-def _text(facts: Bookmarked, call: NextCall) -> str:
+def _text(facts: CheckpointModel, call: NextCall) -> str:
     step = facts.step
     parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"]
     parts += [warned.in_one_line() for warned in facts.warnings]

@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import Literal, cast
 
 from interlock.define.parts import EVIDENCE_ROOTS, Reference
+from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import (
     BlockerOut,
     ExecutionAnswer,
@@ -22,7 +23,6 @@ from interlock.engine.answer.structure import (
     StepPosition,
     Warned,
 )
-from interlock.engine.answer.words import RunWords, StepWords, title_in_code
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
 from interlock.engine.request import NOTES_PLACEHOLDER
@@ -43,23 +43,23 @@ Occasion = Literal["start", "advance", "rehydrate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awaited:
+class PendingApproval:
     """A person's word is all that is missing. `claim` is the artifact by which an agent may tell it, where it may."""
 
     claim: Mapping[str, Json] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class AnswerModel:
     """Everything an execution answer says. `step` is None when the run is complete at this node.
 
     `answered` is what a person said who was asked before the run came here.
     """
 
     occasion: Occasion
-    run: RunWords
+    run: RunView
     state_token: str
-    step: StepWords | None
+    step: PendingStepView | None
     ack_token: str | None = None
     checkpoint_token: str | None = None
     redirect: str | None = None
@@ -71,7 +71,7 @@ class Facts:
     guidance: tuple[str, ...] = ()
     references: tuple[Reference, ...] = ()
     where: str | None = None
-    awaited: Awaited | None = None
+    awaited: PendingApproval | None = None
     answered: Answered | None = None
 
 
@@ -89,7 +89,7 @@ class Answer:
         return self.data.to_json()
 
 
-def render_answer(facts: Facts) -> Answer:
+def render_answer(facts: AnswerModel) -> Answer:
     """Return the answer in both channels; each stands alone."""
     call = _next_call(facts)
     return Answer(data=_data(facts, call), text=_text(facts, call))
@@ -105,7 +105,7 @@ def ack_call(ack_token: str, label: str, filled: Mapping[str, Json]) -> NextCall
     return NextCall(tool=CONTINUE_TOOL, arguments={"ackToken": ack_token, "run": label, **filled})
 
 
-def _next_call(facts: Facts) -> NextCall | None:
+def _next_call(facts: AnswerModel) -> NextCall | None:
     """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
     token = facts.ack_token
     if facts.redirect is not None:
@@ -128,7 +128,7 @@ def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str,
     return {**filled, "output": whole}
 
 
-def to_fill_in(step: StepWords, blockers: BlockerReport | None = None) -> dict[str, Json]:
+def to_fill_in(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Json]:
     """Return what a call must bring: all of the step's evidence, or after a refusal only what it was refused for.
 
     What was sent before is kept, so an example must not stand where it would be taken for a correction.
@@ -151,7 +151,7 @@ def to_fill_in(step: StepWords, blockers: BlockerReport | None = None) -> dict[s
     return filled
 
 
-def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]:
+def _context_to_fill_in(step: PendingStepView, keys: Iterable[str]) -> dict[str, Json]:
     """Return the context keys that a call should hold: with what stands there now, else null.
 
     Null removes a key, so one that was not filled in stays missing and is asked for again. What stands there and is
@@ -167,7 +167,7 @@ def _context_to_fill_in(step: StepWords, keys: Iterable[str]) -> dict[str, Json]
     return filled
 
 
-def _next_intent(facts: Facts) -> NextIntent:
+def _next_intent(facts: AnswerModel) -> NextIntent:
     """Return the closed-set hint of what is expected (ANS-21)."""
     if facts.step is None:
         return "complete"
@@ -177,7 +177,7 @@ def _next_intent(facts: Facts) -> NextIntent:
     return "await_user_confirmation" if waits else "perform_pending_then_continue"
 
 
-def _data(facts: Facts, call: NextCall | None) -> ExecutionAnswer:
+def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
     blockers, preferences = facts.blockers, facts.preferences
     references = tuple(_reference(facts.occasion, reference) for reference in facts.references)
     return ExecutionAnswer(
@@ -202,13 +202,13 @@ def _data(facts: Facts, call: NextCall | None) -> ExecutionAnswer:
     )
 
 
-def _position(step: StepWords | None) -> StepPosition | None:
+def _position(step: PendingStepView | None) -> StepPosition | None:
     if step is None:
         return None
     return StepPosition(number=step.number, total=step.total, pass_=step.loop.pass_ if step.loop is not None else None)
 
 
-def _pending(step: StepWords | None) -> Pending | None:
+def _pending(step: PendingStepView | None) -> Pending | None:
     if step is None:
         return None
     return Pending(
@@ -228,7 +228,7 @@ def _reference(occasion: Occasion, reference: Reference) -> ReferenceOut:
     return ReferenceOut(title=reference.title, source=reference.source)
 
 
-def _text(facts: Facts, call: NextCall | None) -> str:
+def _text(facts: AnswerModel, call: NextCall | None) -> str:
     parts = [_first_line(facts)]
     parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
@@ -251,7 +251,7 @@ def _text(facts: Facts, call: NextCall | None) -> str:
     return "\n\n".join(parts)
 
 
-def _first_line(facts: Facts) -> str:
+def _first_line(facts: AnswerModel) -> str:
     head = facts.run.header()
     if facts.step is None:
         return f"{head} · complete"
@@ -281,7 +281,7 @@ def _answered(answered: Answered) -> str:
     return "\n".join(lines)
 
 
-def _step(step: StepWords) -> str:
+def _step(step: PendingStepView) -> str:
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
     confirm = "\n\nThis step needs the user's confirmation: ask before you go on." if step.needs_confirmation else ""
     return f"{role}{step.prompt}{confirm}"
@@ -295,7 +295,7 @@ def _reference_line(occasion: Occasion, reference: Reference) -> str:
     return f"{short} — {reference.purpose}{weight}"
 
 
-def _footer(facts: Facts, call: NextCall | None) -> str:
+def _footer(facts: AnswerModel, call: NextCall | None) -> str:
     lines = ["---"]
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
@@ -312,7 +312,7 @@ def _footer(facts: Facts, call: NextCall | None) -> str:
     return "\n".join(lines)
 
 
-def _awaiting(awaited: Awaited) -> str:
+def _awaiting(awaited: PendingApproval) -> str:
     if awaited.claim is None:
         return f"Nothing was recorded. Stop here; when the user is ready to be asked, call `{CONTINUE_TOOL}` again:"
     return (
@@ -321,7 +321,7 @@ def _awaiting(awaited: Awaited) -> str:
     )
 
 
-def _invitation(facts: Facts) -> str:
+def _invitation(facts: AnswerModel) -> str:
     if facts.redirect is not None:
         return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
     step = facts.step
@@ -337,7 +337,7 @@ def _invitation(facts: Facts) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsPerson:
+class HumanInputRequired:
     """Nothing but a person's word is missing.
 
     `subject` is what the word is for, so that it counts for nothing else; `answer` is what is told where nobody can be

@@ -78,14 +78,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LimitReached:
+class AttemptLimitReached:
     """The tenth refusal in a row: nothing more is recorded (BLK-4)."""
 
     blockers: tuple[Blocker, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unconfirmed:
+class ApprovalMissing:
     """Nothing is missing but a person's word: nothing is recorded before it is there (GATE-1)."""
 
     question: Question
@@ -93,4 +93,4 @@ class Unconfirmed:
     takes_claims: bool
 
 
-Decision: TypeAlias = Advanced | Refused | LimitReached | Unconfirmed
+Decision: TypeAlias = Advanced | Refused | AttemptLimitReached | ApprovalMissing

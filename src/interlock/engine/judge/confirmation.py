@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from interlock.engine.gates import Answered, Ask, Question, needs_confirmation
+from interlock.engine.gates import Answered, Question, QuestionItem, needs_confirmation
 from interlock.engine.judge import reasons
-from interlock.engine.judge.attempt import Attempt, Unconfirmed
-from interlock.engine.judge.findings import Finding, blockers_of
+from interlock.engine.judge.attempt import ApprovalMissing, Attempt
+from interlock.engine.judge.violations import Violation, blockers_of
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
 from interlock.engine.template import rendered_line
 from interlock.kernel.canonical import Json
@@ -23,7 +23,7 @@ _AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_sto
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Approved:
     """Who opened the gate: a person, or an agent's claim that one did.
 
     `record` is what is kept of a person's answer, with the client that it came through; `claims` are disclosed.
@@ -31,53 +31,56 @@ class Opened:
 
     by: Literal["person", "claim"]
     record: Answered | None = None
-    claims: tuple[Finding, ...] = ()
+    claims: tuple[Violation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shut:
+class NotApproved:
     """Why the gate stays shut."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Violation, ...]
 
 
-def asks_of(node: PlanNode, seen: Context) -> tuple[Ask, ...]:
+def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
     """Return what only a person can give before a step is done, in the author's words."""
     task = node.task
     assert task is not None, "only a task has a gate"
     asks = [
-        Ask(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
         for need in task.needs_user
     ]
     if needs_confirmation(node, seen):
         asks.insert(
-            0, Ask(reason="needs_user_approval", ask=f"Is the step {rendered_line(node.title, seen)!r} confirmed?")
+            0,
+            QuestionItem(
+                reason="needs_user_approval", ask=f"Is the step {rendered_line(node.title, seen)!r} confirmed?"
+            ),
         )
     return tuple(asks)
 
 
-def opened(attempt: Attempt, node: PlanNode, seen: Context) -> Opened | Shut | Unconfirmed | None:
+def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved | NotApproved | ApprovalMissing | None:
     """Return whether the gate of an attempt is open; None where there is none."""
     asks = (*asks_of(node, seen), *_raising(attempt))
     if not asks:
         return None
     reply = attempt.request.asking.reply
     if reply is not None and reply.action == "accept":
-        return Opened(by="person", record=reply.record(asks))
+        return Approved(by="person", record=reply.record(asks))
     if reply is not None and reply.action == "decline" and not attempt.never_stops:
-        return Shut(findings=(reasons.declined(node.node_id, asks[0], reply.client, reply.comment),))
+        return NotApproved(findings=(reasons.declined(node.node_id, asks[0], reply.client, reply.comment),))
     claim = claim_in(attempt.evidence.artifacts) if attempt.request.asking.takes_claims else None
     if claim is not None:
-        return Opened(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
+        return Approved(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
     unheard = reply.unheard() if reply is not None else None
     lacks = tuple(
         reasons.needs_user(node.node_id, number, ask, unheard=unheard if number == 1 else None)
         for number, ask in enumerate(asks, start=1)
     )
     if attempt.never_stops:
-        return Shut(findings=lacks)
+        return NotApproved(findings=lacks)
     title = f"{attempt.workflow.name}: {rendered_line(node.title, seen)}"
-    return Unconfirmed(
+    return ApprovalMissing(
         question=Question(title=title, asks=asks),
         blockers=blockers_of(lacks),
         takes_claims=attempt.request.asking.takes_claims,
@@ -95,19 +98,19 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
     return None
 
 
-def granted_unasked(attempt: Attempt) -> PreferenceDelta:
+def approved_without_asking(attempt: Attempt) -> PreferenceDelta:
     """Return the change of preferences that an attempt makes without anybody's word (GATE-5)."""
     sent = attempt.request.preferences
     return replace(sent, autonomy=None) if _raising(attempt) else sent
 
 
-def _raising(attempt: Attempt) -> tuple[Ask, ...]:
+def _raising(attempt: Attempt) -> tuple[QuestionItem, ...]:
     """Return the ask for more autonomy, where the client can be asked (GATE-5)."""
     wanted = attempt.request.preferences.over(attempt.preferences)
     if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
         return ()
     ask = f"May this run go on with the autonomy {wanted.autonomy!r} instead of {attempt.preferences.autonomy!r}?"
-    return (Ask(reason="needs_user_approval", ask=ask),)
+    return (QuestionItem(reason="needs_user_approval", ask=ask),)
 
 
 def raises_autonomy(before: Preferences, after: Preferences) -> bool:

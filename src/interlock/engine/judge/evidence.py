@@ -12,8 +12,8 @@ from interlock.decide.criteria import unmet
 from interlock.decide.evaluate import NOTHING, value_at
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
-from interlock.engine.judge.findings import Finding
 from interlock.engine.judge.schema_words import in_words
+from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request, placeholder_left
 from interlock.engine.template import rendered_line
 from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, TRACE_SUMMARY_BYTES_MAX
@@ -28,23 +28,23 @@ _ASSESSMENT_KIND = "wr.assessment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judgement:
     """What evidence lacks, what was read into it, and what of it is valid.
 
     `values` is what `set` may read: `artifact` of the contract, and `assessments` by id, a level being given as the
     assessment spells it.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Violation, ...]
     trace: tuple[TraceEntry, ...] = ()
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judged:
+def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judgement:
     """Judge what came back for a step; `context` is what the step sees: its node's, with what came on top of it."""
     task = node.task
     assert task is not None, "only a task has evidence"
-    findings: list[Finding] = []
+    findings: list[Violation] = []
     readings: list[TraceEntry] = []
     values: dict[str, Json] = {}
     artifact = _contracted(workflow, node, request, findings)
@@ -64,7 +64,7 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
         for key in task.produces
         if value_at(context, key) is NOTHING
     ]
-    return Judged(findings=tuple(findings), trace=tuple(readings), values=values)
+    return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 
 
 def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Json], ...]:
@@ -109,7 +109,7 @@ def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
 
 
 def _contracted(
-    workflow: CompiledWorkflow, node: PlanNode, request: Request, findings: list[Finding]
+    workflow: CompiledWorkflow, node: PlanNode, request: Request, findings: list[Violation]
 ) -> Mapping[str, Json] | None:
     """Return the artifact that the step's contract asks for, if it came and is valid; else what it lacks is noted."""
     assert node.task is not None, "as judged by the caller"
@@ -137,7 +137,7 @@ def _contracted(
 
 def _particular_faults(
     workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], examples: tuple[dict[str, Json], ...]
-) -> Iterator[Finding]:
+) -> Iterator[Violation]:
     ref = node.evidence_schema_ref or ""
     if ref == LOOP_CONTROL_CONTRACT:
         loop, named = _controlled_loop(workflow, node), artifact.get("loopId")
@@ -176,7 +176,7 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
     return "; ".join(told) + more if told else None
 
 
-def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Finding]:
+def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Violation]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered_line(node.title, context))
@@ -195,7 +195,7 @@ class _Rating:
     task: Task
     assessment: Assessment
 
-    def judge(self, request: Request, findings: list[Finding], readings: list[TraceEntry]) -> dict[str, Json] | None:
+    def judge(self, request: Request, findings: list[Violation], readings: list[TraceEntry]) -> dict[str, Json] | None:
         """Return the level of each dimension that was rated; what the rating lacks, or calls for, is noted."""
         examples = (_example(self.assessment, self.task),)
         named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from interlock.engine.judge import reasons
-from interlock.engine.judge.findings import Finding
+from interlock.engine.judge.violations import Violation
 from interlock.engine.request import is_placeholder
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
@@ -32,20 +32,20 @@ class Observed:
     """What is recorded of it, and what of it cannot be understood."""
 
     records: tuple[CapabilityObserved | DivergenceRecorded, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Violation, ...]
 
 
 def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId) -> Observed:
     """Return what the artifacts of an attempt tell beside the evidence of the step at `node`."""
     records: list[CapabilityObserved | DivergenceRecorded] = []
-    findings: list[Finding] = []
+    findings: list[Violation] = []
     for artifact in artifacts:
         kind = artifact.get("kind")
         if kind == _CAPABILITY_KIND:
             records += _capability(node, artifact, attempt)
         elif kind == _DIVERGENCE_KIND:
             found = _divergence(node, artifact, attempt)
-            if isinstance(found, Finding):
+            if isinstance(found, Violation):
                 findings.append(found)
             else:
                 records.append(found)
@@ -88,7 +88,7 @@ def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
     return {"kind": kind, "enforcementGrade": "strong", "detail": detail}
 
 
-def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Finding:
+def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Violation:
     summary = artifact.get("summary")
     if is_placeholder(summary):
         return _refused("`summary`: still the placeholder that was shown")
@@ -106,5 +106,5 @@ def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
         return _refused(f"`{place}`: {fault['msg']}")
 
 
-def _refused(fault: str) -> Finding:
+def _refused(fault: str) -> Violation:
     return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE_EXAMPLE,))

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
 from interlock.decide.evaluation_pass import Aborted
-from interlock.define.declared import Misfit
+from interlock.define.declared import TypeMismatch
 from interlock.define.parts import EVIDENCE_ROOTS
-from interlock.engine.gates import Ask
-from interlock.engine.judge.findings import Finding
+from interlock.engine.gates import QuestionItem
+from interlock.engine.judge.violations import Violation
 from interlock.kernel.budgets import (
     AUTHORED_BYTES_MAX,
     AUTHORED_SHARE_BYTES_MAX,
@@ -37,7 +37,7 @@ _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
 _KEPT = " What you sent besides is kept and need not be sent again."
 
 
-def missing_notes(step_title: str) -> Finding:
+def missing_notes(step_title: str) -> Violation:
     """`contract_violation:missing_required_output` for a step whose evidence is its notes (BLK-1)."""
     return _finding(
         "missing_required_output",
@@ -54,7 +54,7 @@ def missing_artifact(
     sent: Sequence[str],
     examples: Iterable[Mapping[str, Json]],
     details: dict[str, JsonScalar] | None = None,
-) -> Finding:
+) -> Violation:
     """`contract_violation:missing_required_output` for a step that needs an artifact.
 
     `details` tell it from others of its contract that are missing too.
@@ -75,7 +75,7 @@ def invalid_artifact(
     fault: str,
     examples: Iterable[Mapping[str, Json]],
     details: dict[str, JsonScalar] | None = None,
-) -> Finding:
+) -> Violation:
     """`contract_violation:invalid_required_output` for an artifact that breaks its contract; `details` as above."""
     return _finding(
         "invalid_required_output",
@@ -86,7 +86,7 @@ def invalid_artifact(
     )
 
 
-def unmet_criteria(lacks: Sequence[str]) -> Finding:
+def unmet_criteria(lacks: Sequence[str]) -> Violation:
     """`contract_violation:invalid_required_output` for notes that do not meet the step's criteria."""
     told = "; ".join(map(_share, lacks))
     return _finding(
@@ -97,7 +97,7 @@ def unmet_criteria(lacks: Sequence[str]) -> Finding:
     )
 
 
-def follow_up(assessment: str, level: str, guidance: str) -> Finding:
+def follow_up(assessment: str, level: str, guidance: str) -> Violation:
     """`contract_violation:invalid_required_output` for a rating that calls for more work."""
     return _finding(
         "invalid_required_output",
@@ -109,7 +109,7 @@ def follow_up(assessment: str, level: str, guidance: str) -> Finding:
     )
 
 
-def missing_key(step_title: str, key: str) -> Finding:
+def missing_key(step_title: str, key: str) -> Violation:
     """`contract_violation:missing_required_output` for a context key that a step must bring."""
     return _finding(
         "missing_required_output",
@@ -119,7 +119,7 @@ def missing_key(step_title: str, key: str) -> Finding:
     )
 
 
-def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
+def unfit_key(step_title: str, key: str, source: str, unfit: TypeMismatch) -> Violation:
     """`contract_violation:invalid_required_output` for what a step would set and the declared key does not take.
 
     The pointer is where the value came from: that is what can be sent again.
@@ -135,7 +135,7 @@ def unfit_key(step_title: str, key: str, source: str, unfit: Misfit) -> Finding:
     )
 
 
-def undecided(found: Undecided, what: str) -> Finding:
+def undecided(found: Undecided, what: str) -> Violation:
     """Refuse what leads to a decision that cannot be made (WALK-4); `what` names the part of the plan."""
     if found.path is None:
         return _finding(
@@ -154,7 +154,7 @@ def undecided(found: Undecided, what: str) -> Finding:
     )
 
 
-def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
+def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
     """Refuse to go on with a loop whose passes are used up (WALK-7)."""
     return _finding(
         "invariant_violation",
@@ -166,7 +166,7 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
     )
 
 
-def aborted(step_id: str, failed: Aborted) -> Finding:
+def aborted(step_id: str, failed: Aborted) -> Violation:
     """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
     return _finding(
         "invariant_violation",
@@ -179,7 +179,7 @@ def aborted(step_id: str, failed: Aborted) -> Finding:
     )
 
 
-def endless(node_id: str) -> Finding:
+def endless(node_id: str) -> Violation:
     """Refuse what would resolve more of the plan in one go than any sensible workflow has."""
     return _finding(
         "invariant_violation",
@@ -189,7 +189,7 @@ def endless(node_id: str) -> Finding:
     )
 
 
-def context_too_large(measured: int, maximum: int) -> Finding:
+def context_too_large(measured: int, maximum: int) -> Violation:
     """Refuse an advance whose `set` actions would make the context too large."""
     return _finding(
         "invariant_violation",
@@ -199,7 +199,7 @@ def context_too_large(measured: int, maximum: int) -> Finding:
     )
 
 
-def capability_missing(capability: Capability, status: str) -> Finding:
+def capability_missing(capability: Capability, status: str) -> Violation:
     """`capability_missing:*` for a capability that the workflow requires (MODE-1)."""
     is_unknown = status == "unknown"
     return _finding(
@@ -210,7 +210,7 @@ def capability_missing(capability: Capability, status: str) -> Finding:
     )
 
 
-def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = None) -> Finding:
+def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | None = None) -> Violation:
     """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
     told = f" {_share(unheard)}" if unheard else ""
     fix = "Ask the user. When they have answered, send the call of `nextCall`."
@@ -228,7 +228,7 @@ def needs_user(step_id: str, number: int, ask: Ask, *, unheard: str | None = Non
     )
 
 
-def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
+def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) -> Violation:
     """`user_only_dependency:needs_user_approval`: a person was asked and said no (GATE-4)."""
     told = f" They said: {_share(words)}" if words else ""
     return _finding(
@@ -240,7 +240,7 @@ def declined(step_id: str, ask: Ask, client: str, words: str | None) -> Finding:
     )
 
 
-def corrupted(where: str, found: str) -> Finding:
+def corrupted(where: str, found: str) -> Violation:
     """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (MODE-6).
 
     The step is told as `unknown`: what says which one it is cannot be trusted, or not be read.
@@ -253,7 +253,7 @@ def corrupted(where: str, found: str) -> Finding:
     )
 
 
-def claimed(step_id: str, confirmed_by: str, statement: str) -> Finding:
+def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     """`user_only_dependency:needs_user_approval` that rests on the agent's own word (GATE-6)."""
     return _finding(
         "needs_user_approval",
@@ -312,5 +312,5 @@ def _finding(
     message: str,
     fix: str,
     details: dict[str, JsonScalar] | None = None,
-) -> Finding:
-    return Finding(detail=detail, pointer=pointer, message=message, fix=fix, details=details)
+) -> Violation:
+    return Violation(detail=detail, pointer=pointer, message=message, fix=fix, details=details)

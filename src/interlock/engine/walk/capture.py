@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.catalogue import catalogue_digest
-from interlock.engine.walk.trace import Decided
+from interlock.engine.walk.trace import DecisionRecord
 from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURE_FRAME_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.record.context import Context
@@ -23,10 +23,10 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
+class DecisionCapture:
     """What one pass decided."""
 
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[DecisionRecord, ...] = ()
     effects: Context = field(default_factory=dict[str, Json])
     gate: Gate | None = None
 
@@ -53,7 +53,7 @@ class Captured:
         return canonical_bytes(body)
 
 
-def _decision(one: Decided) -> dict[str, Json]:
+def _decision(one: DecisionRecord) -> dict[str, Json]:
     body: dict[str, Json] = {
         "at": one.spot.node_id,
         "read": [{"path": path} | _value(value) for path, value in sorted(one.read.items())],

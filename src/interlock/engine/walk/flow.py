@@ -14,13 +14,13 @@ from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, V
 from interlock.decide.evaluation_pass import Aborted, run_pass
 from interlock.decide.lowering import trigger_of
 from interlock.engine.template import with_loop_variables
-from interlock.engine.walk.trace import GOES_ON, LEAVES, Decided, Journal, Spot
+from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord, DecisionTrace
 from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Loop, PlanNode
-from interlock.plan.walk import Marks
+from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, LoopFrame, PendingNone, PendingSome, PendingStep, Running
@@ -41,7 +41,7 @@ class EndlessWalk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stuck:
+class Suspended:
     """Why the run cannot go on as it is written, at which node of the plan, and what is seen there."""
 
     reason: Undecided | Aborted | LoopLimit | EndlessWalk
@@ -50,7 +50,7 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class WalkResult:
     """Where the run stands now, and why it went there.
 
     `decided` is every decision with what it read; where there was none, the trace is empty. `disclosed` is what kept a
@@ -59,17 +59,17 @@ class Moved:
 
     state: Running | Complete
     trace: tuple[TraceEntry, ...]
-    decided: tuple[Decided, ...] = ()
-    disclosed: tuple[Stuck, ...] = ()
+    decided: tuple[DecisionRecord, ...] = ()
+    disclosed: tuple[Suspended, ...] = ()
 
 
-Walked: TypeAlias = Moved | Stuck
+Walked: TypeAlias = WalkResult | Suspended
 _Truth: TypeAlias = Verdict | Aborted
 
 
-def go_on(
+def run_to_next_task(
     workflow: CompiledWorkflow,
-    marks: Marks,
+    marks: ExecutionState,
     context: Context,
     loop_decisions: Iterable[tuple[str | None, LoopDecision]] = (),
     *,
@@ -93,12 +93,12 @@ def go_on(
 @dataclass(slots=True, kw_only=True)
 class _Walk:
     graphs: Graphs
-    marks: Marks
+    marks: ExecutionState
     context: Context
     decisions: list[tuple[str | None, LoopDecision]]
     never_stops: bool
-    journal: Journal = field(default_factory=Journal)
-    disclosed: list[Stuck] = field(default_factory=list[Stuck])
+    journal: DecisionTrace = field(default_factory=DecisionTrace)
+    disclosed: list[Suspended] = field(default_factory=list[Suspended])
     _asked_on: bool = False
 
     def run(self) -> Walked:
@@ -126,10 +126,10 @@ class _Walk:
                 return reached
         return None
 
-    def _lacks(self, reason: Undecided | Aborted | LoopLimit | EndlessWalk, node: PlanNode) -> Stuck | None:
+    def _lacks(self, reason: Undecided | Aborted | LoopLimit | EndlessWalk, node: PlanNode) -> Suspended | None:
         """Stop at what is missing; in a run that never stops disclose it, and the caller goes the cautious way."""
         told = self._in_context(reason) if isinstance(reason, Undecided) else reason
-        stuck = Stuck(reason=told, node=node, seen=self._seen())
+        stuck = Suspended(reason=told, node=node, seen=self._seen())
         if not self.never_stops:
             return stuck
         self.disclosed.append(stuck)
@@ -191,9 +191,12 @@ class _Walk:
                 return Undecided(path=loop.items, found=told, wanted=wanted)
         return found
 
-    def _decide(self, node: PlanNode) -> Stuck | None:
+    def _decide(self, node: PlanNode) -> Suspended | None:
         given = Given(context=self._seen(), loop_decisions=tuple(self.decisions))
-        spot, edges = Spot(node_id=node.node_id, frames=tuple(self.marks.stack)), self.graphs.out_edges[node.node_id]
+        spot, edges = (
+            DecisionPoint(node_id=node.node_id, frames=tuple(self.marks.stack)),
+            self.graphs.out_edges[node.node_id],
+        )
         taken = next((edge for edge in edges if edge.condition_id is None), None)
         for edge in edges:
             if edge.condition_id is None:
@@ -214,7 +217,7 @@ class _Walk:
         self.marks.complete(node.node_id)
         return None
 
-    def _enter(self, node: PlanNode) -> Stuck | None:
+    def _enter(self, node: PlanNode) -> Suspended | None:
         loop = self.graphs.loops[node.node_id]
         begins = self._wants_pass(loop, 0)
         stuck = self._lacks(begins, node) if isinstance(begins, Undecided | Aborted) else None
@@ -228,7 +231,7 @@ class _Walk:
             self.journal.passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no pass.")
         return None
 
-    def _next_pass(self) -> Stuck | None:
+    def _next_pass(self) -> Suspended | None:
         frame = self.marks.stack[-1]
         loop, following = self.graphs.loops[frame.loop_id], frame.iteration + 1
         node = self.graphs.nodes[frame.loop_id]
@@ -253,7 +256,7 @@ class _Walk:
         items = cast("list[Json]", value_at(self._seen(outer), loop.items))
         return LoopFrame(loop_id=loop.loop_id, iteration=iteration, item=items[iteration])
 
-    def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Stuck | None:
+    def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Suspended | None:
         """End a loop that wants more passes than it has; a loop that must not end so stops the run (WALK-3, WALK-7)."""
         if loop.on_limit == "block" and self._asked_on:
             reason = LoopLimit(loop_id=loop.loop_id, iteration=iteration, max_iterations=loop.max_iterations)
@@ -274,7 +277,7 @@ class _Walk:
         """Say whether a loop wants one more pass, its bound aside."""
         outer = self.marks.stack if iteration == 0 else self.marks.stack[:-1]
         frames = [*outer, LoopFrame(loop_id=loop.loop_id, iteration=iteration)]
-        spot = Spot(node_id=loop.loop_id, frames=tuple(frames))
+        spot = DecisionPoint(node_id=loop.loop_id, frames=tuple(frames))
         match loop.kind:
             case "for":
                 count = loop.count if isinstance(loop.count, int) else value_at(self._seen(outer), str(loop.count))
@@ -302,7 +305,7 @@ class _Walk:
         assert loop.condition_id is not None, "`while` and `until` turn on a condition"
         condition = self.graphs.conditions[loop.condition_id]
         given = Given(context=self._seen(frames), loop_decisions=tuple(self.decisions))
-        spot = Spot(node_id=loop.loop_id, frames=tuple(frames))
+        spot = DecisionPoint(node_id=loop.loop_id, frames=tuple(frames))
         verdict = self._evaluated(spot, loop.condition_id, given)
         if isinstance(verdict, Undecided | Aborted):
             self.journal.took(LEAVES)
@@ -314,7 +317,7 @@ class _Walk:
         self.journal.took(GOES_ON if goes_on else LEAVES)
         return goes_on
 
-    def _evaluated(self, spot: Spot, condition_id: str, given: Given) -> _Truth:
+    def _evaluated(self, spot: DecisionPoint, condition_id: str, given: Given) -> _Truth:
         """Decide a condition in one pass over its graph, and take it in."""
         outcome = run_pass(self.graphs.schedule(condition_id), given)
         verdict = outcome if isinstance(outcome, Aborted) else outcome.triggers[trigger_of(condition_id)]
@@ -322,8 +325,8 @@ class _Walk:
         self.journal.evaluated(spot, condition_id, self.graphs.conditions[condition_id], given, told)
         return verdict
 
-    def _moved(self, state: Running | Complete, node: PlanNode | None = None) -> Moved:
-        return Moved(
+    def _moved(self, state: Running | Complete, node: PlanNode | None = None) -> WalkResult:
+        return WalkResult(
             state=state,
             trace=self.journal.kept_trace(node),
             decided=tuple(self.journal.decided),

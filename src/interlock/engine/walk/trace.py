@@ -19,7 +19,7 @@ LEAVES = "leaves"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class DecisionPoint:
     """Where something is decided: a node of the plan, in these loop passes."""
 
     node_id: str
@@ -27,14 +27,14 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionRecord:
     """One decision. `read` is what stood at each path it turns on, without what was not there.
 
     `verdict` is None where it could not be decided. `took` is the id of the edge taken, or what a loop did; None where
     a later decision of the same node chose.
     """
 
-    spot: Spot
+    spot: DecisionPoint
     condition_id: str | None
     read: Mapping[str, Json]
     verdict: bool | None
@@ -42,14 +42,14 @@ class Decided:
 
 
 @dataclass(slots=True)
-class Journal:
+class DecisionTrace:
     """Collects the decisions of one walk."""
 
     trace: list[TraceEntry] = field(default_factory=list[TraceEntry])
-    decided: list[Decided] = field(default_factory=list[Decided])
+    decided: list[DecisionRecord] = field(default_factory=list[DecisionRecord])
 
     def evaluated(
-        self, spot: Spot, condition_id: str, condition: Condition, given: Given, verdict: Verdict | None
+        self, spot: DecisionPoint, condition_id: str, condition: Condition, given: Given, verdict: Verdict | None
     ) -> None:
         """Take in that a condition was evaluated; None where its computation failed."""
         words = (
@@ -62,13 +62,15 @@ class Journal:
         refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_asked_of(spot))
         self._add("evaluated_condition", f"{in_words(condition)}: {words}", *refs)
         held = None if isinstance(verdict, Undecided) else verdict
-        self.decided.append(Decided(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held))
+        self.decided.append(
+            DecisionRecord(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held)
+        )
 
-    def began(self, spot: Spot) -> None:
+    def began(self, spot: DecisionPoint) -> None:
         """Take in that a loop which is read after its passes began without a decision."""
-        self.decided.append(Decided(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
+        self.decided.append(DecisionRecord(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
 
-    def counted(self, spot: Spot, read: Mapping[str, Json], *, passes: float | None) -> bool:
+    def counted(self, spot: DecisionPoint, read: Mapping[str, Json], *, passes: float | None) -> bool:
         """Take in that a loop which counts was asked for one more pass; return whether it has one.
 
         `passes` is how many it has, None where that cannot be decided.
@@ -78,7 +80,7 @@ class Journal:
         told = "cannot be decided" if passes is None else f"has {passes:g}, {frame.iteration} made"
         self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", *_asked_of(spot))
         took = GOES_ON if goes_on else LEAVES
-        self.decided.append(Decided(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
+        self.decided.append(DecisionRecord(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
         return bool(goes_on)
 
     def took(self, way: str) -> None:
@@ -105,7 +107,7 @@ class Journal:
         self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
 
 
-def _asked_of(spot: Spot) -> tuple[LoopRef | IterationRef, ...]:
+def _asked_of(spot: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
     """Return the loop and the pass that a decision is about; nothing where it is about no loop."""
     frame = spot.frames[-1] if spot.frames else None
     return _pass(frame.loop_id, frame.iteration) if frame is not None and frame.loop_id == spot.node_id else ()

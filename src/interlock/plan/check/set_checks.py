@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from interlock.decide.evaluate import same
 from interlock.define import document as doc
-from interlock.define.declared import choice_words, misfit, named_type, type_of
+from interlock.define.declared import choice_words, named_type, type_mismatch, type_of
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
 from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
@@ -133,7 +133,7 @@ def _beside_each_other(step: doc.AgentStep) -> Iterator[Diagnostic]:
 
 
 def _unfit_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:
-    unfit = misfit(declared, value)
+    unfit = type_mismatch(declared, value)
     if unfit is None:
         return
     message = f"{declared.key!r} is declared as {unfit.wanted}; the value is {unfit.found}."

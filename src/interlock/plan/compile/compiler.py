@@ -18,7 +18,7 @@ from interlock.plan.check.checks import check_document
 from interlock.plan.check.validate import validate_plan
 from interlock.plan.compile.builder import Builder, PlanTooLargeError
 from interlock.plan.compile.prompts import Prompts
-from interlock.plan.compile.routines import Library, builtin_routines
+from interlock.plan.compile.routines import RoutineLibrary, builtin_routines
 from interlock.plan.compiled import (
     AppliedFeature,
     CapabilityDemand,
@@ -37,12 +37,12 @@ class Compiled:
     warnings: Diagnostics
 
 
-def compile_workflow(document: doc.WorkflowDocument, library: Library | None = None) -> Compiled | Diagnostics:
+def compile_workflow(document: doc.WorkflowDocument, library: RoutineLibrary | None = None) -> Compiled | Diagnostics:
     """Return the compiled workflow of a document, or every fault that only compiling shows.
 
     Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
     """
-    library = library or Library(routines=builtin_routines())
+    library = library or RoutineLibrary(routines=builtin_routines())
     found = list(islice(chain(check_document(document), document.oddities), DIAGNOSTICS_FOUND_MAX))
     features = _features(document)
     prompts = Prompts(

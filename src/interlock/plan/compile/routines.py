@@ -30,7 +30,7 @@ class Routine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class RoutineLibrary:
     """What a document may refer to beside itself: routines by template id, and what a project binds slots to."""
 
     routines: Mapping[str, Routine]

@@ -21,7 +21,7 @@ from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, E
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import form_of, reply_of, unusable
 from interlock.server.elicitation.seal import Asked, Seal
-from interlock.service.clock import Shell
+from interlock.service.clock import Clock
 from interlock.store.ports.keys import KeyRingWriter
 
 _KEY = "decision"
@@ -48,7 +48,7 @@ def can_ask(context: Context) -> bool:
 class Elicitation:
     """Asks people through the clients of one server."""
 
-    def __init__(self, key_ring: KeyRingWriter, shell: Shell) -> None:
+    def __init__(self, key_ring: KeyRingWriter, shell: Clock) -> None:
         self._seal = Seal(key_ring)
         self._shell = shell
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mcp import types
 from mcp_types.version import is_version_at_least
 
-from interlock.engine.gates import Ask, Question, Reply
+from interlock.engine.gates import Question, QuestionItem, Reply
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     LIST_DESCRIPTION_BYTES_MAX,
@@ -85,11 +85,11 @@ def unusable(client: str, fault: str) -> Reply:
     return Reply(action="cancel", client=client, answers={}, fault=fault)
 
 
-def _wanted(question: Question) -> dict[int, Ask]:
+def _wanted(question: Question) -> dict[int, QuestionItem]:
     return {place: ask for place, ask in enumerate(question.asks, 1) if ask.wants_answer}
 
 
-def _is_required(ask: Ask) -> bool:
+def _is_required(ask: QuestionItem) -> bool:
     return ask.reason == "needs_user_choice"
 
 
@@ -97,7 +97,7 @@ def _field(place: int) -> str:
     return f"answer_{place}"
 
 
-def _answer_schema(ask: Ask, place: int, question: Question) -> Json:
+def _answer_schema(ask: QuestionItem, place: int, question: Question) -> Json:
     title = "Answer" if len(question.asks) == 1 else f"Answer to {place}"
     schema = _text_schema(title, one_line(ask.ask, LIST_DESCRIPTION_BYTES_MAX))
     return schema | {"minLength": 1} if _is_required(ask) else schema

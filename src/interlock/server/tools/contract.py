@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from interlock.define.schemas import flat_schema
-from interlock.engine.answer.model import Answer, NeedsPerson
-from interlock.engine.gates import Asking
+from interlock.engine.answer.model import Answer, HumanInputRequired
+from interlock.engine.gates import ApprovalContext
 from interlock.engine.published import Published
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -20,7 +20,7 @@ from interlock.kernel.ids import SessionId
 from interlock.record.events import Actor
 from interlock.service.ports import Ports
 
-Outcome: TypeAlias = Answer | Refusal | NeedsPerson
+Outcome: TypeAlias = Answer | Refusal | HumanInputRequired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Caller:
     """The surroundings of a call: the default workspace, who calls, how people can be asked, and what may be sent."""
 
     workspace: Path | None
-    asking: Asking
+    asking: ApprovalContext
     actor: Actor | None = None
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
 

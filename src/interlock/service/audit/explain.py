@@ -13,14 +13,14 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.run.attempts import stored_object
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import refusal_of
 from interlock.views.session import Node, Session
-from interlock.views.standing import refusal_of
 
 
-class Explained(Published):
+class Explanation(Published):
     """Why a run stands at a node.
 
     `decisions` are those of the call that led there, in order: the condition in words, what it read, what came of it
@@ -38,18 +38,18 @@ class Explained(Published):
     record: Annotated[dict[str, JsonValue], Field(alias="capture")]
 
 
-def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explained:
+def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explanation:
     """Return why a run stands at a node.
 
     Raises:
         ContentDamagedError: The captured record, the snapshot or the pinned workflow is missing or damaged.
     """
-    scene = scene_of(session, session.runs[node.run], plans)
+    scene = load_run_context(session, session.runs[node.run], plans)
     captures = [stored_object(reader, digest) for digest in node.captures]
     decisions = [one for capture in captures for one in _objects(capture, "decisions")]
     effects = [one for capture in captures for one in _objects(capture, "effects")]
     refusal = refusal_of(session, node)
-    return Explained(
+    return Explanation(
         session=session.session,
         node=node.node,
         title=scene.title(node),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.gates import Asking, GateClaims, Reply
+from interlock.engine.gates import ApprovalContext, GateClaims, Reply
 from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
@@ -20,7 +20,7 @@ from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
 from interlock.record.snapshot import Complete
 from interlock.service.run.attempts import answered_at, attempt_on, brought_by
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
 from interlock.views.session import BASELINE, Advance, Session
@@ -37,7 +37,7 @@ class BrokenChainError(InterlockError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedPlan:
     """An appended plan: its events, the one that is its key, the node it made, the session before and after it."""
 
     events: tuple[ev.Event, ...]
@@ -47,7 +47,7 @@ class Recorded:
     after: Session
 
 
-def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...]) -> Recorded | None:
+def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...]) -> RecordedPlan | None:
     """Return an appended plan with its key event, or None where nothing was decided in it.
 
     Raises:
@@ -62,10 +62,10 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
         node = _advance_of(after, key).child if key.scope.node_id in before.nodes else None
     if node is None or node not in after.nodes or node in before.nodes:
         raise BrokenChainError(key, "no node that it makes")
-    return Recorded(events=events, key=key, node=node, before=before, after=after)
+    return RecordedPlan(events=events, key=key, node=node, before=before, after=after)
 
 
-def derived_plan(reader: SessionReader, plans: Plans, recorded: Recorded) -> AppendPlan | str:
+def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> AppendPlan | str:
     """Return the plan that follows from what came in, or why none does.
 
     Raises:
@@ -77,7 +77,7 @@ def derived_plan(reader: SessionReader, plans: Plans, recorded: Recorded) -> App
     return _advance(reader, plans, recorded, recorded.key)
 
 
-def is_as_sent(reader: SessionReader, recorded: Recorded) -> bool:
+def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
     """Say whether what is recorded can be what the attempt's request digest was taken of.
 
     The log does not tell what of the evidence a retry sent again, nor an autonomy that a refused attempt asked for. So
@@ -113,7 +113,7 @@ def _advance_of(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
     return advance
 
 
-def _start(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.RunStartedEvent) -> AppendPlan | str:
+def _start(reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.RunStartedEvent) -> AppendPlan | str:
     changed = _preferences_changed(recorded)
     is_chosen = changed is not None and changed.source == "user"
     plan = plan_start(
@@ -135,9 +135,11 @@ def _start(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.RunS
     return plan if isinstance(plan, AppendPlan) else plan.message
 
 
-def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.AdvanceRecordedEvent) -> AppendPlan | str:
+def _advance(
+    reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.AdvanceRecordedEvent
+) -> AppendPlan | str:
     child, before = recorded.after.nodes[recorded.node], recorded.before
-    node, scene = before.nodes[key.scope.node_id], scene_of(before, before.runs[child.run], plans)
+    node, scene = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
     if isinstance(scene.snapshot(node).state, Complete):
         raise BrokenChainError(key, "the run is complete at the node it is about")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
@@ -146,7 +148,7 @@ def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.Ad
         artifacts=evidence.artifacts,
         context=_context_sent(recorded),
         preferences=_chosen(recorded),
-        asking=Asking(
+        asking=ApprovalContext(
             client_can=answered is not None,
             claims=_claims_policy(recorded),
             reply=answered.reply() if answered is not None else None,
@@ -154,7 +156,7 @@ def _advance(reader: SessionReader, plans: Plans, recorded: Recorded, key: ev.Ad
     )
     if _was_declined(key):
         # What a person said no to is kept in words alone: the gate of the step, else more autonomy.
-        declined = Asking(client_can=True, reply=Reply(action="decline", client="", answers={}))
+        declined = ApprovalContext(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
     decision = decide_advance(attempt_on(reader, scene, node, key.data.attempt_id, request))
@@ -167,7 +169,7 @@ def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:
     return isinstance(outcome, Blocked) and {one.code for one in outcome.blockers.blockers} == {"USER_ONLY_DEPENDENCY"}
 
 
-def _context_sent(recorded: Recorded) -> Mapping[str, Json]:
+def _context_sent(recorded: RecordedPlan) -> Mapping[str, Json]:
     """Return what came in of context, apart from what the step set."""
     sent: dict[str, Json] = {}
     for event in recorded.events:
@@ -176,12 +178,12 @@ def _context_sent(recorded: Recorded) -> Mapping[str, Json]:
     return sent
 
 
-def _preferences_changed(recorded: Recorded) -> "ev.data.PreferencesChanged | None":
+def _preferences_changed(recorded: RecordedPlan) -> "ev.data.PreferencesChanged | None":
     events = [event.data for event in recorded.events if isinstance(event, ev.PreferencesChangedEvent)]
     return events[0] if events else None
 
 
-def _chosen(recorded: Recorded) -> PreferenceDelta:
+def _chosen(recorded: RecordedPlan) -> PreferenceDelta:
     changed = _preferences_changed(recorded)
     if changed is None:
         return PreferenceDelta()
@@ -192,7 +194,7 @@ def _chosen(recorded: Recorded) -> PreferenceDelta:
     )
 
 
-def _preferences_sent(recorded: Recorded) -> Iterator[PreferenceDelta]:
+def _preferences_sent(recorded: RecordedPlan) -> Iterator[PreferenceDelta]:
     """Yield what may have been sent: of a refused attempt, more autonomy that nobody agreed to is not kept (GATE-5)."""
     chosen = _chosen(recorded)
     yield chosen
@@ -201,7 +203,7 @@ def _preferences_sent(recorded: Recorded) -> Iterator[PreferenceDelta]:
         yield from (replace(chosen, autonomy=autonomy) for autonomy in get_args(Autonomy))
 
 
-def _claims_policy(recorded: Recorded) -> GateClaims:
+def _claims_policy(recorded: RecordedPlan) -> GateClaims:
     """Return how claims were taken: one that was accepted is disclosed as such (GATE-6)."""
     gaps = [event.data for event in recorded.events if isinstance(event, ev.GapRecordedEvent)]
     is_taken = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)

@@ -18,7 +18,7 @@ from interlock.record.base import UnknownVersionError
 from interlock.record.events import DecisionTraceAppendedEvent, Event
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.audit.compare import compared_captures, compared_events
-from interlock.service.audit.replay import BrokenChainError, Recorded, derived_plan, is_as_sent, recorded_plan
+from interlock.service.audit.replay import BrokenChainError, RecordedPlan, derived_plan, is_as_sent, recorded_plan
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import health_words
@@ -115,7 +115,7 @@ class _Check:
     def _restore(self) -> str:
         return f"{_RESTORE} `interlock session repair {self.session}`."
 
-    def _plan(self, recorded: Recorded) -> Iterator[Mismatch]:
+    def _plan(self, recorded: RecordedPlan) -> Iterator[Mismatch]:
         try:
             found = self._judged(recorded)
         except UnknownVersionError as error:
@@ -128,7 +128,7 @@ class _Check:
         if found is not None:
             yield found
 
-    def _judged(self, recorded: Recorded) -> Mismatch | None:
+    def _judged(self, recorded: RecordedPlan) -> Mismatch | None:
         """Return the first thing of a plan that does not follow, or None where all of it does."""
         node, reference = recorded.node, _capture_of(recorded)
         capture = stored_object(self.reader, reference) if reference is not None else None
@@ -144,7 +144,9 @@ class _Check:
             return self.mismatch("decision_mismatch", node, recorded.key.kind, found, _ASK)
         return self._compared(recorded, derived, capture)
 
-    def _compared(self, recorded: Recorded, derived: AppendPlan, capture: Mapping[str, Json] | None) -> Mismatch | None:
+    def _compared(
+        self, recorded: RecordedPlan, derived: AppendPlan, capture: Mapping[str, Json] | None
+    ) -> Mismatch | None:
         made = _capture_made(derived)
         if capture is None and made:
             found = "recorded: no capture; what came in leads to decisions of which one is kept"
@@ -157,7 +159,7 @@ class _Check:
         return None
 
 
-def _capture_of(recorded: Recorded) -> Digest | None:
+def _capture_of(recorded: RecordedPlan) -> Digest | None:
     """Return the captured record that a plan refers to, if it does."""
     traces = [event.data for event in recorded.events if isinstance(event, DecisionTraceAppendedEvent)]
     return next((trace.capture_ref for trace in traces if trace.capture_ref is not None), None)

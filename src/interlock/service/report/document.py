@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UntrustedText:
     """Somebody else's words within a line: an agent's, an author's, a client's. They may hold anything."""
 
     text: str
 
 
-Line: TypeAlias = tuple[str | Said, ...]
+Line: TypeAlias = tuple[str | UntrustedText, ...]
 """One line, of our words and others'."""
 
 
@@ -28,7 +28,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Properties:
     """What is so, by name."""
 
     rows: tuple[tuple[str, Line], ...]
@@ -42,7 +42,7 @@ class Bullets:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Paragraph:
     """A line of text by itself."""
 
     line: Line
@@ -62,5 +62,5 @@ class Drawing:
     text: str
 
 
-Block: TypeAlias = Heading | Facts | Bullets | Remark | Quote | Drawing
+Block: TypeAlias = Heading | Properties | Bullets | Paragraph | Quote | Drawing
 Page: TypeAlias = tuple[Block, ...]

@@ -6,7 +6,18 @@ from typing import assert_never
 
 from interlock.kernel.budgets import FOLDED_CHARS_MAX
 from interlock.kernel.text import fence_around, in_code, printable
-from interlock.service.report.document import Block, Bullets, Drawing, Facts, Heading, Line, Page, Quote, Remark, Said
+from interlock.service.report.document import (
+    Block,
+    Bullets,
+    Drawing,
+    Heading,
+    Line,
+    Page,
+    Paragraph,
+    Properties,
+    Quote,
+    UntrustedText,
+)
 
 _FENCE_MIN = 3
 
@@ -20,11 +31,11 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             return f"{'#' * block.level} {_line(block.line)}"
-        case Facts():
+        case Properties():
             return "\n".join(f"- **{name}:** {_line(line)}" for name, line in block.rows)
         case Bullets():
             return "\n".join(f"- {_line(line)}" for line in block.items)
-        case Remark():
+        case Paragraph():
             return _line(block.line)
         case Quote():
             return _fenced(line for each in _lines(block.text) for line in _folded(each))
@@ -35,7 +46,7 @@ def _block(block: Block) -> str:
 
 
 def _line(line: Line) -> str:
-    return "".join(in_code(part.text) if isinstance(part, Said) else part for part in line)
+    return "".join(in_code(part.text) if isinstance(part, UntrustedText) else part for part in line)
 
 
 def _lines(text: str) -> list[str]:

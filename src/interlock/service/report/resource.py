@@ -5,13 +5,13 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line, truncated, utf8_bytes
 from interlock.service.ports import ReadPorts
-from interlock.service.report.layout import Look, page_of
+from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.markdown import as_markdown
-from interlock.service.report.session_report import Accounts
+from interlock.service.report.session_report import SessionReporter
 from interlock.service.run.history import history_of
 
-_WHOLE = Look(newest_first=False, is_whole=True, is_for_others=True)
-_SHORT = Look(newest_first=True, is_whole=False, is_for_others=True)
+_WHOLE = RenderOptions(newest_first=False, is_whole=True, is_for_others=True)
+_SHORT = RenderOptions(newest_first=True, is_whole=False, is_for_others=True)
 
 
 def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
@@ -30,7 +30,7 @@ def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
             message=f"There is no session {found!r} in this data directory.",
             suggestion="`resume_session` finds sessions by words of their goal or notes.",
         )
-    accounts, runs = Accounts(ports.reader, ports.plans, history), tuple(history.facts.runs)
+    accounts, runs = SessionReporter(ports.reader, ports.plans, history), tuple(history.facts.runs)
     whole = as_markdown(page_of(accounts.session(runs), _WHOLE))
     if utf8_bytes(whole) <= RECORD_BYTES_MAX:
         return whole

@@ -20,7 +20,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ListFilter:
     """Which runs a list shows; what is left out asks for nothing.
 
     `branch` is one, or how one begins; `since_ms` is in milliseconds since the epoch.

@@ -12,16 +12,16 @@ from interlock.record.base import Preferences
 from interlock.record.events import NodeCreatedEvent
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import ArtifactPayload, GapRecorded, ObservationKey
-from interlock.service.run.context import Place, Scene, scene_of
+from interlock.service.run.context import RunContext, StepLabel, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import summary_of
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import PathStep, path_to, refusal_of
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.run_graph import GraphNode, leaves, run_graph
 from interlock.views.session import Node
-from interlock.views.standing import Leg, refusal_of, way_to
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
 
@@ -37,14 +37,14 @@ class Artifact(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepAccount:
+class StepReport:
     """A step on the way to where the run stands. `at` is when it was done; `refused` says why, attempt by attempt.
 
     `checkpoint` are the notes of its last checkpoint.
     """
 
     node: NodeId
-    place: Place
+    place: StepLabel
     is_done: bool
     at: str | None
     notes: str | None
@@ -58,24 +58,24 @@ class Branch:
     """An end of the run's graph: the step that is pending there, None where the run is complete."""
 
     node: NodeId
-    place: Place | None
+    place: StepLabel | None
     is_tip: bool
     at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapAccount:
+class GapReport:
     """An open gap: the step that left it, None for the start, when, and what would resolve it."""
 
     gap: GapRecorded
     node: NodeId
-    step: Place | None
+    step: StepLabel | None
     at: str | None
     remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAccount:
+class RunReport:
     """All that is told of a run. `steps` run from the first to where it stands, without the `left_out` earliest ones.
 
     `blockers` say why it does not go on; `context_keys` are those at its preferred tip; `observed` is where it began.
@@ -86,27 +86,27 @@ class RunAccount:
     source_kind: SourceKind
     source_ref: str
     preferences: Preferences
-    steps: tuple[StepAccount, ...]
+    steps: tuple[StepReport, ...]
     left_out: int
     branches: tuple[Branch, ...]
     graph: GraphNode
-    scene: Scene
+    scene: RunContext
     blockers: tuple[Blocker, ...]
-    gaps: tuple[GapAccount, ...]
+    gaps: tuple[GapReport, ...]
     context_keys: tuple[str, ...]
     observed: Mapping[ObservationKey, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionAccount:
+class SessionReport:
     """All that is told of a session: its runs, in the order they began."""
 
     session: SessionId
     events: int
-    runs: tuple[RunAccount, ...]
+    runs: tuple[RunReport, ...]
 
 
-class Accounts:
+class SessionReporter:
     """Makes accounts of one session. Writes nothing."""
 
     def __init__(self, reader: SessionReader, plans: Plans, history: History) -> None:
@@ -115,37 +115,37 @@ class Accounts:
         self._facts = history.facts
         self._times = _times(history)
 
-    def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionAccount:
+    def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
         """Return the account of these runs, each with at most the last so many steps.
 
         Raises:
             ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
         """
         told = {one.run: one for one in summary_of(self._facts, self._plans).runs if one.run in runs}
-        return SessionAccount(
+        return SessionReport(
             session=self._facts.session,
             events=self._facts.next_index,
             runs=tuple(self._run(summary, steps_max) for summary in told.values()),
         )
 
-    def gaps(self, run: RunId) -> tuple[GapAccount, ...]:
+    def gaps(self, run: RunId) -> tuple[GapReport, ...]:
         """Return what is open on a run.
 
         Raises:
             ContentDamagedError: Its pinned workflow or a snapshot is missing or damaged.
         """
         found = open_gaps(self._facts, run)
-        return self._gaps(scene_of(self._facts, self._facts.runs[run], self._plans)) if found else ()
+        return self._gaps(load_run_context(self._facts, self._facts.runs[run], self._plans)) if found else ()
 
-    def _run(self, summary: RunSummary, steps_max: int | None) -> RunAccount:
+    def _run(self, summary: RunSummary, steps_max: int | None) -> RunReport:
         run = self._facts.runs[summary.run]
-        scene = scene_of(self._facts, run, self._plans)
+        scene = load_run_context(self._facts, run, self._plans)
         tip, graph = self._facts.nodes[summary.tip], run_graph(self._facts, run.run)
-        legs = way_to(self._facts, tip)
+        legs = path_to(self._facts, tip)
         done = legs[:-1] if summary.is_complete else legs
         shown = done if steps_max is None else done[-steps_max:]
         refusal = refusal_of(self._facts, tip)
-        return RunAccount(
+        return RunReport(
             summary=summary,
             workflow_hash=run.workflow_hash,
             source_kind=run.source_kind,
@@ -162,14 +162,14 @@ class Accounts:
             observed=self._observed(run.run),
         )
 
-    def _step(self, scene: Scene, leg: Leg) -> StepAccount:
+    def _step(self, scene: RunContext, leg: PathStep) -> StepReport:
         place = scene.place(leg.at)
         assert place is not None, "a run goes on from a step only"
         brought = leg.passed_to
         artifacts = self._artifacts(brought) if brought is not None else ()
         refusals = [refusal_of(scene.session, node) for node in leg.refused]
         held = [notes_of_checkpoint(node) for node in (leg.at, *leg.refused)]
-        return StepAccount(
+        return StepReport(
             node=leg.at.node,
             place=place,
             is_done=brought is not None,
@@ -212,13 +212,13 @@ class Accounts:
             is_readable=is_readable,
         )
 
-    def _branch(self, scene: Scene, leaf: GraphNode) -> Branch:
+    def _branch(self, scene: RunContext, leaf: GraphNode) -> Branch:
         node = leaf.node
         return Branch(node=node.node, place=scene.place(node), is_tip=leaf.is_tip, at=self._times.get(node.node))
 
-    def _gaps(self, scene: Scene) -> tuple[GapAccount, ...]:
+    def _gaps(self, scene: RunContext) -> tuple[GapReport, ...]:
         return tuple(
-            GapAccount(
+            GapReport(
                 gap=one.gap,
                 node=one.node.node,
                 step=scene.place(one.step) if one.step is not None else None,

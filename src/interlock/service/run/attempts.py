@@ -13,15 +13,15 @@ from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import attempts_on, chain_head
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
-from interlock.views.standing import attempts_on, chain_head
 
 
-def attempt_on(reader: SessionReader, scene: Scene, node: Node, attempt: AttemptId, request: Request) -> Attempt:
+def attempt_on(reader: SessionReader, scene: RunContext, node: Node, attempt: AttemptId, request: Request) -> Attempt:
     """Return an attempt on a node with the facts that the log gives.
 
     Raises:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import LoopPass
-from interlock.engine.answer.words import RunWords, title_in_code
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, PendingStep, Running
@@ -12,7 +12,7 @@ from interlock.views.session import Node, Run, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StepLabel:
     """A step as lists name it: its title, its number, counted from 1, and the pass of the loop it is in."""
 
     title: str
@@ -21,7 +21,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class RunContext:
     """A run of a session with the workflow it pins: what every answer about it is told from."""
 
     session: Session
@@ -29,11 +29,11 @@ class Scene:
     workflow: CompiledWorkflow
     plans: Plans
 
-    def words(self, node: Node | None = None) -> RunWords:
+    def words(self, node: Node | None = None) -> RunView:
         """Return the run as it is named; the goal is that of the node's own branch."""
         at = node.node if node is not None else self.run.tip
         goal = self.session.context(at).get("goal") if at is not None else None
-        return RunWords(
+        return RunView(
             label=self.session.label(self.run.run),
             workflow_id=self.run.workflow_id,
             workflow_name=self.workflow.name,
@@ -77,20 +77,20 @@ class Scene:
         context = self.session.context(node.node)
         return rendered_line(title, with_loop_variables(self.workflow.graphs, context, pending.loop_path))
 
-    def place(self, node: Node) -> Place | None:
+    def place(self, node: Node) -> StepLabel | None:
         """Return the step that is pending at a node as lists name it; None if it is complete."""
         state = self.snapshot(node).state
         if not isinstance(state, Running):
             return None
         pending = state.pending.step
         number = self.workflow.numbers[self.workflow.steps[pending.step_id].node_id]
-        return Place(title=self._title(node, pending), number=number, loop=self.passing(pending.loop_path))
+        return StepLabel(title=self._title(node, pending), number=number, loop=self.passing(pending.loop_path))
 
 
-def scene_of(session: Session, run: Run, plans: Plans) -> Scene:
+def load_run_context(session: Session, run: Run, plans: Plans) -> RunContext:
     """Return the scene of a run.
 
     Raises:
         ContentDamagedError: Its pinned workflow is missing or damaged.
     """
-    return Scene(session=session, run=run, workflow=plans.workflow(run.workflow_hash), plans=plans)
+    return RunContext(session=session, run=run, workflow=plans.workflow(run.workflow_hash), plans=plans)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
-from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
-from interlock.store.ports.reader import LogMark, SessionReader
+from interlock.store.ports.reader import LogVersion, SessionReader
 from interlock.views.recap import current_notes
 from interlock.views.session import Session
 from interlock.views.status import run_status
@@ -41,7 +41,7 @@ class Summaries:
     """The summaries of all sessions of one store. What did not change since the last time is not read again."""
 
     def __init__(self) -> None:
-        self._kept: dict[SessionId, tuple[LogMark, SessionSummary | Unreadable]] = {}
+        self._kept: dict[SessionId, tuple[LogVersion, SessionSummary | Unreadable]] = {}
 
     def listing(self, reader: SessionReader, plans: Plans, progress: Progress = report_nothing) -> Listing:
         """Return all sessions, by id; report how many are read. Writes nothing.
@@ -93,11 +93,11 @@ def summary_of(session: Session, plans: Plans) -> SessionSummary:
         ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
     """
     runs = sorted(session.runs.values(), key=lambda run: run.index)
-    told = tuple(_run(scene_of(session, run, plans)) for run in runs)
+    told = tuple(_run(load_run_context(session, run, plans)) for run in runs)
     return SessionSummary(session=session.session, events=session.next_index, runs=told)
 
 
-def _run(scene: Scene) -> RunSummary:
+def _run(scene: RunContext) -> RunSummary:
     session, run = scene.session, scene.run
     assert run.tip is not None, "a run has a root"
     tip = session.nodes[run.tip]

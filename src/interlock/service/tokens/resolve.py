@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL
-from interlock.engine.answer.words import RunWords
+from interlock.engine.answer.parts import RunView
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
@@ -12,7 +12,7 @@ from interlock.record.short_tokens import SentToken, ShortKind, ShortRef
 from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, kind_of
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
-from interlock.service.tokens.suggest import Place, label_in, place_labelled, place_of, token_meant
+from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled, place_of, suggest_token
 from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
 
@@ -30,14 +30,14 @@ class SentTokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedToken:
     """The node or attempt that a verified token refers to, and its session if that had to be loaded to find it."""
 
     ref: TokenRef
     session: Session | None
 
 
-def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = None) -> Resolved | Refusal:
+def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = None) -> ResolvedToken | Refusal:
     """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more.
 
     `known` is a session that is loaded already.
@@ -51,7 +51,7 @@ def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = No
     if isinstance(found, ShortRef):
         resolved = _whole(ports, found, sent.argument, known)
     else:
-        resolved = Resolved(ref=found, session=None)
+        resolved = ResolvedToken(ref=found, session=None)
     if isinstance(resolved, Refusal) or kind_of(resolved.ref) is _WANTED[sent.argument]:
         return resolved
     return _wrong_kind(ports, resolved, sent.argument)
@@ -84,12 +84,12 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
         raise
 
 
-def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> Resolved | Refusal:
+def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> ResolvedToken | Refusal:
     """Return what a short reference refers to in its session, or that history is gone (TOK-5, TOK-8)."""
     is_known = known is not None and known.session == ref.session
     session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
     whole = whole_reference(session, ref) if session is not None else None
-    return Resolved(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
+    return ResolvedToken(ref=whole, session=session) if whole is not None else lost_history(argument, label=ref.label)
 
 
 def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
@@ -119,7 +119,7 @@ def scope_mismatch(
     )
 
 
-def lost_history(argument: Argument, *, words: RunWords | None = None, label: str = "") -> Refusal:
+def lost_history(argument: Argument, *, words: RunView | None = None, label: str = "") -> Refusal:
     """Return the refusal of a token whose node or attempt the log does not hold: history is gone (TOK-5)."""
     named: dict[str, Json] = words.to_json() if words else {"label": label}
     return Refusal(
@@ -133,7 +133,7 @@ def lost_history(argument: Argument, *, words: RunWords | None = None, label: st
     )
 
 
-def _wrong_kind(ports: ReadPorts, resolved: Resolved, argument: Argument) -> Refusal:
+def _wrong_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) -> Refusal:
     ref, kind = resolved.ref, kind_of(resolved.ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
     session = resolved.session or ports.load(ref.session, tag_of(ref.node))
@@ -175,7 +175,7 @@ def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusa
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
-    meant = token_meant(ports, text, argument, sent.run)
+    meant = suggest_token(ports, text, argument, sent.run)
     if meant is not None:
         near = (
             "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
@@ -186,7 +186,7 @@ def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusa
     return _with_look(refusal, next((place for place in places if place is not None), None))
 
 
-def _with_look(refusal: Refusal, place: Place | None) -> Refusal:
+def _with_look(refusal: Refusal, place: RunTokens | None) -> Refusal:
     """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
     look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
     return replace(refusal, correction=look)

@@ -15,21 +15,21 @@ from interlock.kernel.ids import RunId, SessionId
 from interlock.record.base import UnknownVersionError
 from interlock.record.short_tokens import read_token
 from interlock.service.ports import ReadPorts
-from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Argument, Mint
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.views.node_position import node_position
 from interlock.views.session import Node, Run, Session
-from interlock.views.standing import standing_of
 
 _UNREADABLE = (SessionUnhealthyError, ContentDamagedError, UnknownVersionError)
 _LABELLED = re.compile(r"(?:st|ack|chk)_([0-9a-z]{4})(?:[0-9a-z]{2})?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RunTokens:
     """A run of a session, and what mints its tokens."""
 
-    scene: Scene
+    scene: RunContext
     mint: Mint
 
     @property
@@ -46,7 +46,7 @@ class Place:
         at = node or self._tip
         if argument == "stateToken":
             return self.mint.state(at.node)
-        standing = standing_of(self.scene.session, at.node)
+        standing = node_position(self.scene.session, at.node)
         if standing.passed_to is not None or standing.is_used_up or self.scene.place(at) is None:
             return None
         last = standing.last
@@ -71,25 +71,25 @@ class Place:
         return self.scene.session.nodes[self.scene.run.tip]
 
 
-def place_of(ports: ReadPorts, session: Session, run: Run) -> Place | None:
+def place_of(ports: ReadPorts, session: Session, run: Run) -> RunTokens | None:
     """Return a run as a place; None where its workflow cannot be read, or no key ring stands that could sign for it."""
     ring = ports.key_ring.keys()
     if ring is None or run.tip is None:
         return None
     try:
-        scene = scene_of(session, run, ports.plans)
+        scene = load_run_context(session, run, ports.plans)
     except _UNREADABLE:
         return None
-    return Place(scene=scene, mint=Mint(ring=ring, session=session, run=run, form=ports.token_format))
+    return RunTokens(scene=scene, mint=Mint(ring=ring, session=session, run=run, form=ports.token_format))
 
 
-def place_of_run(ports: ReadPorts, session: SessionId, run: RunId) -> Place | None:
+def place_of_run(ports: ReadPorts, session: SessionId, run: RunId) -> RunTokens | None:
     """Return a run of a session as a place; None where it is not there, or cannot be read."""
     found = _loaded(ports, session)
     return place_of(ports, found, found.runs[run]) if found is not None and run in found.runs else None
 
 
-def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -> Place | None:
+def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -> RunTokens | None:
     """Return the run that bears a label: one of the session that is looked at first, else the only one there is."""
     run = _labelled(first, label) if first is not None else None
     if first is not None and run is not None:
@@ -99,7 +99,7 @@ def place_labelled(ports: ReadPorts, label: str, first: Session | None = None) -
     return place_of_run(ports, *bearing[0]) if len(bearing) == 1 else None
 
 
-def token_meant(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
+def suggest_token(ports: ReadPorts, text: str, argument: Argument, label: str | None) -> str | None:
     """Return the issued token that a text nearly is: cut, respelled, or in another case; None where it is none."""
     found = text.strip()
     for place in _places(ports, found, label):
@@ -115,7 +115,7 @@ def label_in(text: str) -> str | None:
     return found[1].lower() if found is not None else None
 
 
-def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[Place]:
+def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[RunTokens]:
     claimed = read_token(text).session
     session = _loaded(ports, claimed) if claimed is not None else None
     if session is not None:

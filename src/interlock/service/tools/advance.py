@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.answer.model import Answer, Awaited, Facts, NeedsPerson, render_answer
+from interlock.engine.answer.model import Answer, AnswerModel, HumanInputRequired, PendingApproval, render_answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
-from interlock.engine.judge.attempt import Advanced, LimitReached, Refused, Unconfirmed
+from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
 from interlock.engine.request import CONFIRMATION_KIND, Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError
@@ -22,20 +22,20 @@ from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.snapshot import Complete
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import answered_at, attempt_on, whole_notes
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
-from interlock.service.tools.append import appended
+from interlock.service.tools.append import append_plan
 from interlock.service.tools.context_limits import context_refusal
-from interlock.service.tools.pending_step import step_of
+from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
 from interlock.views import session as facts_of
+from interlock.views.node_position import attempts_on, chain_head, node_position, tip_below
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
-from interlock.views.standing import attempts_on, chain_head, standing_of, tip_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,9 @@ class _Call:
     ring: KeyRing
 
 
-def advance(ports: Ports, target: Target, request: Request, actor: Actor | None) -> Answer | Refusal | NeedsPerson:
+def advance(
+    ports: Ports, target: Target, request: Request, actor: Actor | None
+) -> Answer | Refusal | HumanInputRequired:
     """Attempt to advance the target, or tell what came of that attempt when it was made.
 
     Where nothing but a person's word is missing, nothing is recorded and nothing held: the same call is made again with
@@ -78,12 +80,12 @@ def advance(ports: Ports, target: Target, request: Request, actor: Actor | None)
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
             outcome = _decided(ports, call, session)
-            if isinstance(outcome, Refusal | NeedsPerson):
+            if isinstance(outcome, Refusal | HumanInputRequired):
                 return outcome
             if isinstance(outcome, Advanced):
                 [(reference, _)] = outcome.plan.snapshots
                 ports.read.plans.keep(reference, outcome.snapshot)
-            session = appended(ports, witness, outcome.plan, actor)
+            session = append_plan(ports, witness, outcome.plan, actor)
             recorded = session.advance(target.node.node, attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _told(ports, call, session, recorded)
@@ -107,7 +109,7 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     return None
 
 
-def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | NeedsPerson:
+def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | HumanInputRequired:
     """Judge the attempt by the facts as they are under the lock."""
     scene, node = call.target.scene, session.nodes[call.target.node.node]
     refusal = _attempt_refusal(call.target, session)
@@ -121,32 +123,34 @@ def _decided(ports: Ports, call: _Call, session: Session) -> Advanced | Refused 
     match decision:
         case Advanced() | Refused():
             return decision
-        case LimitReached():
+        case AttemptLimitReached():
             return _limit_reached(minting(ports.read, call.ring, session, scene.run), scene, node, decision.blockers)
-        case Unconfirmed():
+        case ApprovalMissing():
             return _needs_person(ports, call, scene, node, decision)
         case _:
             assert_never(decision)
 
 
-def _needs_person(ports: Ports, call: _Call, scene: Scene, node: Node, found: Unconfirmed) -> NeedsPerson:
+def _needs_person(
+    ports: Ports, call: _Call, scene: RunContext, node: Node, found: ApprovalMissing
+) -> HumanInputRequired:
     """Nothing is recorded: where nobody can be asked, the same tokens are told again, and who must confirm and how."""
     mint = minting(ports.read, call.ring, scene.session, scene.run)
     is_ordinary = call.attempt == ack_attempt(node.node)
     claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
-    facts = Facts(
+    facts = AnswerModel(
         occasion="advance",
         run=scene.words(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
-        step=step_of(scene, node),
+        step=render_pending_step(scene, node),
         blockers=BlockerReport(blockers=found.blockers),
-        awaited=Awaited(claim=claim if found.takes_claims else None),
+        awaited=PendingApproval(claim=claim if found.takes_claims else None),
     )
-    return NeedsPerson(question=found.question, subject=call.attempt, answer=render_answer(facts))
+    return HumanInputRequired(question=found.question, subject=call.attempt, answer=render_answer(facts))
 
 
-def _limit_reached(mint: Mint, scene: Scene, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
+def _limit_reached(mint: Mint, scene: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
     words, first = scene.words(node), chain_head(scene.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
@@ -173,13 +177,13 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
     scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, scene.run)
-    step = step_of(scene, child)
+    step = render_pending_step(scene, child)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     gone_on = _gone_on_to(request, scene, recorded, child)
     with ports.read.trace.span("render"):
         return render_answer(
-            Facts(
+            AnswerModel(
                 occasion="advance",
                 run=scene.words(child),
                 state_token=mint.state(child.node),
@@ -201,18 +205,18 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
         )
 
 
-def _gone_on_to(request: Request, scene: Scene, recorded: facts_of.Advance, child: Node) -> Node | None:
+def _gone_on_to(request: Request, scene: RunContext, recorded: facts_of.Advance, child: Node) -> Node | None:
     """Return where the run has gone on to since, for a caller who repeats an old attempt with other content.
 
     A caller who repeats the same content asks for the same answer.
     """
     if _is_same_request(recorded, request):
         return None
-    is_passed = standing_of(scene.session, child.node).passed_to is not None
+    is_passed = node_position(scene.session, child.node).passed_to is not None
     return scene.session.nodes[tip_below(scene.session, child)] if is_passed else None
 
 
-def _warnings(request: Request, scene: Scene, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
+def _warnings(request: Request, scene: RunContext, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
     yield from warnings.notes_cut(notes_of_attempt(child))
     if child.kind == "step" and _is_branch(scene.session, recorded):
         message = "This is a branch of its own: what came after the redone step before stays as it was."

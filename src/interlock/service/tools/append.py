@@ -8,11 +8,11 @@ from interlock.service.clock import mint_event, recorded_at
 from interlock.service.ports import Ports
 from interlock.service.run.summaries import summary_of
 from interlock.store.ports.errors import ContentDamagedError, StoreFailureError
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
 
-def appended(ports: Ports, witness: Witness, plan: AppendPlan, actor: Actor | None) -> Session:
+def append_plan(ports: Ports, witness: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
     """Append a plan, and cache what is told of the session after it. The cache is derived: without it all still holds.
 
     Raises:

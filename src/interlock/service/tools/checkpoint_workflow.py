@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from interlock.engine.answer.checkpoint import Bookmarked, render_checkpoint
+from interlock.engine.answer.checkpoint import CheckpointModel, render_checkpoint
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Warned
@@ -20,8 +20,8 @@ from interlock.service.run.attempts import whole_notes
 from interlock.service.tokens.mint import minting
 from interlock.service.tokens.resolve import SentTokens, lost_history
 from interlock.service.tools import warnings
-from interlock.service.tools.append import appended
-from interlock.service.tools.pending_step import step_of
+from interlock.service.tools.append import append_plan
+from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
@@ -77,7 +77,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
             refusal = _refusal(target, session)
             if refusal is not None:
                 return refusal
-            session = appended(ports, witness, _plan(target, session, command.request), command.actor)
+            session = append_plan(ports, witness, _plan(target, session, command.request), command.actor)
     return _render_recorded(ports, call, session)
 
 
@@ -124,12 +124,12 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
     assert target.attempt is not None, "a checkpoint is an attempt"
     scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
-    step = step_of(scene, node)
+    step = render_pending_step(scene, node)
     assert step is not None, "a checkpoint is of a step"
     mint = minting(ports.read, call.ring, session, scene.run)
     following = _number(node, target.attempt) + 1
     return render_checkpoint(
-        Bookmarked(
+        CheckpointModel(
             run=scene.words(node),
             node=made.node,
             step=step,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.engine.answer.model import Answer, NeedsPerson
+from interlock.engine.answer.model import Answer, HumanInputRequired
 from interlock.engine.request import Request
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import WorkflowHash
@@ -27,7 +27,7 @@ class ContinueCommand:
     actor: Actor | None = None
 
 
-def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal | NeedsPerson:
+def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal | HumanInputRequired:
     """Look at a node, or attempt to advance it; an attempt may wait for a person.
 
     Raises:

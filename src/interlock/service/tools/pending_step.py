@@ -1,16 +1,16 @@
 """The step that is pending at a node, as it is handed out: its prompt, and what a call that reports it must hold."""
 
+from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.answer.words import StepWords
 from interlock.engine.gates import needs_confirmation
 from interlock.engine.judge.evidence import wanted_artifacts
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.record.snapshot import Running
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
 
-def step_of(scene: Scene, node: Node) -> StepWords | None:
+def render_pending_step(scene: RunContext, node: Node) -> PendingStepView | None:
     """Return the step that is pending at a node, rendered with the node's context; None if it is complete.
 
     Raises:
@@ -24,7 +24,7 @@ def step_of(scene: Scene, node: Node) -> StepWords | None:
     assert step.task is not None, "a pending step is a task"
     graphs = scene.workflow.graphs
     seen = with_loop_variables(graphs, scene.session.context(node.node), pending.loop_path)
-    return StepWords(
+    return PendingStepView(
         number=scene.workflow.numbers[step.node_id],
         total=len(scene.workflow.numbers),
         step_id=step.node_id,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import function_words, visible_functions
-from interlock.engine.answer.words import title_in_code
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE
 from interlock.kernel.budgets import (
     ARTIFACT_KIND_BYTES_MAX,
@@ -25,20 +25,20 @@ from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_byt
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import Running
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import NodePosition, tip_below
 from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
-from interlock.views.standing import Standing, tip_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recap:
     """A place that is looked at, with what is needed to tell of it."""
 
     reader: SessionReader
-    scene: Scene
-    standing: Standing
+    scene: RunContext
+    standing: NodePosition
 
     def text(self) -> str | None:
         """Return what is told, within the recap's budget; None where there is nothing to tell.

@@ -2,31 +2,31 @@
 
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import Answer, Facts, render_answer
+from interlock.engine.answer.model import Answer, AnswerModel, render_answer
+from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
-from interlock.engine.answer.words import title_in_code
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools import warnings
-from interlock.service.tools.pending_step import step_of
-from interlock.service.tools.recap import Recovery
+from interlock.service.tools.pending_step import render_pending_step
+from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.reader import SessionReader
+from interlock.views.node_position import NodePosition, node_position, tip_below
 from interlock.views.session import Node
-from interlock.views.standing import Standing, standing_of, tip_below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Here:
     reader: SessionReader
-    scene: Scene
+    scene: RunContext
     node: Node
-    standing: Standing
+    standing: NodePosition
     mint: Mint
 
 
@@ -44,7 +44,7 @@ def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None
         reader=ports.reader,
         scene=scene,
         node=node,
-        standing=standing_of(scene.session, node.node),
+        standing=node_position(scene.session, node.node),
         mint=Mint(ring=ring, session=scene.session, run=scene.run, form=ports.token_format),
     )
     with ports.trace.span("render"):
@@ -53,16 +53,16 @@ def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None
         return render_answer(replace(facts, warnings=(*facts.warnings, *changed)))
 
 
-def _facts(here: _Here) -> Facts:
+def _facts(here: _Here) -> AnswerModel:
     scene, node, standing = here.scene, here.node, here.standing
     at = standing.first if standing.passed_to is not None else standing.last
-    facts = Facts(
+    facts = AnswerModel(
         occasion="rehydrate",
         run=scene.words(node),
         state_token=here.mint.state(at.node),
-        step=step_of(scene, node),
+        step=render_pending_step(scene, node),
         preferences=at.preferences,
-        recap=Recovery(reader=here.reader, scene=scene, standing=standing).text(),
+        recap=Recap(reader=here.reader, scene=scene, standing=standing).text(),
         guidance=guidance_of(scene.workflow),
         references=scene.workflow.references,
     )
@@ -79,7 +79,7 @@ def _facts(here: _Here) -> Facts:
     return replace(facts, ack_token=ack, checkpoint_token=checkpoint, blockers=standing.blockers)
 
 
-def _passed(here: _Here, facts: Facts) -> Facts:
+def _passed(here: _Here, facts: AnswerModel) -> AnswerModel:
     """The step is done: no token that would silently fork it, but the way to where the run stands (ADV-9)."""
     scene, first = here.scene, here.standing.first
     tip = scene.session.nodes[tip_below(scene.session, first)]
@@ -99,7 +99,7 @@ def _passed(here: _Here, facts: Facts) -> Facts:
     )
 
 
-def _used_up(here: _Here, facts: Facts) -> Facts:
+def _used_up(here: _Here, facts: AnswerModel) -> AnswerModel:
     """Nothing more is recorded on this chain; a fork of its first node goes on (BLK-5)."""
     scene, first = here.scene, here.standing.first
     warned = Warned(

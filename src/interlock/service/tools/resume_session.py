@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from interlock.engine.answer.model import CONTINUE_TOOL, Answer, look_call
+from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import NextCall, RunIdentity
-from interlock.engine.answer.words import RunWords, title_in_code
 from interlock.engine.published import Published
 from interlock.kernel.budgets import (
     CANDIDATE_SNIPPET_BYTES_MAX,
@@ -26,7 +26,7 @@ from interlock.service.tools.observations import repo_root_hash
 from interlock.store.ports.errors import KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
-from interlock.views.resume import Candidate, Wanted, Why, ranked
+from interlock.views.resume import Candidate, RunQuery, Why, ranked
 from interlock.views.status import RunStatus
 
 
@@ -89,7 +89,7 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     found, skipped = _verified(ports, order) if order else ([], 0)
     if skipped and not found and not wanted.is_exact:
         # What matched cannot be read; what can be is offered as where nothing matches.
-        order = ranked(listing.sessions, Wanted(repo=wanted.repo))
+        order = ranked(listing.sessions, RunQuery(repo=wanted.repo))
         found, skipped = _verified(ports, order)
     more = max(len(order) - len(found) - skipped, 0)
     reasons = list(_reasons(command, wanted, [one.candidate for one in found]))
@@ -100,9 +100,9 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     return _answer(found, " ".join(reasons) or None, more)
 
 
-def _wanted(ports: ReadPorts, command: ResumeCommand) -> Wanted:
+def _wanted(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
     """Return what is looked for. Where nothing is said, it is where the caller's workspace stands in git."""
-    wanted = Wanted(
+    wanted = RunQuery(
         words=tokens(command.query or ""),
         branch=command.git_branch,
         head_sha=command.git_head_sha,
@@ -111,7 +111,7 @@ def _wanted(ports: ReadPorts, command: ResumeCommand) -> Wanted:
     )
     here = ports.anchors(command.workspace) if not wanted.is_exact else NOWHERE
     is_silent = wanted.is_open and command.query is None
-    return Wanted(
+    return RunQuery(
         words=wanted.words,
         branch=here.branch if is_silent else wanted.branch,
         head_sha=here.head_sha if is_silent else wanted.head_sha,
@@ -150,7 +150,7 @@ def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
     return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
 
 
-def _reasons(command: ResumeCommand, wanted: Wanted, found: Sequence[Candidate]) -> Iterator[str]:
+def _reasons(command: ResumeCommand, wanted: RunQuery, found: Sequence[Candidate]) -> Iterator[str]:
     """Say why nothing matched, or what the matching left out."""
     if wanted.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
@@ -197,7 +197,7 @@ def _snippet(one: _Found) -> str:
 
 def _candidate(one: _Found) -> CandidateOut:
     run = one.candidate.run
-    words = RunWords(
+    words = RunView(
         label=run.label,
         workflow_id=run.workflow_id,
         workflow_name=run.workflow_name,

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import Misfit, misfit, named_type
+from interlock.define.declared import TypeMismatch, named_type, type_mismatch
 from interlock.define.parts import ContextInput
-from interlock.engine.answer.model import LIST_TOOL, Answer, Facts, NeedsPerson, render_answer
+from interlock.engine.answer.model import LIST_TOOL, Answer, AnswerModel, HumanInputRequired, render_answer
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
-from interlock.engine.gates import Ask, Question
+from interlock.engine.gates import Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
-from interlock.engine.judge.findings import Finding
+from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
@@ -26,13 +26,13 @@ from interlock.record.outcome import ContextKeyPointer
 from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.ports import Ports
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
-from interlock.service.tools.append import appended
+from interlock.service.tools.append import append_plan
 from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.observations import observed_of
-from interlock.service.tools.pending_step import step_of
+from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.keys import KeyRing
@@ -53,7 +53,7 @@ class StartCommand:
     actor: Actor | None = None
 
 
-def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | NeedsPerson:
+def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | HumanInputRequired:
     """Begin a run and return its first step; one that is to do more alone than the baseline may wait for a person.
 
     The same call again, after one that may be recorded and got no answer, makes no second run (FAIL-2).
@@ -125,7 +125,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
 
 def _begin(
     ports: Ports, command: StartCommand, entry: Entry, ids: StartIds, joined: Session | None
-) -> Answer | Refusal | NeedsPerson:
+) -> Answer | Refusal | HumanInputRequired:
     """Record a run under its ids, in the session that it joins or in a new one, and return its first step."""
     pinned = entry.compiled
     assert isinstance(pinned, Pinnable), "what is begun compiled"
@@ -144,7 +144,7 @@ def _begin(
         observed=observed_of(ports.read.anchors(command.workspace), keeps_repo_root=ports.keeps_repo_root),
     )
     plan = plan_start(start)
-    if isinstance(plan, Finding):
+    if isinstance(plan, Violation):
         return _cannot_begin(plan)
     waits = _autonomy_asked(command, baseline, pinned.workflow.name)
     if waits is not None:
@@ -155,7 +155,7 @@ def _begin(
     with ports.hold(ids.session) as witness:
         if joined is not None and witness.session is None:
             return _no_session(ids.session)  # it was collected since it was looked at
-        session = appended(ports, witness, plan, command.actor)
+        session = append_plan(ports, witness, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run])
 
 
@@ -170,12 +170,12 @@ def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None
 def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
     """Render the first step of a run that began."""
     assert run.root is not None, "a start makes a root"
-    scene, node = scene_of(session, run, ports.read.plans), session.nodes[run.root]
+    scene, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, ring, session, run)
-    step = step_of(scene, node)
+    step = render_pending_step(scene, node)
     with ports.read.trace.span("render"):
         return render_answer(
-            Facts(
+            AnswerModel(
                 occasion="start",
                 run=scene.words(node),
                 state_token=mint.state(node.node),
@@ -250,18 +250,18 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
     )
 
 
-def _misfit(declared: ContextInput, value: object) -> Misfit | None:
+def _misfit(declared: ContextInput, value: object) -> TypeMismatch | None:
     """Return why a value does not fit; what only says what belongs there is no value."""
     if value == _stand_in(declared):
-        return Misfit(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
-    return misfit(declared, value)
+        return TypeMismatch(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
+    return type_mismatch(declared, value)
 
 
 def _stand_in(declared: ContextInput) -> str:
     return f"<{declared.type}: {declared.description}>"
 
 
-def _misfit_words(declared: ContextInput, unfit: Misfit) -> str:
+def _misfit_words(declared: ContextInput, unfit: TypeMismatch) -> str:
     what = f"`{declared.key}` ({declared.type}): {declared.description} Found {unfit.found}"
     return f"{what}." if unfit.is_kind else f"{what}; use {unfit.wanted}."
 
@@ -278,7 +278,7 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
     return wanted
 
 
-def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> NeedsPerson | Refusal | None:
+def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> HumanInputRequired | Refusal | None:
     """Ask a person before a run may do more alone than the baseline says, where the client can ask (GATE-5)."""
     wanted = command.request.preferences.over(baseline)
     if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
@@ -298,12 +298,12 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
     if reply is not None and reply.action == "decline":
         return refusal
     ask = f"May this run work with the autonomy {wanted.autonomy!r} instead of {baseline.autonomy!r}?"
-    question = Question(title=f"Start of {name}", asks=(Ask(reason="needs_user_approval", ask=ask),))
+    question = Question(title=f"Start of {name}", asks=(QuestionItem(reason="needs_user_approval", ask=ask),))
     subject = digest_of({"workflowId": command.workflow_id, "request": command.request.digest()})
-    return NeedsPerson(question=question, subject=subject, answer=refusal)
+    return HumanInputRequired(question=question, subject=subject, answer=refusal)
 
 
-def _cannot_begin(finding: Finding) -> Refusal:
+def _cannot_begin(finding: Violation) -> Refusal:
     """Return why a run cannot reach its first step: what it turns on must be in the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
     return Refusal(

@@ -10,20 +10,20 @@ from interlock.kernel.ids import AttemptId, tag_of
 from interlock.kernel.text import one_line
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.ports import ReadPorts
-from interlock.service.run.context import Scene, scene_of
+from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Argument
 from interlock.service.tokens.resolve import SentTokens, load_session, lost_history, resolve_token, scope_mismatch
 from interlock.service.tokens.suggest import place_labelled, place_of_run
 from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.views.node_position import chain_head
 from interlock.views.session import LABEL_CHARS, Node, Session
-from interlock.views.standing import chain_head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """The node a call addresses, its run, and the attempt it makes, if it makes one."""
 
-    scene: Scene
+    scene: RunContext
     node: Node
     attempt: AttemptId | None
 
@@ -44,7 +44,7 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
     if session is None or ref.run not in session.runs:
         return lost_history(sent.argument, label=label)
-    scene = scene_of(session, session.runs[ref.run], ports.plans)
+    scene = load_run_context(session, session.runs[ref.run], ports.plans)
     node = session.nodes.get(ref.node)
     if node is None or node.run != ref.run:
         return lost_history(sent.argument, words=scene.words())
@@ -73,7 +73,7 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
 
 
 def _disagreement(
-    ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, check: TokenRef | None
+    ports: ReadPorts, scene: RunContext, node: Node, sent: SentTokens, check: TokenRef | None
 ) -> Refusal | None:
     """Refuse a call whose label or whose second token names another run or step than its token."""
     run = sent.run
@@ -86,7 +86,7 @@ def _disagreement(
     return None if _is_same_place(scene.session, node, check) else _two_steps(scene, node, sent.argument)
 
 
-def _another_run(ports: ReadPorts, scene: Scene, node: Node, sent: SentTokens, run: str) -> Refusal:
+def _another_run(ports: ReadPorts, scene: RunContext, node: Node, sent: SentTokens, run: str) -> Refusal:
     """Refuse a token whose run is not the one that the call names: the call meant one of the two (TOK-6).
 
     Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
@@ -127,7 +127,7 @@ def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
     return other is not None and chain_head(session, other).node == chain_head(session, node).node
 
 
-def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, check: TokenRef) -> Refusal:
+def _two_runs(ports: ReadPorts, scene: RunContext, node: Node, argument: Argument, check: TokenRef) -> Refusal:
     words = scene.words(node)
     place = place_of_run(ports, check.session, check.run)
     named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
@@ -145,7 +145,7 @@ def _two_runs(ports: ReadPorts, scene: Scene, node: Node, argument: Argument, ch
     )
 
 
-def _two_steps(scene: Scene, node: Node, argument: Argument) -> Refusal:
+def _two_steps(scene: RunContext, node: Node, argument: Argument) -> Refusal:
     words = scene.words(node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
@@ -159,7 +159,7 @@ def _goal(goal: str | None) -> str:
     return f", goal {goal[:NAMED_GOAL_CHARS_MAX]!r}" if goal else ""
 
 
-def _hash_mismatch(scene: Scene) -> Refusal:
+def _hash_mismatch(scene: RunContext) -> Refusal:
     words = scene.words()
     return Refusal(
         code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,

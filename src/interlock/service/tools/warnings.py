@@ -10,7 +10,7 @@ from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
-from interlock.service.run.context import Scene
+from interlock.service.run.context import RunContext
 from interlock.views.session import Node, Run, Session
 
 _RISK_ORDER = ("conservative", "balanced", "aggressive")
@@ -37,7 +37,7 @@ def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
     yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
 
 
-def decided_otherwise(scene: Scene, node: Node) -> Iterator[Warned]:
+def decided_otherwise(scene: RunContext, node: Node) -> Iterator[Warned]:
     """Warn of loops that ended because their passes are used up, and of levels that were read otherwise (WALK-3)."""
     for entry in node.trace:
         refs = entry.refs or ()

@@ -21,7 +21,7 @@ from interlock.record.bundle import (
 from interlock.record.content import Contents
 from interlock.record.events import Event
 from interlock.record.manifest import attested
-from interlock.service.clock import Shell, recorded_at
+from interlock.service.clock import Clock, recorded_at
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
 from interlock.store.ports.reader import SessionReader
 from interlock.version import VERSION
@@ -39,7 +39,7 @@ class Exported:
 
 
 def export_session(
-    reader: SessionReader, shell: Shell, session: SessionId, *, is_salvage: bool = False
+    reader: SessionReader, shell: Clock, session: SessionId, *, is_salvage: bool = False
 ) -> Exported | Refusal:
     """Return a session as a bundle. With `is_salvage` what is sound of a damaged one, under a banner that says so.
 

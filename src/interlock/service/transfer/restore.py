@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interlock.engine.answer.model import look_call
+from interlock.engine.answer.parts import RunView
 from interlock.engine.answer.structure import NextCall
-from interlock.engine.answer.words import RunWords
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents
 from interlock.record.events import Event, of_session
-from interlock.service.clock import Shell, mint_session
+from interlock.service.clock import Clock, mint_session
 from interlock.service.ports import ReadPorts
-from interlock.service.run.context import scene_of
+from interlock.service.run.context import load_run_context
 from interlock.service.tokens.mint import Mint
 from interlock.service.unanswered import after_append, named
 from interlock.store.ports.errors import SessionUnhealthyError
@@ -24,10 +24,10 @@ from interlock.views.status import RunStatus, run_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WayOn:
+class Continuation:
     """How a run goes on: the run in words, its status, and the call that shows where it stands."""
 
-    run: RunWords
+    run: RunView
     status: RunStatus
     next_call: NextCall
 
@@ -43,7 +43,7 @@ class Restored:
     session: SessionId
     events: int
     groups: int
-    ways_on: tuple[WayOn, ...]
+    ways_on: tuple[Continuation, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Restoring:
     read: ReadPorts
     writer: SessionWriter
     key_ring: KeyRingWriter
-    shell: Shell
+    shell: Clock
 
     def restored(self, wanted: SessionId | None, history: Sequence[Sequence[Event]], contents: Contents) -> Restored:
         """Make a session of a history, under the wanted id if that is free, else under a fresh one.
@@ -92,12 +92,12 @@ def _is_free(reader: SessionReader, session: SessionId) -> bool:
         return False
 
 
-def _ways_on(read: ReadPorts, ring: KeyRing, session: Session) -> tuple[WayOn, ...]:
-    ways: list[WayOn] = []
+def _ways_on(read: ReadPorts, ring: KeyRing, session: Session) -> tuple[Continuation, ...]:
+    ways: list[Continuation] = []
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         assert run.tip is not None, "a run begins with its root, in one plan"
-        scene, tip = scene_of(session, run, read.plans), session.nodes[run.tip]
+        scene, tip = load_run_context(session, run, read.plans), session.nodes[run.tip]
         words, token = scene.words(), Mint(ring=ring, session=session, run=run).state(run.tip)
         status = run_status(session, tip, scene.snapshot(tip))
-        ways.append(WayOn(run=words, status=status, next_call=look_call(token, words.label)))
+        ways.append(Continuation(run=words, status=status, next_call=look_call(token, words.label)))
     return tuple(ways)

@@ -13,7 +13,7 @@ from interlock.record.content import Contents, references_of
 from interlock.record.events import Event
 from interlock.record.manifest import attested
 from interlock.store.ports.errors import ContentDamagedError, Health
-from interlock.store.ports.reader import LeftOut, SalvageCode, Salvaged, SessionReader
+from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def _of_content(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> Sal
     return _banner(SalvageCode.PARTIAL_DATA, salvaged, left_out, (where, damage.found))
 
 
-def _banner(code: SalvageCode, salvaged: Salvaged, left_out: LeftOut, damage: tuple[str, str]) -> SalvageBanner:
+def _banner(code: SalvageCode, salvaged: Salvaged, left_out: Omitted, damage: tuple[str, str]) -> SalvageBanner:
     assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
     return SalvageBanner(
         code=code.value,

@@ -24,8 +24,8 @@ from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingFacts
-from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class LocalStore:
         """See `SessionReader.history`."""
         return self._log.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogMark]:
+    def marks(self) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.marks`."""
         return self._log.marks()
 
@@ -101,22 +101,22 @@ class LocalStore:
         return self._content.read(layout.artifact(digest), digest, "artifact")
 
     @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         self._ensure_root()
         log = self._log.hold(session, since_s=since_s)
         with removed_if_unused(self._files, self._locks, session), log as witness:
             yield witness
 
-    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
         return self._log.append(witness, plan, stamps)
 
-    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
         self._summaries.write(own_witness(witness, self._log).verified(), summary)
 
-    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
         return self._log.restore(witness, history, contents)
 

@@ -18,18 +18,18 @@ from interlock.store.memory.state import MemoryState, name_of
 from interlock.store.memory.upkeep import MemoryUpkeep
 from interlock.store.ports.errors import (
     ContentDamagedError,
-    WitnessReleasedError,
+    SessionLockReleasedError,
 )
 from interlock.store.ports.keys import KeyRing, KeyRingFacts
 from interlock.store.ports.maintenance import (
     Kind,
 )
-from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import SessionLock
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
-class MemoryWitness:
+class MemorySessionLock:
     """The witness of this store."""
 
     def __init__(self, session_id: SessionId, session: Session | None, maker: object) -> None:
@@ -40,9 +40,9 @@ class MemoryWitness:
 
     @property
     def session(self) -> Session | None:
-        """See `Witness.session`."""
+        """See `SessionLock.session`."""
         if self.is_released:
-            raise WitnessReleasedError("the session's hold has ended")
+            raise SessionLockReleasedError("the session's hold has ended")
         return self._session
 
     def advance(self, session: Session) -> None:
@@ -87,11 +87,11 @@ class MemoryStore:
         """See `SessionReader.history`."""
         return self._state.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogMark]:
+    def marks(self) -> Mapping[SessionId, LogVersion]:
         """See `SessionReader.marks`."""
         state = self._state
         with state.mutex:
-            return {name: LogMark((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
+            return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""
@@ -125,22 +125,22 @@ class MemoryStore:
         session: SessionId,
         *,
         since_s: float | None = None,  # noqa: ARG002 — one process: whoever holds it is about to let go
-    ) -> Generator[Witness]:
+    ) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         with self._state.mutex:
             lock = self._state.locks.setdefault(session, threading.Lock())
         with lock:
-            witness = MemoryWitness(session, self._state.folds.get(session), self)
+            witness = MemorySessionLock(session, self._state.folds.get(session), self)
             try:
                 yield witness
             finally:
                 witness.is_released = True
 
-    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
         witness = self._own(witness)
         if witness.session_id != plan.session:
-            raise WitnessReleasedError("a witness of another session")
+            raise SessionLockReleasedError("a witness of another session")
         fold = witness.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
@@ -152,14 +152,14 @@ class MemoryStore:
         witness.advance(fold)
         return fold
 
-    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
         witness = self._own(witness)
         if witness.is_released:
-            raise WitnessReleasedError("the session's hold has ended")
+            raise SessionLockReleasedError("the session's hold has ended")
         self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
 
-    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
         witness = self._own(witness)
         if witness.session is not None:
@@ -207,9 +207,9 @@ class MemoryStore:
         """See `Store.upkeep`."""
         return MemoryUpkeep(self._state)
 
-    def _own(self, witness: Witness) -> MemoryWitness:
-        if not isinstance(witness, MemoryWitness) or witness.maker is not self:
-            raise WitnessReleasedError("not a witness of this store")
+    def _own(self, witness: SessionLock) -> MemorySessionLock:
+        if not isinstance(witness, MemorySessionLock) or witness.maker is not self:
+            raise SessionLockReleasedError("not a witness of this store")
         return witness
 
     def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:

@@ -11,12 +11,12 @@ from interlock.store.memory.state import MemoryState, names_of
 from interlock.store.ports.errors import SessionsMissingError, UpkeepBusyError
 from interlock.store.ports.maintenance import (
     DamagedContent,
-    Glance,
+    GcSession,
+    GcSnapshot,
     Item,
-    Marked,
-    MarkedSession,
     Retention,
     Skipped,
+    StoreOverview,
     Swept,
 )
 from interlock.store.retention import due, seconds_of, with_marks
@@ -70,7 +70,7 @@ class MemoryUpkeep:
         self._state = state
         self.keep_marks = MemoryKeepMarks(state)
 
-    def mark(self, told: Progress = report_nothing) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
         with self._state.mutex:
             return self._marked(told)
@@ -79,10 +79,10 @@ class MemoryUpkeep:
         """See `Collector.alone`."""
         return alone(self._state)
 
-    def make_room(self, marked: Marked, retention: Retention) -> None:
+    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
         """See `Collector.make_room`. There is nothing that needs no lock."""
 
-    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+    def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """See `Collector.sweep`. It takes what is due by the marks and by what is there now."""
         with self._state.mutex, ExitStack() as locks:
             now, expired = self._marked(), due(marked, retention).sessions
@@ -96,11 +96,11 @@ class MemoryUpkeep:
                 del self._state.content[item.name]
         return Swept(taken=taken, skipped=skipped)
 
-    def glance(self, told: Progress = report_nothing) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> StoreOverview:
         """See `StoreInspector.glance`."""
-        return Glance(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
+        return StoreOverview(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
 
-    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
+    def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
         """See `StoreInspector.damaged_content`."""
         return ()
 
@@ -109,9 +109,9 @@ class MemoryUpkeep:
         with self._state.mutex:
             return tuple(sorted(session for session, lock in self._state.locks.items() if lock.locked()))
 
-    def _marked(self, told: Progress = report_nothing) -> Marked:
+    def _marked(self, told: Progress = report_nothing) -> GcSnapshot:
         total = len(self._state.segments)
-        sessions = list[MarkedSession]()
+        sessions = list[GcSession]()
         for session in sorted(self._state.segments):
             told(len(sessions), total)
             sessions.append(self._marked_session(session))
@@ -120,19 +120,19 @@ class MemoryUpkeep:
             Item(kind=one.kind, name=name, bytes=len(one.data), modified_s=one.written_s)
             for name, one in sorted(self._state.content.items())
         )
-        return Marked(sessions=tuple(sessions), items=tuple(items))
+        return GcSnapshot(sessions=tuple(sessions), items=tuple(items))
 
-    def _marked_session(self, session: SessionId) -> MarkedSession:
+    def _marked_session(self, session: SessionId) -> GcSession:
         events = list(chain.from_iterable(self._state.history(session)))
         recorded_s = max((seconds_of(event.recorded_at) for event in events), default=0.0)
-        return MarkedSession(
+        return GcSession(
             session=session,
             last_activity_s=max(recorded_s, self._state.changed_s[session]),
             bytes=sum(map(len, self._state.segments[session])),
             content=names_of(references_of(events)),
         )
 
-    def _skipped(self, expired: Iterable[MarkedSession], now: Marked, locks: ExitStack) -> Iterator[Skipped]:
+    def _skipped(self, expired: Iterable[GcSession], now: GcSnapshot, locks: ExitStack) -> Iterator[Skipped]:
         """Lock the expired sessions, and yield those that somebody holds or that changed since they were marked."""
         there = frozenset(now.sessions)
         for one in expired:

@@ -92,11 +92,11 @@ class KeyRingDamagedError(InterlockError):
     """The key ring cannot be read, or its check does not hold."""
 
 
-class WitnessReleasedError(InterlockError):
+class SessionLockReleasedError(InterlockError):
     """A witness was used after its hold ended, or for another session: a caller's bug (LOCK-2)."""
 
 
-class KeepMarksDamagedError(InterlockError):
+class PinsDamagedError(InterlockError):
     """The keep marks cannot be read, so nobody knows what must stay."""
 
     def __init__(self, found: str) -> None:
@@ -112,7 +112,7 @@ class SessionsMissingError(InterlockError):
         self.sessions = sessions
 
 
-class TooManyMarksError(InterlockError):
+class TooManyPinsError(InterlockError):
     """More sessions would be kept than marks are for; nothing was changed."""
 
     def __init__(self, count: int) -> None:

@@ -49,7 +49,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedSession:
+class GcSession:
     """A healthy session: when it was last written to, its size, and the names of the content that it refers to.
 
     The last activity is the newest recorded time of its log or the last change of its manifest, whichever is later.
@@ -72,10 +72,10 @@ class UnsoundSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class GcSnapshot:
     """All that a store holds."""
 
-    sessions: tuple[MarkedSession, ...] = ()
+    sessions: tuple[GcSession, ...] = ()
     unsound: tuple[UnsoundSession, ...] = ()
     items: tuple[Item, ...] = ()
 
@@ -92,7 +92,7 @@ class Retention:
     ttl_s: float | None
     kept: frozenset[SessionId] = frozenset()
 
-    def has_expired(self, session: MarkedSession) -> bool:
+    def has_expired(self, session: GcSession) -> bool:
         """Say whether a session may go. What its runs have come to plays no part (GC-1)."""
         return (
             self.ttl_s is not None
@@ -109,7 +109,7 @@ class Retention:
 class Due:
     """What a sweep takes."""
 
-    sessions: tuple[MarkedSession, ...] = ()
+    sessions: tuple[GcSession, ...] = ()
     items: tuple[Item, ...] = ()
 
     def sizes(self) -> Iterator[tuple[Kind, int]]:
@@ -138,7 +138,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class StoreOverview:
     """A quick check: the sessions whose bytes are those that their manifests attest, the others, and debris.
 
     What the records say was not read, so what content nothing refers to is not known.
@@ -158,7 +158,7 @@ class DamagedContent:
     sessions: tuple[SessionId, ...]
 
 
-class KeepMarksPort(Protocol):
+class RetentionPins(Protocol):
     """The sessions that never expire."""
 
     def kept(self) -> frozenset[SessionId]:
@@ -193,7 +193,7 @@ class KeepMarksPort(Protocol):
 class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
-    def mark(self, told: Progress = report_nothing) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
         """Return everything that is stored. Writes nothing.
 
         Raises:
@@ -210,7 +210,7 @@ class Collector(Protocol):
         """
         ...
 
-    def make_room(self, marked: Marked, retention: Retention) -> None:
+    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
         """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
 
         It creates nothing, so it works on a disk that has no room for the lock.
@@ -220,7 +220,7 @@ class Collector(Protocol):
         """
         ...
 
-    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+    def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """Take what is due by these marks, made a moment ago in the same `alone`: sessions first, then the rest.
 
         What goes is out of sight of everyone, and gone for good with a later sweep.
@@ -234,7 +234,7 @@ class Collector(Protocol):
 class StoreInspector(Protocol):
     """Checks everything that a store holds, and reports what it found. Writes nothing."""
 
-    def glance(self, told: Progress = report_nothing) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> StoreOverview:
         """Check the bytes of each session against its manifest, without reading what the records say.
 
         Raises:
@@ -242,7 +242,7 @@ class StoreInspector(Protocol):
         """
         ...
 
-    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
+    def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """Return the content that sessions refer to and that is missing or changed, by name.
 
         Raises:
@@ -263,6 +263,6 @@ class Upkeep(Collector, StoreInspector, Protocol):
     """Upkeep of a whole store: check it, collect what expired, and mark the sessions that must stay."""
 
     @property
-    def keep_marks(self) -> KeepMarksPort:
+    def keep_marks(self) -> RetentionPins:
         """The sessions that never expire."""
         ...

@@ -25,7 +25,7 @@ class SalvageCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class Omitted:
     """What a log attests behind the part that verifies. `bytes` are those of its manifest and segments.
 
     Unless `is_known`, some of it cannot be read any more, and there may be more groups and events than counted.
@@ -37,7 +37,7 @@ class LeftOut:
     is_known: bool
 
 
-NOTHING_LEFT_OUT = LeftOut(groups=0, events=0, bytes=0, is_known=True)
+NOTHING_LEFT_OUT = Omitted(groups=0, events=0, bytes=0, is_known=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Salvaged:
     health: Health = Health.HEALTHY
     where: str = ""
     found: str = ""
-    left_out: LeftOut = NOTHING_LEFT_OUT
+    left_out: Omitted = NOTHING_LEFT_OUT
 
     @property
     def code(self) -> SalvageCode | None:
@@ -73,7 +73,7 @@ class UnfinishedAppend(StrEnum):
     """Attested events that may not be durable. They count once the next writer has settled them."""
 
 
-LogMark = NewType("LogMark", tuple[int, int, float, int])
+LogVersion = NewType("LogVersion", tuple[int, int, float, int])
 """What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
 
 
@@ -111,7 +111,7 @@ class SessionReader(Protocol):
         """
         ...
 
-    def marks(self) -> Mapping[SessionId, LogMark]:
+    def marks(self) -> Mapping[SessionId, LogVersion]:
         """Return the sessions that are there with the mark of each one's log. It reads no log.
 
         Raises:

@@ -1,7 +1,7 @@
 """The port that appends to sessions.
 
-Only the use cases that record something hold it. Appending takes a `Witness` that only `SessionWriter.hold` mints, and
-that is worth nothing once its `with` block has ended.
+Only the use cases that record something have it. Appending takes a `SessionLock`, which only `SessionWriter.hold` makes
+and which is worth nothing once its `with` block has ended.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from interlock.record.events import Event
 from interlock.views.session import Session
 
 
-class Witness(Protocol):
+class SessionLock(Protocol):
     """Proof that its bearer holds the lock of a healthy session, right now."""
 
     @property
@@ -31,7 +31,7 @@ class Witness(Protocol):
 class SessionWriter(Protocol):
     """The one way to make something true."""
 
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[Witness]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[SessionLock]:
         """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
 
         The wait for the lock counts from `since_s`, when the call arrived by `time.monotonic`; without it, from now.
@@ -44,7 +44,7 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """Make a plan true, whole or not at all, and return the session after it.
 
         A plan whose key event is in the log already is a replay: nothing is written.
@@ -57,7 +57,7 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def cache_summary(self, witness: Witness, summary: bytes) -> None:
+    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
         """Cache the summary of a session as its log is now. It is not durable, and never needed (RES-4).
 
         Raises:
@@ -66,7 +66,7 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """Make the history of a session that has none true, all of it or nothing, and return its fold.
 
         Args:

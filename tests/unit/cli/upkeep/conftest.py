@@ -10,18 +10,18 @@ import pytest
 
 from interlock.cli.main import main
 from interlock.kernel.ids import SessionId
-from interlock.service.clock import SystemShell
-from interlock.testing.harness import Called, CounterShell, Harness, linear_workflow
+from interlock.service.clock import SystemClock
+from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
 
 DAY_S = 24 * 3600.0
 
 
-class Recorded(CounterShell):
+class Recorded(CounterClock):
     """Entropy that counts, and a clock that says when events are recorded."""
 
     def __init__(self, days_ago: float, first: int) -> None:
         super().__init__(first)
-        self._unix_ms = SystemShell().unix_ms() - int(days_ago * DAY_S * 1000)
+        self._unix_ms = SystemClock().unix_ms() - int(days_ago * DAY_S * 1000)
 
     def unix_ms(self) -> int:
         return self._unix_ms
@@ -50,7 +50,7 @@ class Site:
 
     def make_old(self, path: Path, days: float) -> None:
         """Make a file, or everything below a directory, that old."""
-        when = SystemShell().unix_ms() / 1000 - days * DAY_S
+        when = SystemClock().unix_ms() / 1000 - days * DAY_S
         for one in [*path.rglob("*"), path]:
             os.utime(one, (when, when))
 

@@ -16,7 +16,7 @@ from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.upkeep import alone
 from interlock.store.ports.errors import ContentDamagedError
-from interlock.store.ports.maintenance import DamagedContent, Glance, Marked, Retention, Swept
+from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Retention, StoreOverview, Swept
 
 
 class LocalCollector:
@@ -29,15 +29,15 @@ class LocalCollector:
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
         self.keep_marks = KeepFile(self._files, self._locks)
 
-    def mark(self, told: Progress = report_nothing) -> Marked:
+    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
         return mark(self._files, self._session_locks, told)
 
-    def glance(self, told: Progress = report_nothing) -> Glance:
+    def glance(self, told: Progress = report_nothing) -> StoreOverview:
         """See `StoreInspector.glance`."""
         return glance(self._files, self._session_locks, told)
 
-    def damaged_content(self, marked: Marked) -> tuple[DamagedContent, ...]:
+    def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """See `StoreInspector.damaged_content`."""
         return tuple(damaged_content(self._files, marked))
 
@@ -53,16 +53,16 @@ class LocalCollector:
         """See `Collector.alone`."""
         return alone(self._files, self._locks)
 
-    def make_room(self, marked: Marked, retention: Retention) -> None:
+    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
         """See `Collector.make_room`."""
         make_room(self._files, self._session_locks, marked, retention)
 
-    def sweep(self, marked: Marked, retention: Retention) -> Swept:
+    def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """See `Collector.sweep`."""
         return sweep(self._files, self._session_locks, marked, retention)
 
 
-def damaged_content(files: FileOps, marked: Marked) -> Iterator[DamagedContent]:
+def damaged_content(files: FileOps, marked: GcSnapshot) -> Iterator[DamagedContent]:
     """Yield what `StoreInspector.damaged_content` returns."""
     content = ContentFiles(files)
     for name in sorted(frozenset[str]().union(*(one.content for one in marked.sessions))):

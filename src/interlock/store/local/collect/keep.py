@@ -12,7 +12,7 @@ from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.upkeep import alone, replacing
-from interlock.store.ports.errors import KeepMarksDamagedError, SessionsMissingError
+from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
 from interlock.store.retention import with_marks
 
 _Marks = frozenset[SessionId]
@@ -32,9 +32,9 @@ class KeepFile:
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except UnknownVersionError as error:
-            raise KeepMarksDamagedError(f"written by a newer Interlock ({error.found})") from error
+            raise PinsDamagedError(f"written by a newer Interlock ({error.found})") from error
         except MalformedRecordError as error:
-            raise KeepMarksDamagedError(error.found) from error
+            raise PinsDamagedError(error.found) from error
         except OSError as error:
             raise store_failure(error) from error
 

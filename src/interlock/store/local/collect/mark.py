@@ -19,7 +19,7 @@ from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.ports.errors import Health, SessionBusyError
-from interlock.store.ports.maintenance import CONTENT, Glance, Item, Kind, Marked, MarkedSession, UnsoundSession
+from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
 from interlock.store.retention import seconds_of
 
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
@@ -28,24 +28,24 @@ _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
 """Where temporary files can stand outside of sessions."""
 
 
-def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Marked:
+def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> GcSnapshot:
     """See `Collector.mark`."""
     marking = _Marking(files=files, locks=locks)
     try:
         marking.run(told)
     except OSError as error:
         raise store_failure(error) from error
-    return Marked(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
+    return GcSnapshot(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Glance:
+def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> StoreOverview:
     """See `StoreInspector.glance`."""
     marking = _Marking(files=files, locks=locks, read=_attested_or_read)
     try:
         marking.run(told)
     except OSError as error:
         raise store_failure(error) from error
-    return Glance(
+    return StoreOverview(
         attested=tuple(one.session for one in marking.sessions),
         unsound=tuple(marking.unsound),
         debris=tuple(item for item in marking.items if item.kind not in CONTENT),
@@ -141,7 +141,7 @@ class _Marking:
     files: FileOps
     locks: Locks
     read: Callable[[FileOps, SessionId], ReadSession] = read_session
-    sessions: list[MarkedSession] = field(default_factory=list[MarkedSession])
+    sessions: list[GcSession] = field(default_factory=list[GcSession])
     unsound: list[UnsoundSession] = field(default_factory=list[UnsoundSession])
     items: list[Item] = field(default_factory=list[Item])
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -209,7 +209,7 @@ class _Marking:
 
     def _sound(self, found: ReadSession, below: list[tuple[str, FileStat]], last_s: float) -> None:
         session = found.session
-        marked = MarkedSession(
+        marked = GcSession(
             session=session,
             last_activity_s=last_s,
             bytes=sum(stat.size for _, stat in below if not stat.is_dir),

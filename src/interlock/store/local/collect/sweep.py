@@ -30,16 +30,16 @@ from interlock.store.local.session.reading import DamageError
 from interlock.store.local.session.session_log import cut_torn_tail
 from interlock.store.local.upkeep import make_trash
 from interlock.store.ports.errors import FailureKind, SessionBusyError
-from interlock.store.ports.maintenance import CONTENT, Due, Item, Kind, Marked, MarkedSession, Retention, Skipped, Swept
+from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapshot, Item, Kind, Retention, Skipped, Swept
 from interlock.store.retention import due, roots_of
 
 
-def make_room(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> None:
+def make_room(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
     """See `Collector.make_room`."""
     _run(_Sweeping(files=files, locks=locks, retention=retention).make_room, marked)
 
 
-def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) -> Swept:
+def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> Swept:
     """See `Collector.sweep`."""
     sweeping = _Sweeping(files=files, locks=locks, retention=retention)
     _run(sweeping.run, marked)
@@ -47,7 +47,7 @@ def sweep(files: FileOps, locks: Locks, marked: Marked, retention: Retention) ->
     return Swept(taken=taken, skipped=tuple(sweeping.skipped))
 
 
-def _run(work: Callable[[Marked], None], marked: Marked) -> None:
+def _run(work: Callable[[GcSnapshot], None], marked: GcSnapshot) -> None:
     assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
     try:
         work(marked)
@@ -62,11 +62,11 @@ class _Sweeping:
     files: FileOps
     locks: Locks
     retention: Retention
-    sessions: list[MarkedSession] = field(default_factory=list[MarkedSession])
+    sessions: list[GcSession] = field(default_factory=list[GcSession])
     items: list[Item] = field(default_factory=list[Item])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
-    def run(self, marked: Marked) -> None:
+    def run(self, marked: GcSnapshot) -> None:
         self.make_room(marked)
         first = due(marked, self.retention)
         if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
@@ -88,7 +88,7 @@ class _Sweeping:
         self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
 
-    def make_room(self, marked: Marked) -> None:
+    def make_room(self, marked: GcSnapshot) -> None:
         """Remove what earlier sweeps took out of sight, content aside, and old temporary files of no session."""
         # A sweep that was cut may have left its renaming unsynced, and what is removed must not come back half.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
@@ -101,7 +101,7 @@ class _Sweeping:
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
-    def _session(self, session: MarkedSession) -> None:
+    def _session(self, session: GcSession) -> None:
         found = read_session(self.files, session.session)
         is_same = found.segments and found.last_activity_s(self.files) == session.last_activity_s
         if not is_same:

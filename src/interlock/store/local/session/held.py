@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from interlock.kernel.ids import SessionId
 from interlock.store.local.files import store_failure
 from interlock.store.local.session.reading import DamageError, Verified
-from interlock.store.ports.errors import SessionUnhealthyError, WitnessReleasedError
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.errors import SessionLockReleasedError, SessionUnhealthyError
+from interlock.store.ports.writer import SessionLock
 from interlock.views.session import BrokenHistoryError, Session
 
 
-class HeldSession:
+class LocalSessionLock:
     """The witness of this store: valid inside the `with` block that yielded it, for its session alone.
 
     `maker` is what made it: no other store takes it.
@@ -23,7 +23,7 @@ class HeldSession:
 
     @property
     def session(self) -> Session | None:
-        """See `Witness.session`."""
+        """See `SessionLock.session`."""
         facts = self.verified().facts
         return facts if facts.next_index else None
 
@@ -34,7 +34,7 @@ class HeldSession:
             WitnessReleasedError: The hold has ended.
         """
         if self._verified is None:
-            raise WitnessReleasedError("the session's hold has ended")
+            raise SessionLockReleasedError("the session's hold has ended")
         return self._verified
 
     def advance(self, verified: Verified | None) -> None:
@@ -42,14 +42,14 @@ class HeldSession:
         self._verified = verified
 
 
-def own_witness(witness: Witness, maker: object) -> HeldSession:
+def own_witness(witness: SessionLock, maker: object) -> LocalSessionLock:
     """Return a witness as the one that this maker made.
 
     Raises:
         WitnessReleasedError: Another store made it.
     """
-    if not isinstance(witness, HeldSession) or witness.maker is not maker:
-        raise WitnessReleasedError("not a witness of this store")
+    if not isinstance(witness, LocalSessionLock) or witness.maker is not maker:
+        raise SessionLockReleasedError("not a witness of this store")
     return witness
 
 

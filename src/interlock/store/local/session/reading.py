@@ -33,9 +33,9 @@ from interlock.record.manifest import (
 )
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
-from interlock.store.local.session.settled import Mark, missing_bytes, read_mark
+from interlock.store.local.session.settled import SettledMark, missing_bytes, read_mark
 from interlock.store.ports.errors import Health
-from interlock.store.ports.reader import LeftOut
+from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
@@ -155,7 +155,7 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         data = again
 
 
-def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: Mark | None) -> Followed:
+def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
     """Part what was read at the mark. Unless it can be read, the last group alone may not be settled."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
@@ -273,7 +273,7 @@ def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]
     )
 
 
-def left_out(files: FileOps, verified: Verified) -> LeftOut:
+def left_out(files: FileOps, verified: Verified) -> Omitted:
     """Return what the manifest attests behind its verified beginning, as far as its lines can still be read.
 
     Raises:
@@ -297,7 +297,7 @@ def left_out(files: FileOps, verified: Verified) -> LeftOut:
         is_known = is_known and first == due
         groups, events, due = groups + 1, events + last - first + 1, last + 1
         segment_bytes += record.bytes
-    return LeftOut(groups=groups, events=events, bytes=len(tail) + segment_bytes, is_known=is_known)
+    return Omitted(groups=groups, events=events, bytes=len(tail) + segment_bytes, is_known=is_known)
 
 
 def _whole_groups(

@@ -42,7 +42,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.held import HeldSession, own_witness, told
+from interlock.store.local.session.held import LocalSessionLock, own_witness, told
 from interlock.store.local.session.reading import (
     DamageError,
     Followed,
@@ -57,9 +57,9 @@ from interlock.store.local.session.reading import (
     unread,
 )
 from interlock.store.local.session.settled import read_mark, write_mark
-from interlock.store.ports.errors import WitnessReleasedError
-from interlock.store.ports.reader import LogMark, Salvaged, UnfinishedAppend
-from interlock.store.ports.writer import Witness
+from interlock.store.ports.errors import SessionLockReleasedError
+from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
+from interlock.store.ports.writer import SessionLock
 from interlock.views.session import BrokenHistoryError, Session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
@@ -126,7 +126,7 @@ class SessionLog:
         """See `SessionReader.sessions`."""
         return tuple(sorted(self.marks()))
 
-    def marks(self) -> dict[SessionId, LogMark]:
+    def marks(self) -> dict[SessionId, LogVersion]:
         """See `SessionReader.marks`."""
         try:
             names = (SessionId(name) for name in self._files.names(layout.SESSIONS) if layout.is_session(name))
@@ -136,25 +136,25 @@ class SessionLog:
             raise store_failure(error) from error
 
     @contextmanager
-    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[HeldSession]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[LocalSessionLock]:
         """See `SessionWriter.hold`. For a session that is not there yet, its directory is made."""
-        held: HeldSession | None = None
+        held: LocalSessionLock | None = None
         try:
             with told(session):
                 self._make_dirs(session)
                 with self._locks.hold(session, since_s=since_s):
-                    held = HeldSession(self._settled(self._followed(session, under_lock=True)), self)
+                    held = LocalSessionLock(self._settled(self._followed(session, under_lock=True)), self)
                     yield held
         finally:
             if held is not None:
                 held.advance(None)
 
-    def append(self, witness: Witness, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
         witness = own_witness(witness, self)
         known = witness.verified()
         if known.session != plan.session:
-            raise WitnessReleasedError("a witness of another session")
+            raise SessionLockReleasedError("a witness of another session")
         segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in known.facts.dedupe_keys for event in segment.events):
             return known.facts
@@ -178,7 +178,7 @@ class SessionLog:
             write_mark(self._files, known.session, after.manifest_bytes)
         return self._finish(witness, after, content)
 
-    def restore(self, witness: Witness, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`.
 
         The order is that of an append with all of the history as its one group: content and segments, their
@@ -267,7 +267,7 @@ class SessionLog:
                 is_short = False
             raise store_failure(error, may_be_recorded=not is_short) from error
 
-    def _finish(self, witness: HeldSession, after: Verified, content: Sequence[_Content]) -> Session:
+    def _finish(self, witness: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
         """Remember what became true."""
         after = self._known_durable(after, content)
         witness.advance(after)
@@ -315,15 +315,15 @@ class SessionLog:
             self._remember(followed.settled)
             return followed
 
-    def _log_mark(self, session: SessionId) -> LogMark | None:
+    def _log_mark(self, session: SessionId) -> LogVersion | None:
         """Return what changes with a session's log; None if it has none, not even one that was lost."""
         stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:
-            return LogMark((0, 0, 0.0, settled)) if settled > 0 else None
+            return LogVersion((0, 0, 0.0, settled)) if settled > 0 else None
         if mark is not None and mark.is_of_this_boot and not settled:
             return None
-        return LogMark((stat.size, stat.inode, stat.modified_s, settled))
+        return LogVersion((stat.size, stat.inode, stat.modified_s, settled))
 
     def _remember(self, verified: Verified) -> None:
         with self._mutex:

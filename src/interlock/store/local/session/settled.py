@@ -20,20 +20,20 @@ _TORN = bytes(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class SettledMark:
     """A session's settled mark. `manifest_bytes` is None where its bytes are not those of a mark."""
 
     manifest_bytes: int | None
     is_of_this_boot: bool
 
 
-def missing_bytes(mark: Mark | None, manifest_bytes: int) -> int:
+def missing_bytes(mark: SettledMark | None, manifest_bytes: int) -> int:
     """Return how many more bytes of the manifest were settled than are there: acknowledged history (CRASH-9)."""
     settled = mark.manifest_bytes if mark is not None else None
     return max((settled or 0) - manifest_bytes, 0)
 
 
-def read_mark(files: FileOps, session: SessionId) -> Mark | None:
+def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
     """Return a session's mark; None where there is none, as in a copy without it.
 
     A torn one is none either: only a power loss leaves it, where the first mark was not written back.
@@ -52,8 +52,8 @@ def read_mark(files: FileOps, session: SessionId) -> Mark | None:
             return None
         boot, manifest_bytes = _fields(data)
         if data == _encoded(boot, manifest_bytes):
-            return Mark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _boot(files))
-    return Mark(manifest_bytes=None, is_of_this_boot=True)
+            return SettledMark(manifest_bytes=manifest_bytes, is_of_this_boot=boot == _boot(files))
+    return SettledMark(manifest_bytes=None, is_of_this_boot=True)
 
 
 def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import REPLY_CONTENT_TYPE, PreferenceDelta, Request, StoredArtifact
-from interlock.engine.walk.capture import Captured
+from interlock.engine.walk.capture import DecisionCapture
 from interlock.kernel.budgets import (
     RESOLVED_GAPS_MAX,
     TRACE_BYTES_MAX,
@@ -28,7 +28,7 @@ from interlock.kernel.ids import (
     derived_id,
 )
 from interlock.record import payloads as data
-from interlock.record.append_plan import Draft
+from interlock.record.append_plan import EventDraft
 from interlock.record.base import Record
 from interlock.record.context import Context
 from interlock.record.outcome import AdvancedTo, Blocked
@@ -39,31 +39,31 @@ Origin = AttemptId | RunId
 """What a derived id belongs to: an attempt, or the run that a start begins."""
 
 
-def stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
+def outputs_stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
     """Return a snapshot's digest and bytes."""
     written = snapshot.to_bytes()
     return SnapshotRef(digest_of_bytes(written)), written
 
 
-def recorded(attempt: Attempt, outcome: AdvancedTo | Blocked) -> Draft:
+def advance_recorded_event(attempt: Attempt, outcome: AdvancedTo | Blocked) -> EventDraft:
     """`advance_recorded`: the key event of an attempt."""
     advance = data.AdvanceRecorded(
         attempt_id=attempt.attempt, intent="ack_pending", outcome=outcome, request_digest=attempt.request.digest()
     )
-    return Draft(data=advance, run=attempt.run, node=attempt.node)
+    return EventDraft(data=advance, run=attempt.run, node=attempt.node)
 
 
-def created(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotRef) -> Draft:
+def node_created_event(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref: SnapshotRef) -> EventDraft:
     """`node_created`: the node that an attempt makes."""
     node = data.NodeCreated(
         node_kind=kind, parent_node_id=attempt.node, workflow_hash=attempt.snapshot.workflow_hash, snapshot_ref=ref
     )
-    return Draft(data=node, run=attempt.run, node=child)
+    return EventDraft(data=node, run=attempt.run, node=child)
 
 
-def brought(
+def attempt_output_events(
     attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact], preferences: PreferenceDelta
-) -> list[Draft]:
+) -> list[EventDraft]:
     """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
     request = attempt.evidence
     drafts = notes_draft(attempt.attempt, request, run=attempt.run, node=child)
@@ -79,7 +79,7 @@ def brought(
             ),
             effective=preferences.over(attempt.preferences),
         )
-        drafts.append(Draft(data=changed, run=attempt.run, node=child))
+        drafts.append(EventDraft(data=changed, run=attempt.run, node=child))
     return drafts
 
 
@@ -94,22 +94,22 @@ def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[Stor
 
 def context_draft(
     delta: Context, run: RunId, node: NodeId, context_id: str, source: str = "agent_delta"
-) -> list[Draft]:
+) -> list[EventDraft]:
     """`context_set`, where there is something to set."""
     if not delta:
         return []
     context = data.ContextSet.model_validate(
         {"context_id": ContextId(context_id), "node_id": node, "context": dict(delta), "source": source}
     )
-    return [Draft(data=context, run=run)]
+    return [EventDraft(data=context, run=run)]
 
 
-def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[Draft]:
+def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[EventDraft]:
     """Return records as events of one node."""
-    return [Draft(data=record, run=run, node=node) for record in records]
+    return [EventDraft(data=record, run=run, node=node) for record in records]
 
 
-def resolved(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
+def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
     """Return what resolves the gaps that earlier attempts on this step left, except those that are left again.
 
     `still_open` are the gaps of this attempt under the ids that the earlier ones gave them.
@@ -128,8 +128,8 @@ def resolved(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRec
 
 
 def trace_drafts(
-    trace: Sequence[TraceEntry], run: RunId, node: NodeId, origin: Origin, captured: Captured
-) -> tuple[list[Draft], tuple[tuple[Digest, bytes], ...]]:
+    trace: Sequence[TraceEntry], run: RunId, node: NodeId, origin: Origin, captured: DecisionCapture
+) -> tuple[list[EventDraft], tuple[tuple[Digest, bytes], ...]]:
     """`decision_trace_appended`: why the run went where it went, and the captured record that it refers to.
 
     Where nothing was decided there is nothing to record. More reasons than one event holds become several events; the
@@ -143,13 +143,13 @@ def trace_drafts(
         written = captured.to_bytes()
         digest = digest_of_bytes(written)
         fields, files = {"capture_ref": digest}, ((digest, written),)
-    drafts: list[Draft] = []
+    drafts: list[EventDraft] = []
     for number, entries in enumerate(_events(trace)):
         trace_id = TraceId(derived_id("trace", origin, "decisions", number))
         payload = data.DecisionTraceAppended.model_validate(
             {"trace_id": trace_id, "entries": tuple(entries), **(fields if number == 0 else {})}
         )
-        drafts.append(Draft(data=payload, run=run, node=node))
+        drafts.append(EventDraft(data=payload, run=run, node=node))
     return drafts, files
 
 
@@ -184,7 +184,7 @@ def _fits(entries: Sequence[TraceEntry]) -> bool:
 
 def notes_draft(
     attempt: AttemptId, request: Request, *, run: RunId, node: NodeId, supersedes: OutputId | None = None
-) -> list[Draft]:
+) -> list[EventDraft]:
     """`node_output_appended` of notes, where there are any to speak of."""
     if not request.has_notes():
         return []
@@ -193,7 +193,9 @@ def notes_draft(
     return [_output(attempt, {"output_channel": "recap", "payload": notes, **fields}, "notes", run=run, node=node)]
 
 
-def artifact_drafts(attempt: AttemptId, outputs: Sequence[StoredArtifact], *, run: RunId, node: NodeId) -> list[Draft]:
+def artifact_drafts(
+    attempt: AttemptId, outputs: Sequence[StoredArtifact], *, run: RunId, node: NodeId
+) -> list[EventDraft]:
     """`node_output_appended` of artifacts, in the order they are given."""
     payloads = [
         data.ArtifactPayload(
@@ -210,11 +212,15 @@ def artifact_drafts(attempt: AttemptId, outputs: Sequence[StoredArtifact], *, ru
     ]
 
 
-def _output(attempt: AttemptId, fields: Mapping[str, object], discriminator: str, *, run: RunId, node: NodeId) -> Draft:
+def _output(
+    attempt: AttemptId, fields: Mapping[str, object], discriminator: str, *, run: RunId, node: NodeId
+) -> EventDraft:
     output_id = OutputId(derived_id("out", attempt, discriminator))
-    return Draft(data=data.NodeOutputAppended.model_validate({"output_id": output_id, **fields}), run=run, node=node)
+    return EventDraft(
+        data=data.NodeOutputAppended.model_validate({"output_id": output_id, **fields}), run=run, node=node
+    )
 
 
-def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[Draft]:
+def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[EventDraft]:
     """`context_set` of what a step sets when it is done: after what came in, and apart from it."""
     return context_draft(effects, run, node, derived_id("ctx", origin, "effects"), "merge")

@@ -23,34 +23,36 @@ from interlock.record.payloads import GapCategory, GapDetail, GapReason, GapReco
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ReasonNames:
     """What a reason is called where it is told."""
 
     category: GapCategory
     code: BlockerCode
 
 
-_USER_ONLY = Row(category="user_only_dependency", code="USER_ONLY_DEPENDENCY")
+_USER_ONLY = ReasonNames(category="user_only_dependency", code="USER_ONLY_DEPENDENCY")
 
-REASONS: Mapping[GapDetail, Row] = {
+REASONS: Mapping[GapDetail, ReasonNames] = {
     "needs_user_secret_or_token": _USER_ONLY,
     "needs_user_account_access": _USER_ONLY,
     "needs_user_artifact": _USER_ONLY,
     "needs_user_choice": _USER_ONLY,
     "needs_user_approval": _USER_ONLY,
     "needs_user_environment_action": _USER_ONLY,
-    "missing_required_output": Row(category="contract_violation", code="MISSING_REQUIRED_OUTPUT"),
-    "invalid_required_output": Row(category="contract_violation", code="INVALID_REQUIRED_OUTPUT"),
-    "required_capability_unknown": Row(category="capability_missing", code="REQUIRED_CAPABILITY_UNKNOWN"),
-    "required_capability_unavailable": Row(category="capability_missing", code="REQUIRED_CAPABILITY_UNAVAILABLE"),
-    "invariant_violation": Row(category="unexpected", code="INVARIANT_VIOLATION"),
-    "storage_corruption_detected": Row(category="unexpected", code="STORAGE_CORRUPTION_DETECTED"),
+    "missing_required_output": ReasonNames(category="contract_violation", code="MISSING_REQUIRED_OUTPUT"),
+    "invalid_required_output": ReasonNames(category="contract_violation", code="INVALID_REQUIRED_OUTPUT"),
+    "required_capability_unknown": ReasonNames(category="capability_missing", code="REQUIRED_CAPABILITY_UNKNOWN"),
+    "required_capability_unavailable": ReasonNames(
+        category="capability_missing", code="REQUIRED_CAPABILITY_UNAVAILABLE"
+    ),
+    "invariant_violation": ReasonNames(category="unexpected", code="INVARIANT_VIOLATION"),
+    "storage_corruption_detected": ReasonNames(category="unexpected", code="STORAGE_CORRUPTION_DETECTED"),
 }
 """Every reason there is. `storage_corruption_detected` is answered and logged; nothing is appended to a damaged log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Violation:
     """Something that a step, a decision or a person still owes: why, where, what was found, what to send instead."""
 
     detail: GapDetail
@@ -89,7 +91,7 @@ class Finding:
         )
 
 
-def blockers_of(findings: Iterable[Finding]) -> tuple[Blocker, ...]:
+def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
     """Return the report of some findings in the locked order: at most ten, the tenth counting what it stands for."""
     blockers = sorted((finding.blocker() for finding in findings), key=Blocker.sort_key)
     if len(blockers) <= BLOCKERS_MAX:
@@ -105,7 +107,7 @@ def blockers_of(findings: Iterable[Finding]) -> tuple[Blocker, ...]:
     return (*shown, counted)
 
 
-def gaps_of(findings: Iterable[Finding], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
+def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
     """Return what some findings disclose, each once, ordered by id; beyond the budget the last one counts the rest."""
     gaps = {gap.gap_id: gap for gap in (finding.gap(origin) for finding in findings)}
     ordered = [gaps[gap_id] for gap_id in sorted(gaps)]

@@ -17,7 +17,7 @@ def title_in_code(title: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunWords:
+class RunView:
     """A run as it is named to agents: what, whose, which."""
 
     label: str
@@ -51,7 +51,7 @@ class RunWords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepWords:
+class PendingStepView:
     """The step an answer is about, counted from 1, and what a call that reports it must hold.
 
     `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,

@@ -9,7 +9,7 @@ from interlock.views.session import Node, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class NodePosition:
     """Where an addressed node stands.
 
     `first` is the step node that its chain of refused attempts begins with, `last` where the chain ends;
@@ -27,7 +27,7 @@ class Standing:
         return self.passed_to is None and self.last.refusals >= ATTEMPTS_PER_STEP_MAX - 1
 
 
-def standing_of(session: Session, node: NodeId) -> Standing:
+def node_position(session: Session, node: NodeId) -> NodePosition:
     """Return where a node stands: follow its ordinary attempt through the refused ones. At most ten hops."""
     here = session.nodes[node]
     if here.kind == "checkpoint":
@@ -37,9 +37,9 @@ def standing_of(session: Session, node: NodeId) -> Standing:
     while True:
         advance = session.advance(here.node, ack_attempt(here.node))
         if advance is None:
-            return Standing(first=first, last=here, passed_to=None, blockers=refusal_of(session, here))
+            return NodePosition(first=first, last=here, passed_to=None, blockers=refusal_of(session, here))
         if not isinstance(advance.outcome, Blocked):
-            return Standing(first=first, last=here, passed_to=advance.outcome.to_node_id, blockers=None)
+            return NodePosition(first=first, last=here, passed_to=advance.outcome.to_node_id, blockers=None)
         here = session.nodes[node_of_attempt(advance.attempt)]
 
 
@@ -90,7 +90,7 @@ def tip_below(session: Session, node: Node) -> NodeId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
+class PathStep:
     """One step on the way: the node that handed it out, its refused attempts, and the node that its end led to.
 
     `passed_to` is None at the end of the way, where a step is pending or the run is complete.
@@ -101,17 +101,17 @@ class Leg:
     passed_to: Node | None = None
 
 
-def way_to(session: Session, node: Node) -> tuple[Leg, ...]:
+def path_to(session: Session, node: Node) -> tuple[PathStep, ...]:
     """Return the way from the root to a node, its own step last."""
     path = [node]
     while path[-1].parent is not None:
         path.append(session.nodes[path[-1].parent])
-    legs: list[Leg] = []
+    legs: list[PathStep] = []
     for here in reversed(path):
         if here.kind != "step":
             legs[-1] = replace(legs[-1], refused=(*legs[-1].refused, here))
             continue
         if legs:
             legs[-1] = replace(legs[-1], passed_to=here)
-        legs.append(Leg(at=here))
+        legs.append(PathStep(at=here))
     return tuple(legs)
