@@ -46,11 +46,8 @@ def content_of(name: str) -> dict[str, Any]:
 
 
 def harness_over(core: Path | None = None, workspace: Path | None = None) -> Harness:
-    if core is not None:
-        return replace(Harness.in_memory(core_source=core), workspace=workspace)
-    sources = LocalWorkflowFiles(core_dirs=(BUNDLED,), user_dir=None)
-    harness = Harness.over(MemoryStore(), keys=FixedKeyRing(), sources=sources)
-    return Harness(ports=harness.ports, store=harness.store, workspace=workspace)
+    sources = LocalWorkflowFiles(core_dirs=(BUNDLED, *([] if core is None else [core])), user_dir=None)
+    return replace(Harness.over(MemoryStore(), keys=FixedKeyRing(), sources=sources), workspace=workspace)
 
 
 def known_of(value: object) -> dict[str, tuple[object, ...]]:

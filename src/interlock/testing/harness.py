@@ -26,7 +26,6 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from mcp import Client
 
-from interlock.config.settings import BUNDLED
 from interlock.define.source.text_form import Form
 from interlock.engine.answer.model import HumanInputRequired
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
@@ -52,7 +51,7 @@ from interlock.service.tokens.resolve import ResolvedToken, SentTokens, resolve_
 from interlock.store.local.store import LocalStore
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing, KeyRingWriter
-from interlock.store.workflow_files import LocalWorkflowFiles, WorkflowFile, WorkflowSources
+from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
 Store: TypeAlias = MemoryStore | LocalStore
 Arguments: TypeAlias = Mapping[str, object]
@@ -148,26 +147,6 @@ class InlineWorkflows:
     """What the project binds extension points to."""
 
 
-class MountedWorkflows:
-    """A directory mounted as core beside what ships, as `serve --core-source` does, and files held in memory."""
-
-    def __init__(self, core_source: Path, inline: InlineWorkflows) -> None:
-        self._mounted = LocalWorkflowFiles(core_dirs=(BUNDLED, core_source), user_dir=None)
-        self._inline = inline
-
-    def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
-        """See `WorkflowSources.files`."""
-        return (*self._mounted.files(workspace), *self._inline.files(workspace))
-
-    def read(self, file: WorkflowFile) -> bytes:
-        """See `WorkflowSources.read`."""
-        return self._inline.read(file) if file.path.is_relative_to(_INLINE) else self._mounted.read(file)
-
-    def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
-        """See `WorkflowSources.bindings`."""
-        return {**self._mounted.bindings(workspace), **self._inline.bindings(workspace)}
-
-
 def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more: object) -> dict[str, object]:
     """Return a document with these steps, one after the other; a name alone is a step that needs notes."""
     return {
@@ -225,14 +204,9 @@ class Harness:
     asking: ApprovalContext = NO_APPROVAL
 
     @classmethod
-    def in_memory(cls, *documents: Mapping[str, object], core_source: Path | None = None) -> Self:
-        """Return a harness that keeps everything in memory, under the fixed keys.
-
-        `core_source` is a directory to mount as core, as `serve --core-source` does.
-        """
-        workflows = InlineWorkflows(*documents)
-        sources = MountedWorkflows(core_source, workflows) if core_source is not None else workflows
-        return replace(cls.over(MemoryStore(), keys=FixedKeyRing(), sources=sources), workflows=workflows)
+    def in_memory(cls, *documents: Mapping[str, object]) -> Self:
+        """Return a harness that keeps everything in memory, under the fixed keys."""
+        return cls.over(MemoryStore(), *documents, keys=FixedKeyRing())
 
     @classmethod
     def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Clock | None = None) -> Self:

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.source.positions import Position, position_of, positions_of
+from interlock.define.source.positions import Position, positions_of
 from interlock.define.source.text_form import FORM_BYTES_MAX, Form
+
+
+def position_of(data: bytes, form: Form, path: str) -> Position | None:
+    return positions_of(data, form, [path]).get(path)
 
 
 def place(data: bytes | str, form: Form, path: str) -> tuple[int, int] | None:

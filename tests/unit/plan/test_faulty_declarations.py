@@ -8,7 +8,7 @@ import yaml
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import Faulty, parse_document
-from interlock.define.source.positions import position_of
+from interlock.define.source.positions import positions_of
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
 
@@ -459,7 +459,7 @@ def test_a_fault_is_told_where_it_stands_and_its_fix_works(case: Case) -> None:
     (number,) = [number for number, line in enumerate(lines) if line.endswith("# here")]
 
     assert [one.severity for one in found] == [case.severity]
-    place = position_of(case.text.encode(), "yaml", case.path)
+    place = positions_of(case.text.encode(), "yaml", [case.path]).get(case.path)
     assert place is not None
     assert place.line == number + 1
     mended = "\n".join([*lines[:number], case.fixed, *lines[number + 1 :]])

@@ -2,38 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TypeAlias
 
 from interlock.kernel.text import flat
 from interlock.plan.records import NodeKind
-
-
-class Pen(Protocol):
-    """Writes a chart, line by line. Names are made of ASCII letters, digits and `_`; labels may hold anything."""
-
-    def begin(self, title: str) -> str:
-        """Return the line that opens the chart."""
-        ...
-
-    def end(self) -> str:
-        """Return the line that closes the chart."""
-        ...
-
-    def frame(self, name: str, label: str) -> str:
-        """Return the line that opens a frame; `frame_end` closes it."""
-        ...
-
-    def frame_end(self) -> str:
-        """Return the line that closes the innermost frame."""
-        ...
-
-    def node(self, name: str, kind: NodeKind, label: Sequence[str]) -> str:
-        """Return the line of a node; its label may have several lines."""
-        ...
-
-    def edge(self, source: str, target: str, label: str, *, is_dotted: bool = False) -> str:
-        """Return the line of an edge."""
-        ...
 
 
 class Mermaid:
@@ -50,28 +22,28 @@ class Mermaid:
     _UNSAFE = re.compile(r'["#%&;<>\[\]{}()|`\\]')
 
     def begin(self, title: str) -> str:
-        """See `Pen.begin`. The title is a comment: titles proper need a header that not every viewer reads."""
+        """Return the line that opens the chart, with the title in a comment: not every viewer reads a header."""
         return f"flowchart TD\n  %% {flat(self._UNSAFE.sub(' ', title))}"
 
     def end(self) -> str:
-        """See `Pen.end`: nothing closes a flowchart."""
+        """Return the line that closes the chart: nothing closes a flowchart."""
         return ""
 
     def frame(self, name: str, label: str) -> str:
-        """See `Pen.frame`."""
+        """Return the line that opens a frame; `frame_end` closes it."""
         return f"subgraph {name}[{self._quoted(label)}]"
 
     def frame_end(self) -> str:
-        """See `Pen.frame_end`."""
+        """Return the line that closes the innermost frame."""
         return "end"
 
     def node(self, name: str, kind: NodeKind, label: Sequence[str]) -> str:
-        """See `Pen.node`."""
+        """Return the line of a node; its label may have several lines."""
         begin, end = self._SHAPES[kind]
         return f"{name}{begin}{self._quoted(*label)}{end}"
 
     def edge(self, source: str, target: str, label: str, *, is_dotted: bool = False) -> str:
-        """See `Pen.edge`."""
+        """Return the line of an edge."""
         arrow = "-.->" if is_dotted else "-->"
         said = f"|{self._quoted(label)}|" if label else ""
         return f"{source} {arrow}{said} {target}"
@@ -94,27 +66,27 @@ class Dot:
     }
 
     def begin(self, title: str) -> str:
-        """See `Pen.begin`."""
+        """See `Mermaid.begin`."""
         return f'digraph workflow {{\n  label={self._quoted(title)}; labelloc=t;\n  node [fontname="sans-serif"];'
 
     def end(self) -> str:
-        """See `Pen.end`."""
+        """See `Mermaid.end`."""
         return "}"
 
     def frame(self, name: str, label: str) -> str:
-        """See `Pen.frame`."""
+        """See `Mermaid.frame`."""
         return f"subgraph cluster_{name} {{ label={self._quoted(label)};"
 
     def frame_end(self) -> str:
-        """See `Pen.frame_end`."""
+        """See `Mermaid.frame_end`."""
         return "}"
 
     def node(self, name: str, kind: NodeKind, label: Sequence[str]) -> str:
-        """See `Pen.node`."""
+        """See `Mermaid.node`."""
         return f"{name} [shape={self._SHAPES[kind]}, label={self._quoted(*label)}];"
 
     def edge(self, source: str, target: str, label: str, *, is_dotted: bool = False) -> str:
-        """See `Pen.edge`."""
+        """See `Mermaid.edge`."""
         said = [f"label={self._quoted(label)}"] if label else []
         said += ["style=dotted"] if is_dotted else []
         return f"{source} -> {target} [{', '.join(said)}];" if said else f"{source} -> {target};"
@@ -122,3 +94,7 @@ class Dot:
     def _quoted(self, *lines: str) -> str:
         safe = [flat(line).replace("\\", "\\\\").replace('"', '\\"') for line in lines]
         return '"' + "\\n".join(safe) + '"'
+
+
+Pen: TypeAlias = Mermaid | Dot
+"""Writes a chart, line by line. Names are made of ASCII letters, digits and `_`; labels may hold anything."""

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.screen import StopError, say, say_json
@@ -28,41 +27,18 @@ def run(options: argparse.Namespace) -> int:
     """Mark sessions as kept, or remove their marks, and return the exit code.
 
     Raises:
-        StopError: See `_keep` and `_unkeep`.
+        StopError: One of them is not there, or none had a mark to remove; the marks cannot be read, or another command
+            is at work.
     """
-    names = named_sessions(open_chosen_reader(options), options.sessions)
-    change = _unkeep if options.action == "unkeep" else _keep
-    return change(chosen_data_dir(options), names, as_json=options.as_json)
-
-
-def _keep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
-    """Mark sessions as kept, and return the exit code.
-
-    Raises:
-        StopError: One of them is not there, the marks cannot be read, or another command is at work.
-    """
-    marks = open_store(data_dir).upkeep.keep_marks
+    names, is_unkeep = named_sessions(open_chosen_reader(options), options.sessions), options.action == "unkeep"
+    marks = open_store(chosen_data_dir(options)).upkeep.keep_marks
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
         before = marks.kept()
-        after = marks.keep([SessionId(name) for name in names])
-    _say(names, before, after, "kept", as_json=as_json)
-    return 0
-
-
-def _unkeep(data_dir: Path, names: Sequence[str], *, as_json: bool) -> int:
-    """Remove the marks of sessions, and return the exit code: 1 if none of them had one.
-
-    Raises:
-        StopError: The marks cannot be read, or another command is at work.
-    """
-    marks = open_store(data_dir).upkeep.keep_marks
-    with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
-        before = marks.kept()
-        after = marks.unkeep([SessionId(name) for name in names])
-    if before == after:
+        after = marks.unkeep(names) if is_unkeep else marks.keep(names)
+    if is_unkeep and before == after:
         message = "None of these sessions is kept; nothing was changed."
         raise StopError(message, "Give the ids of sessions that are kept.", exit_code=1)
-    _say(names, before, after, "no longer kept", as_json=as_json)
+    _say(names, before, after, "no longer kept" if is_unkeep else "kept", as_json=options.as_json)
     return 0
 
 

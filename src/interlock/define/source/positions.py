@@ -25,17 +25,12 @@ class Position:
     column: int
 
 
-def position_of(data: bytes, form: Form, path: str) -> Position | None:
-    """Return where in a file a document path such as `steps[3].title` stands, or None if the file cannot be read.
+def positions_of(data: bytes, form: Form, paths: Iterable[str]) -> dict[str, Position]:
+    """Return where in a file each document path such as `steps[3].title` stands; nothing if it cannot be read.
 
     A member stands where its key does, an item where its value does. What does not exist stands where the
     nearest thing around it does. Of a key that stands twice it is the second, the one too many.
     """
-    return positions_of(data, form, [path]).get(path)
-
-
-def positions_of(data: bytes, form: Form, paths: Iterable[str]) -> dict[str, Position]:
-    """Return where each document path stands, as `position_of` does; nothing if the file cannot be read."""
     if len(data) > FORM_BYTES_MAX[form]:
         return {}
     sought = [_Sought(path=path) for path in dict.fromkeys(paths)]

@@ -32,7 +32,7 @@ from interlock.kernel.errors import Refusal
 from interlock.kernel.text import flat, json_in_code, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
-from interlock.record.outcome import BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
+from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
 
 CONTINUE_TOOL = "continue_workflow"
 CHECKPOINT_TOOL = "checkpoint_workflow"
@@ -178,7 +178,8 @@ def _next_intent(facts: AnswerModel) -> NextIntent:
 
 
 def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
-    blockers, preferences = facts.blockers, facts.preferences
+    preferences = facts.preferences
+    blockers = None if facts.blockers is None else tuple(map(_blocker, facts.blockers.blockers))
     references = tuple(_reference(facts.occasion, reference) for reference in facts.references)
     return ExecutionAnswer(
         kind="blocked" if blockers is not None else "ok",
@@ -190,16 +191,20 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         is_complete=facts.step is None,
         next_intent=_next_intent(facts),
         fork=facts.fork,
-        blockers=tuple(map(BlockerOut.of, blockers.blockers)) if blockers is not None else None,
+        blockers=blockers,
         retryable=facts.ack_token is not None if blockers is not None else None,
         warnings=facts.warnings or None,
-        preferences=PreferencesOut.of(preferences) if preferences is not None else None,
+        preferences=None if preferences is None else PreferencesOut.model_validate(preferences.to_json()),
         guidance=facts.guidance or None,
         answered=facts.answered,
         recap=facts.recap,
         references=references or None,
         pending=_pending(facts.step),
     )
+
+
+def _blocker(blocker: Blocker) -> BlockerOut:
+    return BlockerOut.model_validate(blocker.to_json())
 
 
 def _position(step: PendingStepView | None) -> StepPosition | None:

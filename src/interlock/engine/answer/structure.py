@@ -8,8 +8,6 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.parts import Reference
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
-from interlock.record.base import Preferences
-from interlock.record.outcome import Blocker
 
 
 class StepPosition(Published):
@@ -84,22 +82,12 @@ class BlockerOut(Published):
     suggested_fix: str | None = None
     details: dict[str, JsonValue] | None = None
 
-    @classmethod
-    def of(cls, blocker: Blocker) -> Self:
-        """Return a recorded blocker as answers carry it."""
-        return cls.model_validate(blocker.to_json())
-
 
 class PreferencesOut(Published):
     """How much the run may do alone, and how cautious it is."""
 
     autonomy: str
     risk_policy: str
-
-    @classmethod
-    def of(cls, preferences: Preferences) -> Self:
-        """Return preferences as answers carry them."""
-        return cls.model_validate(preferences.to_json())
 
 
 class LoopPass(Published):
