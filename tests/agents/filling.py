@@ -5,12 +5,14 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping
+from re import _parser  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage, reportUnknownVariableType]
 from typing import Any, cast
 
 from tests.agents.reading import Reading
 
 from interlock.testing.harness import filled_out
 
+_OF_CATEGORY = {"CATEGORY_DIGIT": "7", "CATEGORY_WORD": "w", "CATEGORY_SPACE": " "}
 PASSES = 3
 """After so many passes the agent leaves a loop."""
 
@@ -27,8 +29,7 @@ def notes_for(wanted: str, sentence: str) -> str:
     """Return a sentence as notes, extended by what lines such as "Your notes must contain 'x'" ask for."""
     forbidden = [_unquoted(found) for found in re.findall(rf"not contain {_QUOTED}", wanted)]
     texts = [_unquoted(found) for found in re.findall(rf"(?<!not )contain {_QUOTED}", wanted)]
-    # A pattern that is a plain text is met by itself; of others this agent knows nothing.
-    texts += re.findall(r"match the pattern `([^`]*)`", wanted)
+    texts += map(shortest_match, re.findall(r"match the pattern `([^`]*)`", wanted))
     least = max(map(int, re.findall(r"at least (\d+)(?=[^;.]* characters)", wanted)), default=0)
     most = min(map(int, re.findall(r"at most (\d+) characters", wanted)), default=None)
     required = " ".join(dict.fromkeys(texts))
@@ -38,6 +39,33 @@ def notes_for(wanted: str, sentence: str) -> str:
     while len(notes) < least:
         notes += f" {sentence}"
     return notes[: most if most is not None and most >= len(required) else None]
+
+
+def shortest_match(pattern: str) -> str:
+    """Return the shortest text that a pattern matches, without anything that it only allows."""
+    return "".join(_match_of(part) for part in cast("list[tuple[Any, Any]]", _parser.parse(pattern)))
+
+
+def _match_of(part: tuple[Any, Any]) -> str:
+    kind, value = part
+    match str(kind):
+        case "LITERAL":
+            return chr(value)
+        case "RANGE":
+            return chr(value[0])
+        case "CATEGORY":
+            return _OF_CATEGORY[str(value)]
+        case "IN" | "BRANCH":
+            first = value[0] if str(kind) == "IN" else value[1][0]
+            return _match_of(first) if str(kind) == "IN" else "".join(map(_match_of, first))
+        case "SUBPATTERN":
+            return "".join(map(_match_of, value[-1]))
+        case "MAX_REPEAT" | "MIN_REPEAT":
+            return "".join(map(_match_of, value[2])) * value[0]
+        case "ANY":
+            return "x"
+        case _:
+            return ""
 
 
 def artifact_for(example: Mapping[str, Any], reading: Reading, seed: str) -> dict[str, Any]:

@@ -245,10 +245,13 @@ ITEM = {
     name: f"The {name}."
     for name in (
         *("name", "title", "text", "good", "where", "files", "how", "damage", "answers", "effect", "cost", "owner"),
-        *("by", "check"),
+        *("by", "check", "bug", "level", "does"),
     )
 }
-KNOWN = {name: ([ITEM, ITEM],) for name in ("actions", "behaviours", "moves", "questions")}
+KNOWN: dict[str, tuple[object, ...]] = {
+    **{name: ([ITEM, ITEM],) for name in ("actions", "behaviours", "gaps", "moves", "questions", "slices")},
+    "depth": ("quick", "thorough"),
+}
 
 
 @pytest.mark.inv("PLAN-2", "SRC-4")
