@@ -23,11 +23,11 @@ def read_config(path: Path) -> Config | FaultyConfig:
     except OSError as error:
         return _unreadable(path, f"The file cannot be read: {error.strerror}.", "Correct it, or remove the file.")
     if len(data) > CONFIG_BYTES_MAX:
-        return _unreadable(path, f"The file has more than {CONFIG_BYTES_MAX} bytes.", "Keep to the keys there are.")
+        return _unreadable(path, f"The file has more than {CONFIG_BYTES_MAX} bytes.", "Use only the allowed keys.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _unreadable(path, f"The file is not UTF-8, from byte {error.start} on.", "Save it as UTF-8.")
+        return _unreadable(path, f"The file is not UTF-8: byte {error.start} is invalid.", "Save it as UTF-8.")
     from interlock.config.form import parse_config  # noqa: PLC0415 — only a file pays for it
 
     found = parse_config(text)

@@ -51,16 +51,17 @@ class _Form(BaseModel):
 
 
 class PreferencesForm(_Form):
-    """What holds of a run where neither its start nor its session says otherwise."""
+    """Defaults for runs. The start of a run or its session can override them."""
 
     preset: Annotated[Autonomy, _SAFE] = Field(
-        default="guided", description="how far runs go alone: sets `autonomy`, and `risk_policy` to what goes with it"
+        default="guided",
+        description="how much runs do without a person: sets `autonomy` and the matching `risk_policy`",
     )
     autonomy: Annotated[Autonomy | None, _SAFE] = Field(
-        default=None, description="when a run stops for a person; goes before the preset"
+        default=None, description="when a run stops for a person; overrides the preset"
     )
     risk_policy: Annotated[RiskPolicy | None, _SAFE] = Field(
-        default=None, description="how cautious a run is among correct ways; goes before the preset"
+        default=None, description="how cautious a run is if several ways are correct; overrides the preset"
     )
 
 
@@ -74,56 +75,56 @@ class GatesForm(_Form):
 
 
 class EvidenceForm(_Form):
-    """What agents send to show that a step is done."""
+    """The evidence that agents send for a step."""
 
     artifact_bytes_max: Annotated[int, _SAFE] = Field(
         default=ARTIFACT_BYTES_MAX,
         ge=ARTIFACT_BYTES_SETTABLE_MIN,
         le=ARTIFACT_BYTES_SETTABLE_MAX,
-        description="the largest artifact that is taken, in bytes of canonical JSON; larger ones are refused",
+        description="the largest artifact that is accepted, in bytes of canonical JSON; larger ones are refused",
     )
 
 
 class TokensForm(_Form):
-    """The tokens that answers carry."""
+    """The tokens in answers."""
 
     format: Annotated[TokenFormat, _SAFE] = Field(
-        default=2, description="the form they are minted in: 2 is short, 1 is self-describing; both are good for ever"
+        default=2, description="the format of new tokens: 2 is short, 1 is self-describing; both stay valid"
     )
 
 
 class WorkflowsForm(_Form):
-    """Where workflow files are read."""
+    """Where workflow files are read from."""
 
     user_dir: Annotated[str | None, _RESTART] = Field(
         default=None,
-        description="absolute path of your own workflow files; `--workflows-dir` and `INTERLOCK_WORKFLOWS_DIR` go"
-        " before it",
+        description="absolute path of the directory with your own workflow files; `--workflows-dir` and"
+        " `INTERLOCK_WORKFLOWS_DIR` override it",
     )
 
 
 class ObservationsForm(_Form):
-    """What is recorded of a workspace when a run starts in it."""
+    """What is recorded about a workspace when a run starts in it."""
 
     repo_root: Annotated[bool, _SAFE] = Field(
-        default=False, description="whether the path of the repository is recorded too; its digest always is"
+        default=False, description="whether the path of the repository is recorded; its digest is always recorded"
     )
 
 
 class RetentionForm(_Form):
-    """How long sessions stay."""
+    """How long sessions are kept."""
 
     days: Annotated[int, _SAFE] = Field(
         default=RETENTION_DAYS,
         ge=0,
         le=RETENTION_DAYS_MAX,
-        description="days after its last event from which `interlock gc` takes a session; with 0 it takes none for its"
-        " age. Nothing goes by itself, and sessions marked by `interlock session keep` stay",
+        description="`interlock gc` deletes a session this many days after its last event; with 0, it deletes none"
+        " because of its age. Nothing is deleted automatically. Sessions marked by `interlock session keep` are kept",
     )
 
 
 class ConfigForm(_Form):
-    """A whole `config.toml`. Every table and every key may be left out."""
+    """A whole `config.toml`. Every table and every key is optional."""
 
     preferences: PreferencesForm = Field(default_factory=PreferencesForm)
     gates: GatesForm = Field(default_factory=GatesForm)

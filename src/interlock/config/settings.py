@@ -118,7 +118,7 @@ def check_data_dir(data_dir: Path) -> None:
     nearest = next((path for path in (data_dir, *data_dir.parents) if os.path.lexists(path)), data_dir)
     if os.path.lexists(nearest) and not nearest.is_dir():
         said = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
-        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is made if it is missing."
+        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is created if it is missing."
         raise SettingsError(f"{said}{nearest} is not a directory.", fix)
 
 
@@ -127,7 +127,9 @@ def _absolute(path: str) -> Path:
         return Path(path).absolute()
     except FileNotFoundError:
         message = "The current directory does not exist any more."
-        raise SettingsError(message, "Change to one that exists, or name every directory absolutely.") from None
+        raise SettingsError(
+            message, "Change to one that exists, or give every directory as an absolute path."
+        ) from None
 
 
 def _platform_data_dir() -> Path:

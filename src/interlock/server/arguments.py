@@ -37,7 +37,7 @@ _OBJECTS = frozenset({"output", "context", "preferences"})
 _ELSEWHERE = frozenset(name for tool in TOOLS for name in tool.argument_names)
 """What is an argument of some tool, and so not evidence under another name."""
 _KINDS = {
-    "string_type": "a text",
+    "string_type": "a string",
     "bool_type": "true or false",
     "int_type": "a whole number",
     "float_type": "a number",
@@ -80,7 +80,7 @@ def _parsed(tool: Tool, sent: Mapping[str, Json]) -> Arguments | Fault:
     except ValidationError as error:
         return _invalid(tool, cleaned, error)
     except RecursionError:
-        return Fault("", "The arguments nest too deep.", "Flatten them.")
+        return Fault("", "The arguments are nested too deeply.", "Flatten them.")
 
 
 def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
@@ -95,7 +95,7 @@ def _cleaned(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
         if field is not None and not field.is_required() and value in (None, ""):
             continue
         if isinstance(value, str) and _SURROGATE.search(value):
-            return Fault(key, "The text holds a lone surrogate.", "Send valid Unicode text.")
+            return Fault(key, "The text contains half of a surrogate pair.", "Send valid Unicode text.")
         if key in _OBJECTS and isinstance(value, str):
             read = _read(value)
             if read is None:
@@ -130,9 +130,9 @@ def _unread(text: str) -> str:
         case None:
             return "text that is not a JSON object"
         case "values":
-            return f"a JSON text of more than {ARGUMENT_VALUES_MAX} values"
+            return f"a JSON text with more than {ARGUMENT_VALUES_MAX} values"
         case "depth":
-            return f"a JSON text that nests deeper than {LINE_DEPTH_MAX} levels"
+            return f"a JSON text nested deeper than {LINE_DEPTH_MAX} levels"
         case "digits":
             return f"a JSON text with a number of more than {NUMBER_DIGITS_MAX} digits"
 
@@ -159,10 +159,10 @@ def _invalid(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) ->
     loc = _own_part(fault["loc"])
     path, correction = document_path(loc), Correction(wrong=(loc,), understood=cleaned)
     if fault["type"] == "missing":
-        message = "This argument is required and was not sent."
+        message = "This required argument is missing."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
         return Fault(path, message, fix, correction=correction)
-    message, fix = f"Found {_found(cleaned, loc)}.", f"Send {_wanted(fault)} there."
+    message, fix = f"Found {_found(cleaned, loc)}.", f"Send {_wanted(fault)}."
     return Fault(path, message, fix, correction=correction)
 
 
@@ -179,7 +179,7 @@ def _unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]
         is_moved = len(loc) == 1 and place != name
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return Fault(
-        document_path(loc), "This argument is not known.", fix, details={"didYouMean": name}, correction=correction
+        document_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )
 
 

@@ -170,9 +170,9 @@ def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
 def _internal_error(tool: Tool) -> Refusal:
     return Refusal(
         code=ErrorCode.INTERNAL_ERROR,
-        message=f"{tool.name} met a fault of Interlock itself; it is not caused by what you sent.",
-        suggestion="Repeat the call once; what was recorded is kept. If it fails again, tell the user: the server's"
-        " log (stderr) has the details.",
+        message=f"{tool.name} failed because of a bug in Interlock, not because of your call.",
+        suggestion="Repeat the call once: all records are kept. If it fails again, tell the user that the server's log"
+        " (stderr) has the details.",
     )
 
 

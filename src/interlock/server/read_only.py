@@ -29,7 +29,8 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
         refusal = refusal_of(error)
         raise MCPError(types.INTERNAL_ERROR, f"{refusal.message} {refusal.suggestion}") from error
     except Exception as error:
-        _log.exception("a look failed")
+        _log.exception("a read failed")
         raise MCPError(
-            types.INTERNAL_ERROR, "Interlock met a fault of its own; the server's log (stderr) has the details."
+            types.INTERNAL_ERROR,
+            "This failed because of a bug in Interlock. The server's log (stderr) has the details.",
         ) from error

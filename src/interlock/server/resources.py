@@ -54,13 +54,13 @@ class Resources:
     async def list_templates(self, _context: Context, _params: ListParams) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
         plan = types.ResourceTemplate(
-            uri_template=PLAN_TEMPLATE, name="workflow plan", title="What a workflow will run", mime_type=_MARKDOWN
+            uri_template=PLAN_TEMPLATE, name="workflow plan", title="Plan of a workflow", mime_type=_MARKDOWN
         )
         session = types.ResourceTemplate(
             uri_template=SESSION_TEMPLATE,
             name="session record",
-            title="What was done in a session",
-            description="Where its runs stand, the notes of each step, and what is open.",
+            title="Record of a session",
+            description="The progress of its runs, the notes of each step, and what is open.",
             mime_type=_MARKDOWN,
         )
         return types.ListResourceTemplatesResult(resource_templates=[plan, session])
@@ -85,7 +85,7 @@ class Resources:
             uri=CATALOG_LINK,
             name="workflows",
             title="Workflows",
-            description="What can be started, and what cannot and why.",
+            description="Workflows that can be started, and files that cannot run, with the reason.",
             mime_type=_MARKDOWN,
         )
         plans = [
@@ -104,14 +104,14 @@ class Resources:
         if uri == CATALOG_LINK:
             command = ListCommand(workspace=self._workspace)
             listed = list_workflows(self._ports.catalog, command, entries_max=RESOURCES_MAX).text
-            return f"{listed}\n\nThe whole plan of one is the resource `{PLAN_TEMPLATE}`."
+            return f"{listed}\n\nThe whole plan of a workflow: resource `{PLAN_TEMPLATE}`."
         if found := _PLAN.fullmatch(uri):
             return plan_text(self._ports.catalog, found["id"], self._workspace)
         if found := _SESSION.fullmatch(uri):
             return self._record(SessionId(found["id"]))
         raise MCPError(
             types.INVALID_PARAMS,
-            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}; read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
+            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}. Read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
             f" {SESSION_TEMPLATE}.",
             data={"uri": uri},
         )

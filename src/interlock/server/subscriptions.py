@@ -49,4 +49,4 @@ class Subscriptions:
             if uri in self._wanted:
                 await context.session.send_resource_updated(uri)
         except Exception:  # noqa: BLE001 — what was recorded is recorded, whoever hears of it
-            _log.exception("a change of %s could not be told", session)
+            _log.exception("the client could not be notified of a change of %s", session)

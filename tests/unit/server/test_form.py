@@ -37,7 +37,7 @@ def read(question: Question, content: Any, action: Any = "accept") -> Reply:
 
 def test_one_ask_stands_in_the_authors_words_below_the_title() -> None:
     message = form_of(asking("needs_user_approval", "Publish *it*?\n\nReally?"), NEW).message
-    assert message == "T\n\nPublish *it*?\n\nReally?\n\nConfirm it, or decline and say in the comment why."
+    assert message == "T\n\nPublish *it*?\n\nReally?\n\nConfirm, or decline and give the reason in the comment."
 
 
 def test_several_asks_are_numbered_and_a_field_carries_the_number_of_its_ask() -> None:

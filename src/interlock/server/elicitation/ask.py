@@ -84,11 +84,11 @@ class Elicitation:
             asked = await anyio.to_thread.run_sync(self._seal.opened, params.request_state)
         found = _stale_because(asked, question, subject, self._shell.unix_ms())
         if found is not None:
-            _log.info("a reply is not used: %s", found)
+            _log.info("a reply is ignored: %s", found)
             return found
         client = _client_name(context)
         if not isinstance(response, types.ElicitResult):
-            return unusable(client, "the client sent something else than a filled in form")
+            return unusable(client, "the client did not send a filled-in form")
         return reply_of(question, response, client)
 
     async def _question_result(
@@ -96,7 +96,7 @@ class Elicitation:
     ) -> types.InputRequiredResult:
         asked = Asked(subject=subject, question=question.digest(), unix_ms=self._shell.unix_ms())
         state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
-        notice = f"Please answer once more: {stale}." if stale is not None else ""
+        notice = f"Please answer again: {stale}." if stale is not None else ""
         form = form_of(question, context.protocol_version, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
         return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=params)}, request_state=state)
@@ -110,21 +110,21 @@ async def _reply_of_request(context: Context, question: Question) -> Reply:
         result = await context.session.elicit_form(form.message, form.schema, related_request_id=context.request_id)
     except MCPError as error:
         _log.info("the client did not ask: %s", error)
-        return unusable(client, f"the client did not ask: {one_line(str(error), ECHO_BYTES_MAX)}")
+        return unusable(client, f"the client did not ask the user: {one_line(str(error), ECHO_BYTES_MAX)}")
     except ValidationError as error:
-        _log.info("the client's response to a form is not one: %s", error)
-        return unusable(client, "the client's response is not a filled in form")
+        _log.info("the client's response is not a filled-in form: %s", error)
+        return unusable(client, "the client's response is not a filled-in form")
     return reply_of(question, result, client)
 
 
 def _stale_because(asked: Asked | None, question: Question, subject: str, now_ms: int) -> str | None:
     """Return why a reply under this state opens nothing, or None if it does."""
     if asked is None:
-        return "the earlier reply cannot be matched to a question of this server"
+        return "the earlier reply belongs to no question of this server"
     if asked.subject != subject or asked.question != question.digest():
-        return "the earlier reply was given to another question"
+        return "the earlier reply answers another question"
     if not -CLOCK_SKEW_MS_MAX <= now_ms - asked.unix_ms <= QUESTION_VALID_MS:
-        return "the earlier question was older than a day"
+        return "the earlier question is more than a day old"
     return None
 
 

@@ -22,10 +22,10 @@ from interlock.kernel.text import one_line, truncated, utf8_bytes
 
 _DEFAULTS_SINCE = "2025-11-25"
 """The first protocol version whose enumerations may have a default."""
-_CLOSING = "Confirm it, or decline and say in the comment why."
+_CLOSING = "Confirm, or decline and give the reason in the comment."
 _WARNING = {
-    "needs_user_secret_or_token": "Do not type the secret here: put it where it belongs, then confirm.",
-    "needs_user_account_access": "Do not type a password here: give the access where it belongs, then confirm.",
+    "needs_user_secret_or_token": "Do not type the secret here. Put it where it belongs, then confirm.",
+    "needs_user_account_access": "Do not type a password here. Grant the access where it belongs, then confirm.",
 }
 """What is said with reasons whose answer must not pass through a model's client."""
 
@@ -47,7 +47,7 @@ def form_of(question: Question, protocol_version: str, *, notice: str = "") -> F
     decision: dict[str, Json] = {
         "type": "string",
         "title": "Decision",
-        "description": "Confirm that it is so or may be done, or decline.",
+        "description": "Confirm that this is true or allowed, or decline.",
         "enum": ["confirm", "decline"],
     }
     if is_version_at_least(protocol_version, _DEFAULTS_SINCE):
@@ -55,7 +55,7 @@ def form_of(question: Question, protocol_version: str, *, notice: str = "") -> F
     wanted = _wanted(question)
     properties: dict[str, Json] = {"decision": decision}
     properties |= {_field(place): _answer_schema(ask, place, question) for place, ask in wanted.items()}
-    properties["comment"] = _text_schema("Comment", "Anything that should be known or recorded with it.")
+    properties["comment"] = _text_schema("Comment", "Anything to record with the decision.")
     required: list[Json] = ["decision", *(_field(place) for place, ask in wanted.items() if _is_required(ask))]
     schema: dict[str, Json] = {"type": "object", "properties": properties, "required": required}
     return Form(message=_message(question, notice), schema=schema)
@@ -133,11 +133,11 @@ def _fault(question: Question, content: Mapping[str, object]) -> str | None:
     wanted = {_field(place): ask for place, ask in _wanted(question).items()}
     for field in (*wanted, "comment"):
         if not _is_text(content.get(field)):
-            return f"`{field}` is {_shown(content[field])}, not a text"
+            return f"`{field}` is {_shown(content[field])}, not a string"
     if decision == "confirm":
         for field, ask in wanted.items():
             if _is_required(ask) and _text_in(content, field) is None:
-                return f"`{field}` is missing, and the choice cannot be confirmed without it"
+                return f"`{field}` is missing, and a choice needs it"
     return None
 
 

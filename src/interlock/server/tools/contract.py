@@ -141,5 +141,5 @@ def too_large(
     path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
 ) -> Fault:
     """Return the fault of a value over its budget."""
-    message = f"It has {measured} bytes, at most {limit} (UTF-8 bytes)."
+    message = f"It has {measured} UTF-8 bytes; the limit is {limit}."
     return Fault(path, message, fix, details={"measuredBytes": measured, "maxBytes": limit})

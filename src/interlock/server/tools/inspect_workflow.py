@@ -16,7 +16,7 @@ class InspectArguments(Arguments):
     workflow_id: Annotated[str, Field(description="Id from list_workflows, for example wr.code_review.")]
     detail: Annotated[
         Literal["summary", "plan", "source"] | None,
-        Field(description="summary (default): steps in short; plan: with every prompt; source: the file as written."),
+        Field(description="summary (default): the steps; plan: with every prompt; source: the file as written."),
     ] = None
     workspace_path: WorkspacePath = None
 

@@ -27,10 +27,10 @@ _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
 _BOUNDS = JsonBounds(values_max=LINE_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _EXCESS_WORDS: dict[Excess, str] = {
-    "values": f"The line holds more than {LINE_VALUES_MAX} values and was not read. "
+    "values": f"The line contains more than {LINE_VALUES_MAX} values and was not read. "
     "Send fewer; pass large content by reference, for instance as the path of a file.",
-    "depth": f"The line nests deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
-    "digits": f"The line holds a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
+    "depth": f"The line is nested deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
+    "digits": f"The line contains a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
 }
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _KINDS: dict[type[object], str] = {
@@ -166,10 +166,10 @@ def _parse(text: str) -> _Parsed | Reject:
     try:
         return _parse_unless_repeated(text)
     except json.JSONDecodeError as error:
-        found = f"The line is not valid JSON: the fault is at character {error.pos + 1}."
+        found = f"The line is not valid JSON: the error is at character {error.pos + 1}."
         return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
     except _NotANumberError as error:
-        found = f"The line is not valid JSON: {error} is no JSON value."
+        found = f"The line is not valid JSON: {error} is not a JSON value."
         return Reject(code=PARSE_ERROR, message=f"{found} Send a finite number or null instead.")
 
 
@@ -180,7 +180,7 @@ def _parse_unless_repeated(text: str) -> _Parsed | Reject:
         # What follows the second key is unread so far: it may be no JSON at all, and it may hold the id.
         pairs: object = _decode_pairs(text)
         key = one_line(_printable(str(error)), ECHO_BYTES_MAX)
-        fault = f'The key "{key}" stands more than once in one object. Send each key once.'
+        fault = f'The key "{key}" occurs more than once in one object. Send each key once.'
         return Reject(code=INVALID_REQUEST, message=fault, id=_id_among(pairs))
 
 
@@ -198,10 +198,7 @@ def _unparsed(raw: bytes, excess: Excess) -> Reject:
 def _surrogate_fault(raw: bytes, value: object) -> str | None:
     """Find the character that valid JSON may hold and no text may. The search of the bytes spares most lines a walk."""
     if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
-        return (
-            "The line holds half of a surrogate pair, such as \\ud800, which is no character. "
-            "Send the whole character, or both halves."
-        )
+        return "The line contains half of a surrogate pair, such as \\ud800. Send the whole character, or both halves."
     return None
 
 
@@ -228,8 +225,8 @@ def _call_fault(message: dict[str, object]) -> str | None:
         return f'The member "method" is {found}. Send the name of a method, as in {_EXAMPLE}.'
     if "id" in message and not _is_id(message["id"]):
         return (
-            f'The member "id" is {_kind(message["id"])}. Send a string or a whole number; '
-            'leave "id" out only of a notification, which gets no answer.'
+            f'The member "id" is {_kind(message["id"])}. Send a string or a whole number. '
+            'Only a notification, which gets no answer, has no "id".'
         )
     # A null is let through: clients that write every member send it where they mean none.
     if not isinstance(message.get("params"), dict | None):
@@ -240,7 +237,7 @@ def _call_fault(message: dict[str, object]) -> str | None:
 
 def _response_fault(message: dict[str, object]) -> str | None:
     if "result" in message and "error" in message:
-        return 'The response has both "result" and "error". Send the one that applies.'
+        return 'The response has both "result" and "error". Send only one of them.'
     if "result" in message:
         if not _is_id(message.get("id")):
             return 'The response has no usable "id". Send the "id" of the request that it answers.'

@@ -48,7 +48,7 @@ from interlock.kernel.budgets import (
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 
 _ENDLESS_METHOD = "subscriptions/listen"
-_ENDING = "the server is ending"
+_ENDING = "the server is shutting down"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger(__name__)
 
@@ -322,7 +322,9 @@ def _line_of(message: JSONRPCMessage) -> bytes:
         if not isinstance(message, JSONRPCResponse):
             raise
         _log.exception("an answer cannot be written as JSON")
-        refusal = "The answer holds text that is not Unicode, so it cannot be sent. The server's log has more."
+        refusal = (
+            "The answer contains text that is not Unicode, so it cannot be sent. The server's log has the details."
+        )
         return Reject(code=INTERNAL_ERROR, message=refusal, id=message.id).answer_line()
     return text.encode("utf-8") + b"\n"
 
