@@ -1,6 +1,6 @@
-"""What keeps the text of a `config.toml` from being parsed: what takes the parser long, or takes it down.
+"""Limits that are checked before a `config.toml` is parsed, because a hostile file could stall or crash the parser.
 
-Its time grows with the square of a key's parts, and it recurses with every bracket.
+The parser's time grows with the square of the number of a key's parts, and it recurses at every bracket.
 """
 
 import re
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 
 
 def find_costly(text: str) -> ConfigFault | None:
-    """Return the first thing in a text that no configuration has and that is not parsed."""
+    """Return the fault of the first place that exceeds a limit, or None."""
     dots = depth = 0
     for token in _TOKEN.finditer(text):
         match token.lastgroup:

@@ -1,7 +1,7 @@
-"""The form of `config.toml`: a closed set of keys, each with its meaning, its default and when a change takes hold.
+"""The form of `config.toml`: a closed set of keys, each with its meaning, its default and its restart mark.
 
-Every value is applied when a server starts, or the command that it is for. A key is marked restart-required where a
-change alters what clients learn of tools and workflows when they connect (CFG-4); the other keys are runtime-safe.
+A value is applied when a server or a command starts. A key is restart-required if a change alters the tools and
+workflows that clients receive when they connect (CFG-4). All other keys are runtime-safe.
 """
 
 import re
@@ -41,7 +41,7 @@ RESTART_MARK = "x-restartRequired"
 """The schema keyword that marks a key whose change needs a restart."""
 
 _PLACE = re.compile(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
-"""What `tomllib` says: the fault, and where the text breaks off."""
+"""A message of `tomllib`: the fault and its position."""
 _SAFE = Field(json_schema_extra={RESTART_MARK: False})
 _RESTART = Field(json_schema_extra={RESTART_MARK: True})
 
@@ -139,7 +139,7 @@ _TABLES = {name: cast("type[BaseModel]", field.annotation) for name, field in Co
 
 
 def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
-    """Return what the text of a configuration file comes to, or every fault of it."""
+    """Parse the text of a configuration file. Returns every fault if it has any."""
     costly = find_costly(text)
     if costly is not None:
         return (costly,)
@@ -188,9 +188,9 @@ def _config(form: ConfigForm) -> Config:
 
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
     place = _PLACE.match(str(error))
-    told = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
+    fault = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
     at = {"line": int(place[2]), "column": int(place[3])} if place and place[2] else {}
-    return told.model_copy(update=at)
+    return fault.model_copy(update=at)
 
 
 def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:

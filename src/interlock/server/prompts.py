@@ -1,7 +1,7 @@
-"""Prompts: what a person starts or resumes by a slash command. Showing one changes nothing durable.
+"""Prompts: slash commands by which a person starts or resumes a run. Rendering a prompt writes nothing.
 
-Some clients split what follows the command at every space and honour no quotes: so the first argument is one id, and
-words that are cut short are said to be perhaps so.
+Some clients split the text after the command at every space and ignore quotes. So the first argument is one id, and
+the prompt warns that a goal of one word may be cut.
 """
 
 import json
@@ -77,7 +77,7 @@ class Prompts:
         """Answer `prompts/get`.
 
         Raises:
-            MCPError: There is no such prompt, or no workflow of the id that was given.
+            MCPError: There is no such prompt, or no workflow with this id.
         """
         sent = {name: text.strip() for name, text in (params.arguments or {}).items()}
         match params.name:

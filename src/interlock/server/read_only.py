@@ -1,4 +1,4 @@
-"""Read-only work in a thread, for the resources, prompts and completions that people use."""
+"""Runs reads in a worker thread, for resources, prompts and completions."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
     """Return the result of a read that runs in a worker thread.
 
     Raises:
-        MCPError: What the read raised, or why it failed, without the text of an exception.
+        MCPError: The read raised one, or it failed: then with the reason, but without the text of the exception.
     """
     try:
         return await anyio.to_thread.run_sync(read)

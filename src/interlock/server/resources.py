@@ -117,7 +117,7 @@ class Resources:
         )
 
     def _record(self, session: SessionId) -> str | Refusal:
-        """Return a session's record; of one that is damaged, that it is, and nothing as if it were whole."""
+        """Return a session's record. For a damaged session, return only the fault and what to do."""
         from interlock.service.report.resource import session_record  # noqa: PLC0415 — a start does not read records
 
         try:
@@ -127,16 +127,16 @@ class Resources:
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
 
 
-def _session(told: SessionSummary) -> types.Resource:
-    run = max(told.runs, key=lambda one: one.last_index)
+def _session(summary: SessionSummary) -> types.Resource:
+    run = max(summary.runs, key=lambda one: one.last_index)
     name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
     at = f", step {run.number} of {run.total}" if run.number is not None else ""
-    more = f"; {len(told.runs)} runs" if len(told.runs) > 1 else ""
+    more = f"; {len(summary.runs)} runs" if len(summary.runs) > 1 else ""
     return types.Resource(
-        uri=session_link(told.session),
-        name=told.session,
+        uri=session_link(summary.session),
+        name=summary.session,
         title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
         description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
         mime_type=_MARKDOWN,
-        annotations=types.Annotations(last_modified=told.last_at) if told.last_at is not None else None,
+        annotations=types.Annotations(last_modified=summary.last_at) if summary.last_at is not None else None,
     )

@@ -1,4 +1,4 @@
-"""The tools, one module each, and the instructions that a client gets with them."""
+"""The tools, one module each, and the instructions that a client receives with them."""
 
 from interlock.server.tools.checkpoint_workflow import CHECKPOINT_WORKFLOW
 from interlock.server.tools.continue_workflow import CONTINUE_WORKFLOW
@@ -31,5 +31,5 @@ INSTRUCTIONS = (
 
 
 def tool_named(name: str) -> Tool | None:
-    """Return the tool of a name."""
+    """Return the tool with this name, or None."""
     return next((tool for tool in TOOLS if tool.name == name), None)

@@ -70,11 +70,11 @@ class ContinueArguments(Arguments):
         return SentTokens(argument="stateToken", token=state, run=self.run)
 
     def _faults_without_ack(self) -> Iterator[Fault]:
-        """A call without an `ackToken` is read-only: it needs a `stateToken` and takes nothing else (ANS-13)."""
+        """A call without an `ackToken` is read-only: it needs a `stateToken` and accepts no evidence (ANS-13)."""
         evidence = {"output": self.output, "context": self.context, "preferences": self.preferences}
         extra = [name for name, value in evidence.items() if value is not None]
         if self.state_token is None:
-            # A call that brings something reports a step; one that brings nothing must not be led to report one.
+            # A call with evidence reports a step. A call without must not be led to report one.
             reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
             yield Fault(
                 "ackToken" if extra else "stateToken",

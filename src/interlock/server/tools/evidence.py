@@ -1,4 +1,4 @@
-"""The arguments that bring evidence and preferences, and what is checked of them before a use case sees them."""
+"""The arguments with evidence and preferences, and their checks before a use case runs."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -51,7 +51,7 @@ def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
 
 
 def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> Iterator[Fault]:
-    """Yield what is wrong with notes and artifacts, whatever the step asks for."""
+    """Yield the faults of notes and artifacts that do not depend on the step."""
     if output is None:
         return
     notes, artifacts = output.notes_markdown or "", output.artifacts or []

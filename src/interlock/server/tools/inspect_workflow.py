@@ -20,7 +20,7 @@ class InspectArguments(Arguments):
     ] = None
     workspace_path: WorkspacePath = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         return workspace_faults(self, self.workspace_path)
 

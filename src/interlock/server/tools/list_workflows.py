@@ -19,7 +19,7 @@ class ListArguments(Arguments):
     tag: Annotated[str | None, Field(description="Only workflows with this tag.")] = None
     workspace_path: WorkspacePath = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         return workspace_faults(self, self.workspace_path)
 

@@ -31,7 +31,7 @@ class ResumeArguments(Arguments):
     session_id: Annotated[str | None, Field(description="Only this session.")] = None
     run_id: Annotated[str | None, Field(description="Only this run.")] = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         yield from workspace_faults(self, self.workspace_path)
         for name, prefix, value in (("sessionId", "sess", self.session_id), ("runId", "run", self.run_id)):

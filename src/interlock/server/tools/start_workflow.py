@@ -45,7 +45,7 @@ class StartArguments(Arguments):
         str | None, Field(description="Start the run in this existing session. Default: a new session.")
     ] = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         yield from workspace_faults(self, self.workspace_path)
         if self.goal is not None and (self.context or {}).get("goal", self.goal) != self.goal:
