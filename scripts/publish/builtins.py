@@ -12,9 +12,9 @@ from interlock.plan.builtins.templates import TEMPLATES, RoutineTemplate
 
 
 def builtins_page() -> str:
-    """Return the reference page of everything that ships under `wr.*` beside workflows."""
+    """Return the reference page of everything that ships under `wr.*` except workflows."""
     parts = [
-        "# Built-ins\n\nA closed set: workflows refer to these by id, and a plan pins what it uses of them.",
+        "# Built-ins\n\nA closed set. Workflows refer to these by id, and a plan pins the ones it uses.",
         "## Contract packs\n\n" + "\n\n".join(_pack(pack) for pack in PACKS.values()),
         "## Features\n\nEach adds its lines to every step that is written in `promptBlocks`.\n\n"
         + "\n\n".join(_feature(feature) for feature in FEATURES.values()),
@@ -30,7 +30,7 @@ def _pack(pack: Pack) -> str:
         more = "refused" if pack.schema.get("additionalProperties") is False else "allowed"
         parts += [
             _table(("field", "value", "required"), _fields(pack.schema)) + f"\n\nOther fields are {more}.",
-            f"The smallest that is accepted:\n\n```json\n{json.dumps(pack.example, indent=2, ensure_ascii=False)}\n```",
+            f"Smallest accepted artifact:\n\n```json\n{json.dumps(pack.example, indent=2, ensure_ascii=False)}\n```",
         ]
     return "\n\n".join(parts)
 

@@ -8,9 +8,9 @@ from interlock.kernel.canonical import Json
 
 _INTRO = """# Configuration
 
-The keys of `config.toml` in the data directory. The set is closed: a key that is not here is a fault. Every value is
-applied when a server starts, that of `retention` when `interlock gc` runs. *Restart-required* marks what changes the
-workflows or tools that clients learn of when they connect; a change of any other key is *runtime-safe*."""
+The keys of `config.toml` in the data directory. Any other key is an error. Values are applied when a server starts;
+`retention` is applied when `interlock gc` runs. A *restart-required* key changes the workflows or tools that clients
+receive when they connect; all other keys are *runtime-safe*."""
 _DEFAULTS: Mapping[str, str] = {
     "preferences.autonomy": "the preset's",
     "preferences.risk_policy": "the preset's",

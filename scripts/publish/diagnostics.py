@@ -16,64 +16,64 @@ class Entry(NamedTuple):
 
 _FORM: Mapping[DiagnosticCode, Entry] = {
     "too_large": Entry(
-        "The file has more bytes or more values than a workflow file may have.", "Point at long texts instead."
+        "The file has more bytes or more values than a workflow file may have.", "Refer to long texts by path instead."
     ),
     "not_utf8": Entry(
-        "The file is not UTF-8, cannot be read, or a text holds half of a character.",
+        "The file is not UTF-8, cannot be read, or a string contains half of a surrogate pair.",
         "Save it as UTF-8; check its permissions.",
     ),
     "not_json": Entry("The text is not JSON.", "Correct it at the line and column."),
     "not_yaml": Entry(
         "The text is not YAML, or uses an anchor, an alias, a tag or a second document.", "Write the value out."
     ),
-    "duplicate_key": Entry("A key stands twice in one object.", "Keep one of them."),
-    "too_deep": Entry("Values nest too deeply.", "Flatten the document."),
-    "not_an_object": Entry("The file holds a list or a single value.", "Begin with `id`, `name` and `steps`."),
+    "duplicate_key": Entry("A key occurs twice in one object.", "Keep one of them."),
+    "too_deep": Entry("Values are nested too deeply.", "Flatten the document."),
+    "not_an_object": Entry("The file contains a list or a single value.", "Begin with `id`, `name` and `steps`."),
     "number_not_exact": Entry("A number cannot be kept exactly.", "Write it as text."),
     "unknown_key": Entry(
-        "A key is not known at its place. A warning for an argument that a routine does not take.",
+        "A key is not allowed at this place. A warning for an argument that a routine does not have.",
         "Correct its spelling, or remove it.",
         "either",
     ),
-    "missing_key": Entry("A key that must be there is not.", "Add it."),
-    "wrong_type": Entry("A value is of another kind.", "Write the kind that is named."),
+    "missing_key": Entry("A required key is missing.", "Add it."),
+    "wrong_type": Entry("A value has the wrong type.", "Write the type that the message names."),
     "wrong_value": Entry(
         "A value is not one of those allowed, or keys contradict each other.", "Write what the fix names."
     ),
     "empty": Entry(
-        "A text or a list that needs content is empty. In the WorkRail dialect, a text of nothing but space warns.",
+        "A text or a list that needs content is empty. In the WorkRail dialect, a text of only spaces is a warning.",
         "Write something, or remove the key.",
         "either",
     ),
-    "too_long": Entry(
-        "A text is too long, or what is inlined makes a prompt too long.", "Shorten it; use `references`."
-    ),
+    "too_long": Entry("A text is too long, or inlined text makes a prompt too long.", "Shorten it; use `references`."),
     "too_many": Entry("Too many entries, steps, terms or levels.", "Use fewer; split the workflow."),
-    "bad_id": Entry("An id is not formed as ids are.", "Use a-z, 0-9, `_` and `-`; a workflow's has one dot."),
+    "bad_id": Entry("An id is malformed.", "Use a-z, 0-9, `_` and `-`; a workflow's id has one dot."),
     "duplicate_id": Entry(
-        "Two steps, features, inputs, assessments, dimensions, levels, functions or other parts have one name. In the"
-        " WorkRail dialect some of them only warn.",
+        "Two steps, features, inputs, assessments, dimensions, levels, functions or other parts have the same name. In"
+        " the WorkRail dialect some of these are warnings.",
         "Rename one of them.",
         "either",
     ),
-    "reserved_namespace": Entry("The id lies in `wr.*` and the file does not ship with Interlock.", "Rename it."),
-    "id_taken": Entry("Another file that goes first has the id.", "Give one of the two another id."),
-    "prompt_missing": Entry("A step says nothing.", "Add `prompt` or `promptBlocks`."),
-    "prompt_twice": Entry("A step says what to do in two ways.", "Keep one of them."),
-    "legacy_id": Entry("The id has no namespace.", "Rename it as suggested; runs go on meanwhile.", "warning"),
+    "reserved_namespace": Entry(
+        "The id begins with `wr.`, which is reserved for files that ship with Interlock.", "Rename it."
+    ),
+    "id_taken": Entry("Another file with higher priority has the same id.", "Give one of the two another id."),
+    "prompt_missing": Entry("A step has no prompt.", "Add `prompt` or `promptBlocks`."),
+    "prompt_twice": Entry("A step has both `prompt` and `promptBlocks`.", "Keep one of them."),
+    "legacy_id": Entry("The id has no namespace.", "Rename it as suggested. The file still runs.", "warning"),
     "bad_pattern": Entry(
         "A pattern is not RE2, or is too large, alone or with the others of its file.",
         "Use no look-around and no back-reference; repeat less.",
     ),
     "duplicate_consequence": Entry("One level of an assessment has two consequences.", "Join the two."),
-    "loop_condition_missing": Entry("A loop has no way to end, or several.", "Write exactly one way."),
+    "loop_condition_missing": Entry("A loop has no end condition, or several.", "Write exactly one."),
     "loop_decision_missing": Entry(
-        "A loop turns on loop control and no step decides at the end of every pass.",
+        "A loop depends on loop control, but no step decides at the end of every iteration.",
         "Give its last step, without `when`, the contract `wr.contracts.loop_control`.",
     ),
 }
 _NAMES: Mapping[DiagnosticCode, Entry] = {
-    "unknown_step": Entry("A loop's body names a step that is not there (WorkRail dialect).", "Correct the name."),
+    "unknown_step": Entry("A loop's body names a step that does not exist (WorkRail dialect).", "Correct the name."),
     "unknown_condition": Entry("No condition has this name.", "Correct it, or define it in `conditions`."),
     "unknown_template": Entry("There is no such routine.", "Use one of the built-in ones."),
     "unknown_feature": Entry("There is no such feature.", "Use one of the built-in ones."),
@@ -91,41 +91,50 @@ _NAMES: Mapping[DiagnosticCode, Entry] = {
     "unknown_contract_ref": Entry("There is no such contract for artifacts.", "Use one of the built-in packs."),
     "unknown_capability": Entry("There is no such capability.", "Use `delegation` or `web_browsing`."),
     "undeclared_key": Entry(
-        "A condition, a loop or `needs` reads a context key that nobody declares; or a loop's condition reads one that"
-        " steps only produce; or a step sets a key that `inputs` does not declare.",
-        "Declare it in `inputs`, or where a step brings it, in `produces`.",
+        "A condition, a loop or `needs` reads an undeclared context key; or a loop's condition reads one that only"
+        " steps produce; or a step sets a key that `inputs` does not declare.",
+        "Declare it in `inputs`, or in `produces` of the step that provides it.",
     ),
     "duplicate_write": Entry("One step sets a context key twice.", "Keep one of the two."),
     "same_pass_read_after_write": Entry(
-        "An action of `set` reads a key that another one of its step sets: it reads the value from before.",
-        "If you mean the new value, take it from where the other action does.",
+        "An action of `set` reads a key that another action of the same step sets: it reads the old value.",
+        "For the new value, read the source that the other action uses.",
         "warning",
     ),
-    "missing_argument": Entry("A routine needs an argument that the call does not give.", "Add it to `args`."),
+    "missing_argument": Entry("A call of a routine lacks a required argument.", "Add it to `args`."),
     "template_recursion": Entry("A routine calls another routine.", "Write its steps out."),
 }
 _PLAN: Mapping[DiagnosticCode, Entry] = {
     "duplicate_node_id": Entry(
-        "Two parts of the plan have one id: a step is called as a part that Interlock adds.", "Rename the step."
+        "Two parts of the plan have the same id: a step has the id of a part that Interlock adds.", "Rename the step."
     ),
-    "duplicate_edge_id": Entry("Two edges of a plan have one id.", "Keep one of them."),
-    "dangling_edge": Entry("An edge or a loop names a node that is not there, or of another graph.", "Correct it."),
-    "unreachable_terminal": Entry("An end cannot be reached, leads on, or a node leads to no end.", "Connect it."),
-    "no_terminal_node": Entry("Nothing says where a graph ends.", "Add a terminal node."),
-    "missing_evidence_schema": Entry("A node does not say what evidence it wants.", "Name a contract."),
-    "missing_input_schema": Entry("A node does not say what it takes in.", "Name a contract."),
+    "duplicate_edge_id": Entry("Two edges of a plan have the same id.", "Keep one of them."),
+    "dangling_edge": Entry(
+        "An edge or a loop names a node that does not exist or that is in another graph.", "Correct it."
+    ),
+    "unreachable_terminal": Entry(
+        "A terminal node cannot be reached or has outgoing edges, or a node leads to no terminal node.", "Connect it."
+    ),
+    "no_terminal_node": Entry("A graph has no terminal node.", "Add a terminal node."),
+    "missing_evidence_schema": Entry("A node has no evidence schema.", "Name a contract."),
+    "missing_input_schema": Entry("A node has no input schema.", "Name a contract."),
     "missing_condition": Entry("A conditional edge or a loop has no condition.", "Give it one."),
     "self_loop": Entry("An edge leads back to its own node.", "Use a loop."),
-    "invalid_identifier": Entry("An id holds characters that keys of steps use.", "Use a-z, 0-9, `_` and `-`."),
-    "no_default_branch": Entry("All conditions of a choice may be false.", "Add `otherwise`; `[]` for nothing."),
-    "unreachable_node": Entry("No way from the entry leads to a node.", "Lead an edge to it."),
-    "missing_entry": Entry("Every node of a graph has something before it.", "Let one be the first."),
-    "unbounded_loop": Entry("A way leads back, or a loop has no bound.", "Use a loop with `maxIterations`."),
-    "automatic_cycle": Entry("No pass of a loop asks anybody for anything.", "Put a step into its body."),
-    "unfit_node": Entry(
-        "A node, a loop or an edge does not hold what its kind is run by, or holds what it is not.", "Add or remove it."
+    "invalid_identifier": Entry("An id contains characters that step keys use.", "Use a-z, 0-9, `_` and `-`."),
+    "no_default_branch": Entry(
+        "A choice has no branch for the case that all conditions are false.", "Add `otherwise`; `[]` for nothing."
     ),
-    "isolated_node": Entry("A node is connected with nothing.", "Connect it, or remove it.", "warning"),
+    "unreachable_node": Entry("No path leads from the entry to a node.", "Add an edge to it."),
+    "missing_entry": Entry("Every node of a graph has an incoming edge.", "Make one node the first."),
+    "unbounded_loop": Entry(
+        "A path leads back to an earlier node, or a loop has no bound.", "Use a loop with `maxIterations`."
+    ),
+    "automatic_cycle": Entry("A loop can run without reaching any step.", "Put a step into its body."),
+    "unfit_node": Entry(
+        "A node, a loop or an edge lacks a field that its kind needs, or has a field of another kind.",
+        "Add or remove it.",
+    ),
+    "isolated_node": Entry("A node has no edges.", "Connect it, or remove it.", "warning"),
     "unassessed_outcome": Entry("No step asks for an assessment.", "Name it in `assessmentRefs`.", "warning"),
     "gameable_validation": Entry(
         "Notes can meet the criterion without the work: one word, or a phrase such as `done: yes`.",
@@ -134,14 +143,14 @@ _PLAN: Mapping[DiagnosticCode, Entry] = {
     ),
 }
 _PARTS = (
-    ("What one file says", _FORM),
-    ("What names refer to", _NAMES),
-    ("Whether the plan is fit to run", _PLAN),
+    ("The form of a file", _FORM),
+    ("Names and references", _NAMES),
+    ("The compiled plan", _PLAN),
 )
 _INTRO = """# Diagnostics
 
-Each has a path (`steps[2].when`), in files also line and column, a message, and a fix. All faults of a file are told
-at once. An *error* keeps the file from running, a *warning* keeps nothing."""
+Each diagnostic has a path (`steps[2].when`), a message and a fix; in files also line and column. All diagnostics of a
+file are reported at once. A file with an *error* cannot run; a file with *warnings* can."""
 
 
 def described_codes() -> dict[DiagnosticCode, Entry]:

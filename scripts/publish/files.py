@@ -120,5 +120,5 @@ def _limits() -> str:
         for name, value in values.items()
         if name.isupper() and isinstance(value, int | float) and name not in ("KIB", "DAY_S")
     ]
-    intro = "Each limit's reason stands beside it in the code (`kernel/budgets.py`).\n\n"
+    intro = "The reason for each limit is in the code (`kernel/budgets.py`).\n\n"
     return "# Limits\n\n" + intro + "| limit | value |\n|---|---|\n" + "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""The pages of the bundled workflows: what each is for, its inputs, its graph, its evidence, where failure leads."""
+"""The pages of the bundled workflows: purpose, inputs, graph, evidence, and what happens on failure."""
 
 import json
 import re
@@ -26,9 +26,9 @@ _INDEX_HEAD = """# Bundled workflows
 
 Each page is generated from the workflow itself. `interlock workflow inspect <id> --detail source` shows its prompts.
 
-The same rules hold for all of them. A failed verdict leads back into the work, and a loop bounds how often. What
-still fails is put to the user, and the answer is recorded. A run that never stops ends with open gaps instead, and
-names them. `depth: quick` leaves out the parts that a small matter does not need.
+The same rules apply to all of them. After a failed verdict the work is repeated, and a loop limits how often. If it
+still fails, the user is asked, and the answer is recorded. A run that never stops ends with open gaps instead and
+lists them. `depth: quick` skips the parts that a small task does not need.
 
 """
 
@@ -66,11 +66,11 @@ def _page(document: WorkflowDocument, workflow: CompiledWorkflow) -> str:
     examples = "\n".join(f"- {example}" for example in document.examples)
     parts = [
         f"# {workflow.name}\n\n`{workflow.workflow_id}`. {document.description}",
-        f"Requests that fit it:\n\n{examples}",
+        f"Example requests:\n\n{examples}",
         "## Inputs\n\n" + (_table(("key", "type", "required", "meaning"), inputs) if inputs else "None.\n"),
         f"## Graph\n\n```mermaid\n{charted(workflow, Mermaid()).rstrip()}\n```\n",
         "## Evidence\n\n" + _table(("step", "evidence"), evidence),
-        "## Where failure leads\n\n" + "\n".join(f"- {line}" for line in _failures(workflow)) + "\n",
+        "## What happens on failure\n\n" + "\n".join(f"- {line}" for line in _failures(workflow)) + "\n",
     ]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
@@ -110,7 +110,7 @@ def _evidence(workflow: CompiledWorkflow, node: PlanNode, task: Task) -> str:
 
 
 def _failures(workflow: CompiledWorkflow) -> Iterator[str]:
-    """Yield what a bad rating brings, which loops turn on what was found, and what a person is asked."""
+    """Yield a line for each rating that refuses, each loop with a condition, and each question to a person."""
     for node, task in _tasks(workflow):
         for one in task.evidence.consequences:
             yield f"{_name(node)} rated `{one.level}` is refused: {one.guidance}"

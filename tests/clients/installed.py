@@ -1,7 +1,7 @@
 """The clients that `make clients` installs, and how a test runs one of them.
 
-A test that wants a package which is not there is skipped, and says what to run. Nothing here reaches the network: the
-clients are started with an empty home, talk to a server that they start themselves, and are told to stay quiet.
+A test is skipped if its package is not installed, and says what to run. Nothing here reaches the network: the
+clients are started with an empty home, talk to a server that they start themselves, and send no telemetry.
 """
 
 import json
@@ -36,8 +36,8 @@ class Finished:
     err: str
 
     @property
-    def told(self) -> str:
-        """Everything it printed, for whoever has to find out why."""
+    def output(self) -> str:
+        """The exit code and everything printed, for a failing assertion."""
         return f"exit code {self.code}\n{self.out}\n{self.err}"
 
 
@@ -106,7 +106,7 @@ class Clients:
         return path
 
     def servers(self) -> dict[str, object]:
-        """Return the server as most clients are told of one."""
+        """Return the server in the configuration form of most clients."""
         command, *arguments = self.server()
         return {"interlock": {"command": command, "args": arguments}}
 

@@ -1,4 +1,4 @@
-"""A model that can only do as it is told, on the loopback: what a client shows it of an answer has to suffice.
+"""A scripted model on the loopback. It knows only what a client shows it of an answer.
 
 It starts a workflow, and from then on sends the next call that it finds in the last result, with notes. Of three
 vendors' interfaces it speaks as much as their own clients need.
@@ -56,8 +56,8 @@ def next_call(result: str) -> Call | None:
 
 def anthropic(model: Model, body: Body) -> bytes:
     """Answer as the Messages interface does, as a stream."""
-    told = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
-    contents = [part["content"] for content in told for part in content if part["type"] == "tool_result"]
+    parts = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
+    contents = [part["content"] for content in parts for part in content if part["type"] == "tool_result"]
     call = model.decide([text_of(content) for content in contents]) if body.get("tools") else None
     block: Body = {"type": "text", "text": ""}
     delta: Body = {"type": "text_delta", "text": "Done."}
@@ -124,9 +124,9 @@ def text_of(content: str | list[Body]) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def events(*told: Body) -> bytes:
-    """Return server-sent events; each is named by its type, where it has one."""
-    lines = [(f"event: {one['type']}\n" if "type" in one else "") + f"data: {json.dumps(one)}\n\n" for one in told]
+def events(*bodies: Body) -> bytes:
+    """Return server-sent events; each is named by its type, if it has one."""
+    lines = [(f"event: {one['type']}\n" if "type" in one else "") + f"data: {json.dumps(one)}\n\n" for one in bodies]
     return "".join(lines).encode()
 
 

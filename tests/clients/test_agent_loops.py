@@ -33,7 +33,7 @@ def assert_played(model: Model) -> None:
 def test_claude_code_plays_a_workflow_from_the_structure_alone(clients: Clients, model: Model) -> None:
     given = ["--mcp-config", str(clients.put_servers()), "--strict-mcp-config", "--allowedTools", "mcp__interlock"]
     ended = clients.claude("-p", ASKED, *given, ANTHROPIC_BASE_URL=model.address, ANTHROPIC_API_KEY="none")
-    assert (ended.code, ended.out.strip()) == (0, "Done."), ended.told
+    assert (ended.code, ended.out.strip()) == (0, "Done."), ended.output
     assert_played(model)
     assert all(json.loads(shown) for shown in model.shown)
 
@@ -42,7 +42,7 @@ def test_codex_plays_a_workflow_from_the_structure_alone(clients: Clients, model
     codex = "@openai/codex"
     clients.wanted(codex)
     added = clients.run(codex, "codex", "mcp", "add", "interlock", "--", *clients.server())
-    assert added.code == 0, added.told
+    assert added.code == 0, added.output
     settings = {
         "analytics.enabled": "false",
         "model_provider": '"loopback"',
@@ -53,7 +53,7 @@ def test_codex_plays_a_workflow_from_the_structure_alone(clients: Clients, model
     chosen = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     given = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", *chosen]
     ended = clients.run(codex, "codex", "exec", *given, ASKED)
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert_played(model)
     assert all('"stateToken":' in shown for shown in model.shown)
 
@@ -62,6 +62,6 @@ def test_gemini_cli_plays_a_workflow_from_the_text_alone(clients: Clients, model
     clients.put_gemini_settings(mcpServers=clients.servers())
     given = {"GOOGLE_GEMINI_BASE_URL": model.address, "GEMINI_API_KEY": "none"}
     ended = clients.run("@google/gemini-cli", "gemini", "--yolo", "-m", "gemini-2.5-pro", "-p", ASKED, **given)
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert_played(model)
     assert all('"stateToken":' not in shown for shown in model.shown)

@@ -14,7 +14,7 @@ def test_the_manifest_of_the_bundle_is_valid(clients: Clients) -> None:
     if not MANIFEST.is_file():
         pytest.skip("there is no packaging/mcpb/manifest.json yet; once there is, this test holds it")
     ended = clients.run(MCPB, "mcpb", "validate", str(MANIFEST))
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
 
 
 def test_a_manifest_without_a_server_is_refused(clients: Clients, tmp_path: Path) -> None:
@@ -24,5 +24,5 @@ def test_a_manifest_without_a_server_is_refused(clients: Clients, tmp_path: Path
     manifest = {"manifest_version": "0.4", "name": "x", "version": "1.0.0", "description": "X.", "author": author}
     faulty.write_text(json.dumps(manifest), encoding="utf-8")
     ended = clients.run(MCPB, "mcpb", "validate", str(faulty))
-    assert ended.code == 1, ended.told
-    assert "server" in ended.told
+    assert ended.code == 1, ended.output
+    assert "server" in ended.output

@@ -51,7 +51,7 @@ def block_for(clients: Clients, client: str) -> dict[str, Any]:
     data_dir = str(clients.home.with_name(DATA_DIR))
     asked = ["doctor", "--client", client, "--data-dir", data_dir, "--json"]
     ended = clients.finish([sys.executable, "-m", "interlock", *asked])
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     return json.loads(ended.out)
 
 
@@ -67,7 +67,7 @@ def test_claude_code_reads_the_block_from_the_project_and_connects_once_it_is_ap
     assert block["file"].startswith(".mcp.json")
     put(block, clients.project / ".mcp.json")
     pending = clients.claude("mcp", "get", "interlock")
-    assert (pending.code, "Pending approval" in pending.out) == (0, True), pending.told
+    assert (pending.code, "Pending approval" in pending.out) == (0, True), pending.output
     assert f"Args: {' '.join(block['command'][1:])}" in pending.out
     settings = clients.home / ".claude" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
@@ -81,7 +81,7 @@ def test_codex_reads_the_block_and_has_the_command_to_the_letter(clients: Client
     assert block["file"].startswith("~/.codex/config.toml")
     put(block, clients.home / ".codex" / "config.toml")
     ended = clients.run(CODEX, "codex", "mcp", "get", "interlock", "--json")
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     found = json.loads(ended.out)
     assert (found["enabled"], found["transport"]["type"]) == (True, "stdio")
     assert [found["transport"]["command"], *found["transport"]["args"]] == block["command"]
@@ -93,8 +93,8 @@ def test_gemini_cli_reads_the_block_and_connects(clients: Clients) -> None:
     assert block["file"].startswith("~/.gemini/settings.json")
     clients.put_gemini_settings(**json.loads(block["block"]))
     ended = clients.run(GEMINI, "gemini", "mcp", "list")
-    assert "✓ interlock" in ended.told, ended.told
-    assert "Connected" in ended.told
+    assert "✓ interlock" in ended.output, ended.output
+    assert "Connected" in ended.output
 
 
 @pytest.mark.parametrize("client", ["cursor", "claude-desktop", "json"])
@@ -105,7 +105,7 @@ def test_the_inspector_reads_the_mcp_servers_of_a_client_without_a_parser_of_its
     path = put(block_for(clients, client), clients.home / "mcp.json")
     wanted = ["--config", str(path), "--server", "interlock", "--method", "tools/list", "--format", "json"]
     ended = clients.run(INSPECTOR, "mcp-inspector", "--cli", *wanted)
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert len(json.loads(ended.out)["result"]["tools"]) == 6
 
 
@@ -120,5 +120,5 @@ def test_the_block_for_vscode_has_the_documented_shape_and_the_inspector_connect
     server = document["servers"]["interlock"]
     command = [server["command"], *server["args"]]
     ended = clients.run(INSPECTOR, "mcp-inspector", "--cli", *command, "--method", "tools/list", "--format", "json")
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert len(json.loads(ended.out)["result"]["tools"]) == 6

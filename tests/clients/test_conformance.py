@@ -164,7 +164,7 @@ def test_nothing_fails_but_what_a_reason_stands_for_and_no_reason_is_stale(
     report_of: Callable[[str], Report], revision: str
 ) -> None:
     ended = report_of(revision).ended
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert "Baseline check passed" in ended.out
 
 

@@ -21,7 +21,7 @@ class Conversation:
 
     def _do(self, *arguments: str) -> Finished:
         ended = self._clients.run(PACKAGE, "mcpdo", "--format", "json", *arguments)
-        assert ended.code == 0, ended.told
+        assert ended.code == 0, ended.output
         return ended
 
     def connect(self, era: str) -> None:
@@ -57,7 +57,7 @@ def conversation(clients: Clients) -> Iterator[Conversation]:
 def test_the_strict_lint_finds_no_schema_that_some_client_cannot_read(clients: Clients, era: str) -> None:
     wanted = ["--method", "tools/list", "--strict", "--format", "json", "--protocol-era", era]
     ended = clients.run(PACKAGE, "mcp-inspector", "--cli", *clients.server(), *wanted)
-    assert ended.code == 0, ended.told
+    assert ended.code == 0, ended.output
     assert "Warning" not in ended.err, ended.err
     assert [tool["name"] for tool in json.loads(ended.out)["result"]["tools"]] == [tool.name for tool in TOOLS]
 

@@ -36,13 +36,13 @@ def test_a_workflow_is_played_to_its_end_by_the_next_calls_and_a_person_is_asked
     clients: Clients, script: str, era: str, revision: str
 ) -> None:
     ended = played(clients, script, era, clients.server())
-    assert ended.code == 0, ended.told
-    told = json.loads(ended.out)
-    assert told["revision"] == revision
-    assert told["tools"] == [tool.name for tool in TOOLS]
-    first, second, last = told["answers"]
+    assert ended.code == 0, ended.output
+    reported = json.loads(ended.out)
+    assert reported["revision"] == revision
+    assert reported["tools"] == [tool.name for tool in TOOLS]
+    first, second, last = reported["answers"]
     assert (first["pending"]["stepId"], second["pending"]["stepId"], last["isComplete"]) == ("gate", "after", True)
-    assert len(told["asked"]) == 1
+    assert len(reported["asked"]) == 1
     assert second["answered"]["client"] == script.removesuffix(".mjs").replace("_", "-")
 
 
@@ -52,5 +52,5 @@ def test_an_answer_that_breaks_its_published_schema_is_refused(
 ) -> None:
     """Else the test above would show nothing of our schemas."""
     ended = played(clients, script, era, LYING)
-    assert ended.code == 1, (revision, ended.told)
+    assert ended.code == 1, (revision, ended.output)
     assert "Structured content does not match" in ended.err

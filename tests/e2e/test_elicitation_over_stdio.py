@@ -117,7 +117,7 @@ def test_a_malformed_response_ends_the_question_as_cancelled(asking: Served, mem
     assert (refusal["id"], refusal["error"]["code"]) == (None, -32600)
     reply = json.loads(text_of(answer))
     assert (answer["id"], reply["action"]) == (1, "cancel")
-    assert reply["fault"].startswith("the client did not ask: The ")
+    assert reply["fault"].startswith("the client did not ask the user: The ")
 
 
 @pytest.mark.parametrize("result", [{}, {"action": "maybe"}, {"action": "accept", "content": {"decision": {}}}])
@@ -125,7 +125,7 @@ def test_a_result_that_is_no_form_counts_as_cancelled(asking: Served, result: Js
     asking.send(call(1))
     asking.send(response(asked(asking), result=result))
     reply = json.loads(text_of(asking.answer()))
-    assert (reply["action"], reply["fault"]) == ("cancel", "the client's response is not a filled in form")
+    assert (reply["action"], reply["fault"]) == ("cancel", "the client's response is not a filled-in form")
 
 
 def test_a_malformed_response_to_nothing_we_asked_disturbs_no_question(asking: Served) -> None:
@@ -149,7 +149,7 @@ def test_a_server_that_ends_while_a_person_thinks_answers_the_call_as_cancelled_
     assert asking.exit_code() == 0
     assert {answer["id"] for answer in answers} == {1, 2}
     faults = {json.loads(text_of(answer))["fault"] for answer in answers}
-    assert faults == {"the client did not ask: the server is ending"}
+    assert faults == {"the client did not ask the user: the server is shutting down"}
     assert asking.answers.rest() == b""
 
 
@@ -168,7 +168,10 @@ def test_a_call_that_would_ask_when_the_server_already_ends_asks_nobody(
             asking.end(end)
             assert asking.answer()["id"] == 2
     answer = asking.answer()
-    assert (answer["id"], json.loads(text_of(answer))["fault"]) == (1, "the client did not ask: the server is ending")
+    assert (answer["id"], json.loads(text_of(answer))["fault"]) == (
+        1,
+        "the client did not ask the user: the server is shutting down",
+    )
     assert (asking.exit_code(), asking.answers.rest()) == (0, b"")
 
 

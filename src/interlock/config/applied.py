@@ -1,4 +1,4 @@
-"""What of the configuration is in effect: each key's value, where it comes from, and one hash over all (CFG-2)."""
+"""The configuration in effect: the value and origin of each key, and one hash of all values (CFG-2)."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PRESET_SETS = frozenset({"preferences.autonomy", "preferences.risk_policy"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedKey:
-    """One key of the configuration, as it is in effect."""
+    """One key of the configuration with its value in effect."""
 
     key: str
     value: Json
@@ -21,7 +21,7 @@ class AppliedKey:
 
 
 def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
-    """Return every key with its value and where that comes from, in the order of the file's form."""
+    """Return every key with its value and origin, in the order of the form."""
     config = settings.config
     values: dict[str, Json] = {
         _PRESET: config.preset,
@@ -38,9 +38,9 @@ def applied_keys(settings: Settings) -> tuple[AppliedKey, ...]:
 
 
 def applied_config_hash(settings: Settings) -> Digest:
-    """Return `appliedConfigHash`: the digest of the values in effect, wherever they come from.
+    """Return `appliedConfigHash`: the digest of the values in effect, whatever their origin.
 
-    A preset is in effect through what it sets, so it is no part of it.
+    The preset is not included, because the values that it sets are.
     """
     return digest_of({one.key: one.value for one in applied_keys(settings) if one.key != _PRESET})
 
@@ -55,5 +55,5 @@ def _origin(settings: Settings, key: str) -> Origin:
 def _text(settings: Settings) -> str | None:
     if settings.user_workflows is None:
         return None
-    # A name of a file need not be text, and what is digested must be.
+    # A file name need not be valid Unicode, but the digest needs text.
     return os.fsencode(settings.user_workflows).decode("utf-8", "backslashreplace")

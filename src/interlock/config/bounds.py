@@ -1,6 +1,6 @@
-"""What keeps the text of a `config.toml` from being parsed: what takes the parser long, or takes it down.
+"""Limits that are checked before a `config.toml` is parsed, because a hostile file could stall or crash the parser.
 
-Its time grows with the square of a key's parts, and it recurses with every bracket.
+The parser's time grows with the square of the number of a key's parts, and it recurses at every bracket.
 """
 
 import re
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 
 
 def find_costly(text: str) -> ConfigFault | None:
-    """Return the first thing in a text that no configuration has and that is not parsed."""
+    """Return the fault of the first place that exceeds a limit, or None."""
     dots = depth = 0
     for token in _TOKEN.finditer(text):
         match token.lastgroup:
@@ -32,15 +32,15 @@ def find_costly(text: str) -> ConfigFault | None:
             case "dot":
                 dots += 1
                 if dots >= CONFIG_KEY_PARTS_MAX:
-                    return _fault(text, token, f"This line has a key of more than {CONFIG_KEY_PARTS_MAX} parts.")
+                    return _fault(text, token, f"This line has a key with more than {CONFIG_KEY_PARTS_MAX} parts.")
             case "opening":
                 depth += 1
                 if depth > CONFIG_DEPTH_MAX:
-                    return _fault(text, token, f"Values nest deeper than {CONFIG_DEPTH_MAX} levels.")
+                    return _fault(text, token, f"Values are nested deeper than {CONFIG_DEPTH_MAX} levels.")
             case "closing":
                 depth -= 1
             case "word" if len(token[0]) > CONFIG_WORD_CHARS_MAX:
-                found = f"A key or number has {len(token[0])} characters, at most {CONFIG_WORD_CHARS_MAX}."
+                found = f"A key or number has {len(token[0])} characters; the limit is {CONFIG_WORD_CHARS_MAX}."
                 return _fault(text, token, found)
             case _:
                 pass
@@ -52,7 +52,7 @@ def _fault(text: str, token: re.Match[str], message: str) -> ConfigFault:
     return ConfigFault(
         key="",
         message=message,
-        fix="Remove it; put a text in quotes. `interlock config schema` shows what may be set.",
+        fix="Remove it, or put text in quotes. `interlock config schema` lists the allowed keys.",
         line=text.count("\n", 0, at) + 1,
         column=at - text.rfind("\n", 0, at),
     )

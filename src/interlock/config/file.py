@@ -1,7 +1,6 @@
-"""Reading `config.toml`. Nothing ever writes it.
+"""Reads `config.toml`. Interlock never writes it.
 
-What reads TOML and judges it is imported only where there is a file: a server that starts without one pays for one
-look at the disk.
+The TOML parser and the form are imported only if the file exists, so a server without one starts faster.
 """
 
 from pathlib import Path
@@ -15,7 +14,7 @@ CONFIG_FILE = "config.toml"
 
 
 def read_config(path: Path) -> Config | FaultyConfig:
-    """Return what a configuration file comes to, the defaults where there is none, or all that is wrong with it."""
+    """Return the configuration of a file, the defaults if there is no file, or all faults of the file."""
     try:
         data = read_regular(path, CONFIG_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
@@ -23,12 +22,12 @@ def read_config(path: Path) -> Config | FaultyConfig:
     except OSError as error:
         return _unreadable(path, f"The file cannot be read: {error.strerror}.", "Correct it, or remove the file.")
     if len(data) > CONFIG_BYTES_MAX:
-        return _unreadable(path, f"The file has more than {CONFIG_BYTES_MAX} bytes.", "Keep to the keys there are.")
+        return _unreadable(path, f"The file has more than {CONFIG_BYTES_MAX} bytes.", "Use only the allowed keys.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _unreadable(path, f"The file is not UTF-8, from byte {error.start} on.", "Save it as UTF-8.")
-    from interlock.config.form import parse_config  # noqa: PLC0415 — only a file pays for it
+        return _unreadable(path, f"The file is not UTF-8: byte {error.start} is invalid.", "Save it as UTF-8.")
+    from interlock.config.form import parse_config  # noqa: PLC0415 — needed only if there is a file
 
     found = parse_config(text)
     return found if isinstance(found, Config) else FaultyConfig(path=path, faults=found)

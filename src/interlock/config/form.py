@@ -1,7 +1,7 @@
-"""The form of `config.toml`: a closed set of keys, each with its meaning, its default and when a change takes hold.
+"""The form of `config.toml`: a closed set of keys, each with its meaning, its default and its restart mark.
 
-Every value is applied when a server starts, or the command that it is for. A key is marked restart-required where a
-change alters what clients learn of tools and workflows when they connect (CFG-4); the other keys are runtime-safe.
+A value is applied when a server or a command starts. A key is restart-required if a change alters the tools and
+workflows that clients receive when they connect (CFG-4). All other keys are runtime-safe.
 """
 
 import re
@@ -41,7 +41,7 @@ RESTART_MARK = "x-restartRequired"
 """The schema keyword that marks a key whose change needs a restart."""
 
 _PLACE = re.compile(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
-"""What `tomllib` says: the fault, and where the text breaks off."""
+"""A message of `tomllib`: the fault and its position."""
 _SAFE = Field(json_schema_extra={RESTART_MARK: False})
 _RESTART = Field(json_schema_extra={RESTART_MARK: True})
 
@@ -51,16 +51,17 @@ class _Form(BaseModel):
 
 
 class PreferencesForm(_Form):
-    """What holds of a run where neither its start nor its session says otherwise."""
+    """Defaults for runs. The start of a run or its session can override them."""
 
     preset: Annotated[Autonomy, _SAFE] = Field(
-        default="guided", description="how far runs go alone: sets `autonomy`, and `risk_policy` to what goes with it"
+        default="guided",
+        description="how much runs do without a person: sets `autonomy` and the matching `risk_policy`",
     )
     autonomy: Annotated[Autonomy | None, _SAFE] = Field(
-        default=None, description="when a run stops for a person; goes before the preset"
+        default=None, description="when a run stops for a person; overrides the preset"
     )
     risk_policy: Annotated[RiskPolicy | None, _SAFE] = Field(
-        default=None, description="how cautious a run is among correct ways; goes before the preset"
+        default=None, description="how cautious a run is if several ways are correct; overrides the preset"
     )
 
 
@@ -74,56 +75,56 @@ class GatesForm(_Form):
 
 
 class EvidenceForm(_Form):
-    """What agents send to show that a step is done."""
+    """The evidence that agents send for a step."""
 
     artifact_bytes_max: Annotated[int, _SAFE] = Field(
         default=ARTIFACT_BYTES_MAX,
         ge=ARTIFACT_BYTES_SETTABLE_MIN,
         le=ARTIFACT_BYTES_SETTABLE_MAX,
-        description="the largest artifact that is taken, in bytes of canonical JSON; larger ones are refused",
+        description="the largest artifact that is accepted, in bytes of canonical JSON; larger ones are refused",
     )
 
 
 class TokensForm(_Form):
-    """The tokens that answers carry."""
+    """The tokens in answers."""
 
     format: Annotated[TokenFormat, _SAFE] = Field(
-        default=2, description="the form they are minted in: 2 is short, 1 is self-describing; both are good for ever"
+        default=2, description="the format of new tokens: 2 is short, 1 is self-describing; both stay valid"
     )
 
 
 class WorkflowsForm(_Form):
-    """Where workflow files are read."""
+    """Where workflow files are read from."""
 
     user_dir: Annotated[str | None, _RESTART] = Field(
         default=None,
-        description="absolute path of your own workflow files; `--workflows-dir` and `INTERLOCK_WORKFLOWS_DIR` go"
-        " before it",
+        description="absolute path of the directory with your own workflow files; `--workflows-dir` and"
+        " `INTERLOCK_WORKFLOWS_DIR` override it",
     )
 
 
 class ObservationsForm(_Form):
-    """What is recorded of a workspace when a run starts in it."""
+    """What is recorded about a workspace when a run starts in it."""
 
     repo_root: Annotated[bool, _SAFE] = Field(
-        default=False, description="whether the path of the repository is recorded too; its digest always is"
+        default=False, description="whether the path of the repository is recorded; its digest is always recorded"
     )
 
 
 class RetentionForm(_Form):
-    """How long sessions stay."""
+    """How long sessions are kept."""
 
     days: Annotated[int, _SAFE] = Field(
         default=RETENTION_DAYS,
         ge=0,
         le=RETENTION_DAYS_MAX,
-        description="days after its last event from which `interlock gc` takes a session; with 0 it takes none for its"
-        " age. Nothing goes by itself, and sessions marked by `interlock session keep` stay",
+        description="`interlock gc` deletes a session this many days after its last event; with 0, it deletes none"
+        " because of its age. Nothing is deleted automatically. Sessions marked by `interlock session keep` are kept",
     )
 
 
 class ConfigForm(_Form):
-    """A whole `config.toml`. Every table and every key may be left out."""
+    """A whole `config.toml`. Every table and every key is optional."""
 
     preferences: PreferencesForm = Field(default_factory=PreferencesForm)
     gates: GatesForm = Field(default_factory=GatesForm)
@@ -138,7 +139,7 @@ _TABLES = {name: cast("type[BaseModel]", field.annotation) for name, field in Co
 
 
 def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
-    """Return what the text of a configuration file comes to, or every fault of it."""
+    """Parse the text of a configuration file. Returns every fault if it has any."""
     costly = find_costly(text)
     if costly is not None:
         return (costly,)
@@ -187,9 +188,9 @@ def _config(form: ConfigForm) -> Config:
 
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
     place = _PLACE.match(str(error))
-    told = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
+    fault = ConfigFault(key="", message=f"This is not TOML: {place[1] if place else error}.", fix="Correct the text.")
     at = {"line": int(place[2]), "column": int(place[3])} if place and place[2] else {}
-    return told.model_copy(update=at)
+    return fault.model_copy(update=at)
 
 
 def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:

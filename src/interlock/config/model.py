@@ -1,4 +1,4 @@
-"""The configuration: what `config.toml` of the data directory sets, and what holds where it sets nothing (CFG-1)."""
+"""The configuration: the values of `config.toml` in the data directory, and the defaults (CFG-1)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from interlock.views.session import BASELINE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What a configuration file comes to; without one, the defaults. `said` holds the keys that the file sets."""
+    """The values of a configuration file, or the defaults. `said` contains the keys that the file sets."""
 
     preset: Autonomy = "guided"
     baseline: Preferences = BASELINE
@@ -26,7 +26,7 @@ class Config:
 
 
 class ConfigFault(Published):
-    """One fault: the key (`gates.claims`, or nothing where no key is to blame), what was found, what to write."""
+    """One fault: the key (`gates.claims`, or empty if the fault is in no key), what was found, what to write."""
 
     key: str
     message: str
@@ -37,17 +37,17 @@ class ConfigFault(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyConfig:
-    """A configuration file that cannot be used, with every reason."""
+    """A configuration file that cannot be used, with all its faults."""
 
     path: Path
     faults: tuple[ConfigFault, ...]
 
     def lines(self) -> list[str]:
-        """Return each fault on a line of its own, with the file and, where it is known, the place in it."""
-        return [_line(self.path, fault) for fault in self.faults]
+        """Render one line for each fault, with the file and, if known, line and column."""
+        return [_render_line(self.path, fault) for fault in self.faults]
 
 
-def _line(path: Path, fault: ConfigFault) -> str:
+def _render_line(path: Path, fault: ConfigFault) -> str:
     place = f":{fault.line}:{fault.column}" if fault.line is not None else ""
     key = f"{fault.key}: " if fault.key else ""
     return f"{path}{place}: {key}{fault.message} {fault.fix}"

@@ -1,4 +1,4 @@
-"""What a server works with: what arguments, the environment, `config.toml` and the platform give, in this order."""
+"""The settings of a server: from arguments, the environment, `config.toml` and the platform, in this order."""
 
 import os
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ Origin = Literal["argument", "environment", "config file", "default"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceArguments:
-    """The places that a command line names.
+    """The directories that a command line names.
 
-    `core_source`, a directory that is mounted as core, comes from here alone: neither the environment nor a
-    project nor a file may say what ships.
+    `core_source`, a directory that is mounted as core, can be set only here: the environment, a project or a file must
+    not change the workflows that ship.
     """
 
     data_dir: str | None = None
@@ -33,7 +33,7 @@ class PlaceArguments:
 
 
 class SettingsError(InterlockError):
-    """What a server or a command was told cannot be followed: what is wrong, and what to do."""
+    """A setting is invalid. Says what is wrong and what to do."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(f"{message} {fix}")
@@ -42,7 +42,7 @@ class SettingsError(InterlockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a server works with. All paths are absolute."""
+    """The settings of a server. All paths are absolute."""
 
     data_dir: Path
     workspace: Path | None
@@ -62,10 +62,10 @@ def read_settings(environment: Mapping[str, str], arguments: PlaceArguments) -> 
 def settings_from(environment: Mapping[str, str], arguments: PlaceArguments, config: Config) -> Settings:
     """Return the settings that arguments, the environment, a configuration and the platform give.
 
-    A directory that an argument names must be there; one that the environment names may yet come.
+    A directory that an argument names must exist. A directory that the environment names may be created later.
 
     Raises:
-        SettingsError: An argument names a directory that is none, or the current directory is needed and gone.
+        SettingsError: An argument names no directory, or the current directory is needed but was deleted.
     """
     for option, given in (("--workspace", arguments.workspace), ("--core-source", arguments.core_source)):
         if given and not Path(given).is_dir():
@@ -92,7 +92,7 @@ def data_dir_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Pa
 
 
 def data_dir_origin(environment: Mapping[str, str], arguments: PlaceArguments) -> Origin:
-    """Return what named the data directory that `data_dir_of` returns."""
+    """Return the origin of the data directory that `data_dir_of` returns."""
     if arguments.data_dir:
         return "argument"
     return "environment" if environment.get("INTERLOCK_DATA_DIR") else "default"
@@ -110,16 +110,16 @@ def _user_workflows(environment: Mapping[str, str], arguments: PlaceArguments, c
 
 
 def check_data_dir(data_dir: Path) -> None:
-    """See that a data directory is one, or can become one.
+    """Check that the data directory is a directory or can be created.
 
     Raises:
-        SettingsError: It is something else, or lies below something else.
+        SettingsError: The path, or one of its parents, is not a directory.
     """
     nearest = next((path for path in (data_dir, *data_dir.parents) if os.path.lexists(path)), data_dir)
     if os.path.lexists(nearest) and not nearest.is_dir():
-        said = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
-        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is made if it is missing."
-        raise SettingsError(f"{said}{nearest} is not a directory.", fix)
+        intro = f"{data_dir} cannot be the data directory: " if nearest != data_dir else "The data directory: "
+        fix = "Name a directory with --data-dir or INTERLOCK_DATA_DIR; it is created if it is missing."
+        raise SettingsError(f"{intro}{nearest} is not a directory.", fix)
 
 
 def _absolute(path: str) -> Path:
@@ -127,7 +127,9 @@ def _absolute(path: str) -> Path:
         return Path(path).absolute()
     except FileNotFoundError:
         message = "The current directory does not exist any more."
-        raise SettingsError(message, "Change to one that exists, or name every directory absolutely.") from None
+        raise SettingsError(
+            message, "Change to one that exists, or give every directory as an absolute path."
+        ) from None
 
 
 def _platform_data_dir() -> Path:
@@ -143,6 +145,6 @@ def _platform_config_dir() -> Path:
 
 
 def workflow_sources(settings: Settings) -> LocalWorkflowFiles:
-    """Return the sources of workflow files: what ships first, then what is mounted as core, then the user's."""
+    """Return the sources of workflow files: the bundled ones, then those mounted as core, then the user's."""
     mounted = (settings.core_source,) if settings.core_source is not None else ()
     return LocalWorkflowFiles(core_dirs=(BUNDLED, *mounted), user_dir=settings.user_workflows)

@@ -1,4 +1,4 @@
-"""The MCP server, put together: one low-level server for both protocol eras (SRV-4)."""
+"""Builds the MCP server: one low-level server for both protocol eras (SRV-4)."""
 
 from dataclasses import replace
 from functools import cache
@@ -26,7 +26,7 @@ from interlock.store.opening import open_store
 from interlock.version import VERSION
 
 _CACHED = CacheHint(CACHE_HINT_MS, "public")
-"""What does not change while a server runs."""
+"""The cache hint for lists that do not change while a server runs."""
 
 _CONSTANT: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -37,7 +37,7 @@ _CONSTANT: tuple[CacheableMethod, ...] = (
 
 
 def local_ports(settings: Settings) -> Ports:
-    """Return the ports over a local data directory. Touches nothing yet."""
+    """Return the ports over a local data directory. Reads and writes nothing yet."""
     store = open_store(settings.data_dir)
     trace = StderrTrace() if settings.is_traced else NoTrace()
     return Ports(
@@ -56,14 +56,14 @@ def local_ports(settings: Settings) -> Ports:
 
 @cache
 def _published_tools() -> list[types.Tool]:
-    """Return the tools as they are listed: made on the first listing, and the same for every later one."""
+    """Return the tools for `tools/list`. They are built on the first call only."""
     return [types.Tool.model_validate(tool.to_json()) for tool in TOOLS]
 
 
 def build_server(ports: Ports, workspace: Path | None) -> Server[Any]:
     """Return the MCP server over these ports."""
     subscriptions = Subscriptions()
-    calls = Calls(ports, workspace, on_changed=subscriptions.tell)
+    calls = Calls(ports, workspace, on_changed=subscriptions.notify)
     resources, prompts = Resources(ports, workspace), Prompts(ports, workspace)
 
     async def list_tools(

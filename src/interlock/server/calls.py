@@ -29,14 +29,14 @@ from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
 from interlock.server.elicitation.ask import Elicitation, can_ask
-from interlock.server.progress import STILL_WORKING, Doing, progress_told
+from interlock.server.progress import STILL_WORKING, Activity, report_progress_while
 from interlock.server.tools import tool_named
 from interlock.server.tools.contract import Call, Caller, Outcome, Tool
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.service.ports import Ports
 
 OnChanged: TypeAlias = Callable[[ServerRequestContext[Any, Any], SessionId | None], Awaitable[None]]
-"""Is told after a call which session it may have appended to; None for one that it made."""
+"""Called after a call with the session that it may have appended to; None if it created a session."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +54,7 @@ class Calls:
     async def call(
         self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Answer `tools/call`; in the era without a way back, a question to a person is the answer.
+        """Answer `tools/call`. From 2026-07-28 on, a question to a person is returned as the result.
 
         Raises:
             MCPError: There is no such tool.
@@ -63,9 +63,9 @@ class Calls:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         try:
-            async with progress_told(context) as doing:
-                outcome = await self._outcome(tool, context, params, doing)
-        except Exception:  # noqa: BLE001 — the outermost edge: nothing of it may reach the client
+            async with report_progress_while(context) as activity:
+                outcome = await self._outcome(tool, context, params, activity)
+        except Exception:  # noqa: BLE001 — the outermost edge: no exception may reach the client
             _log.exception("%s failed", tool.name)
             outcome = _internal_error(tool)
         if isinstance(outcome, Refusal):
@@ -73,7 +73,11 @@ class Calls:
         return outcome if isinstance(outcome, types.InputRequiredResult) else _result(outcome)
 
     async def _outcome(
-        self, tool: Tool, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams, doing: Doing
+        self,
+        tool: Tool,
+        context: ServerRequestContext[Any, Any],
+        params: types.CallToolRequestParams,
+        activity: Activity,
     ) -> Answer | Refusal | types.InputRequiredResult:
         caller = Caller(
             workspace=self._workspace,
@@ -85,33 +89,33 @@ class Calls:
             arguments = parse_arguments(tool, params.arguments or {}, caller)
         if isinstance(arguments, Refusal):
             return arguments
-        outcome = await self._ran(context, arguments.call(caller), doing)
+        outcome = await self._run(context, arguments.call(caller), activity)
         if not isinstance(outcome, HumanInputRequired) or not caller.asking.client_can:
             return outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
-        # Nothing is held while a person thinks: no place in a queue, no thread, no lock (GATE-7).
-        doing.words = "waiting for the user's answer"
+        # While a person thinks, the call holds no place in a queue, no thread and no lock (GATE-7).
+        activity.words = "waiting for the user's answer"
         try:
             reply = await self._elicitation.ask(context, params, outcome.question, outcome.subject)
         except EXPECTED_ERRORS as error:
             return refusal_of(error)
         if isinstance(reply, types.InputRequiredResult):
             return reply
-        # Everything is judged again, for the world may have moved on; who has to be asked once more is not. A question
-        # that brought no answer is told with what became of it.
-        doing.words = STILL_WORKING
+        # The whole call is checked again, because the session may have changed in the meantime. A person is not asked
+        # a second time: a question without an answer is reported in the answer.
+        activity.words = STILL_WORKING
         asked = replace(caller, asking=replace(caller.asking, reply=reply))
-        again = await self._ran(context, arguments.call(asked), doing)
+        again = await self._run(context, arguments.call(asked), activity)
         return again.answer if isinstance(again, HumanInputRequired) else again
 
-    async def _ran(self, context: ServerRequestContext[Any, Any], call: Call, doing: Doing) -> Outcome:
-        """Run a call in a thread, in its turn.
+    async def _run(self, context: ServerRequestContext[Any, Any], call: Call, activity: Activity) -> Outcome:
+        """Run a call in a thread when the earlier calls of its session are done.
 
-        Its wait for a lock counts from here, so that calls that queue for a session that another process holds are all
-        answered when the first of them is (LOCK-6).
+        The time limit for the lock starts here, before the queue: if another process holds the session, all queued
+        calls are answered together with the first (LOCK-6).
         """
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(WORKER_THREADS_MAX)
-        run = partial(run_call, self._ports.for_call(time.monotonic(), doing.read), call)
+        run = partial(run_call, self._ports.for_call(time.monotonic(), activity.read), call)
         async with _Turn(self._queues, call.session) if call.session is not None else nullcontext():
             outcome = await anyio.to_thread.run_sync(run, limiter=self._threads, abandon_on_cancel=False)
         is_change = call.session is not None or call.begins_run
@@ -121,7 +125,7 @@ class Calls:
 
 
 def run_call(ports: Ports, call: Call) -> Outcome:
-    """Run a call; an expected failure is a refusal."""
+    """Run a call. An expected failure becomes a refusal."""
     try:
         return call.run(ports)
     except EXPECTED_ERRORS as error:
@@ -130,7 +134,7 @@ def run_call(ports: Ports, call: Call) -> Outcome:
 
 
 class _Turn:
-    """A place in the queue of one session. The queue goes when nobody stands in it."""
+    """A place in the queue of one session. An empty queue is removed."""
 
     def __init__(self, queues: dict[SessionId, tuple[anyio.Lock, int]], session: SessionId) -> None:
         self._queues = queues
@@ -158,7 +162,7 @@ class _Turn:
 
 
 def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
-    """Return who calls, by the client's own account: a claim, never a proof (SRV-13)."""
+    """Return the client's name and version as the client states them: a claim, not a proof (SRV-13)."""
     params = context.session.client_params
     if params is None:
         return None
@@ -170,14 +174,14 @@ def _actor(context: ServerRequestContext[Any, Any]) -> Actor | None:
 def _internal_error(tool: Tool) -> Refusal:
     return Refusal(
         code=ErrorCode.INTERNAL_ERROR,
-        message=f"{tool.name} met a fault of Interlock itself; it is not caused by what you sent.",
-        suggestion="Repeat the call once; what was recorded is kept. If it fails again, tell the user: the server's"
-        " log (stderr) has the details.",
+        message=f"{tool.name} failed because of a bug in Interlock, not because of your call.",
+        suggestion="Repeat the call once: all records are kept. If it fails again, tell the user that the server's log"
+        " (stderr) has the details.",
     )
 
 
 def _result(outcome: Answer | Refusal) -> types.CallToolResult:
-    """Return the wire form: the same facts in both channels (ANS-1, ANS-7)."""
+    """Return the result for the client. Text and structure state the same facts (ANS-1, ANS-7)."""
     if isinstance(outcome, Answer):
         blocks: list[types.ContentBlock] = [types.TextContent(text=outcome.text)]
         if outcome.link is not None:
@@ -192,7 +196,7 @@ def _result(outcome: Answer | Refusal) -> types.CallToolResult:
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """Return a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
+    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
     envelope = refusal.envelope()
     retry = envelope["retry"]
     assert isinstance(retry, dict), "the envelope has a retry rule"

@@ -16,7 +16,7 @@ from interlock.service.ports import Ports
 from interlock.views.summary import SessionSummary
 
 Choice: TypeAlias = tuple[str, str]
-"""A value, and the words it is also found by."""
+"""A value, and other words that find it."""
 _OF_WORKFLOWS = {("start", "workflowId"), (PLAN_TEMPLATE, "workflowId")}
 _OF_SESSIONS = (SESSION_TEMPLATE, "sessionId")
 _WORD = re.compile(r"[^\W_]+")
@@ -32,7 +32,7 @@ class Completions:
     async def complete(
         self, _context: ServerRequestContext[Any, Any], params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Answer `completion/complete`. For what has no completions there are none; that is no error."""
+        """Answer `completion/complete`. An argument without completions gets an empty list, not an error."""
         ref = params.ref
         about = (ref.name if isinstance(ref, types.PromptReference) else ref.uri, params.argument.name)
         if about in _OF_WORKFLOWS:
@@ -57,23 +57,23 @@ class Completions:
 
 
 def completed(typed: str, choices: Iterable[Choice]) -> list[str]:
-    """Return the values that begin with what was typed, then those whose words do, each in the order given."""
+    """Return the values that begin with the typed text, then those with words that do. Keeps the given order."""
     wanted, beginnings = _words(typed), typed.strip().lower()
     beginning: list[str] = []
     by_word: list[str] = []
     for value, words in choices:
         if value.lower().startswith(beginnings):
             beginning.append(value)
-        elif wanted and _hold(_words(words), wanted):
+        elif wanted and _match_all(_words(words), wanted):
             by_word.append(value)
     return beginning + by_word
 
 
-def _words_about(told: SessionSummary) -> str:
-    return " ".join(f"{run.label} {run.workflow_id} {run.workflow_name} {run.goal or ''}" for run in told.runs)
+def _words_about(summary: SessionSummary) -> str:
+    return " ".join(f"{run.label} {run.workflow_id} {run.workflow_name} {run.goal or ''}" for run in summary.runs)
 
 
-def _hold(words: Sequence[str], wanted: Sequence[str]) -> bool:
+def _match_all(words: Sequence[str], wanted: Sequence[str]) -> bool:
     return all(any(word.startswith(one) for word in words) for one in wanted)
 
 

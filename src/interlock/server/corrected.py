@@ -1,4 +1,4 @@
-"""The call that a caller should have sent: their own, with nothing changed but the argument at fault (ANS-12)."""
+"""The corrected call of a refusal: the caller's own call in which only the wrong argument is changed (ANS-12)."""
 
 import itertools
 import json
@@ -25,13 +25,13 @@ _PLACEHOLDERS: dict[str, Json] = {
     "notesMarkdown": "<your notes>",
     "artifacts": [{"kind": "<kind>"}],
 }
-"""What a caller has to fill in; an argument that is not here is left out."""
+"""What the caller has to fill in. A wrong argument without a placeholder is left out."""
 
 
 def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
     """Return a refusal with the call that should have been sent, if the caller can correct it.
 
-    A `VALIDATION_ERROR` that says no more than its path is corrected at that path.
+    A `VALIDATION_ERROR` with a path and no correction is corrected at that path.
     """
     correction, path = refusal.correction, refusal.details.get("path")
     if correction is None:
@@ -43,7 +43,7 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
 
 
 def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> Json:
-    """Return the call that a correction makes of a call that was sent."""
+    """Apply a correction to the call that was sent."""
     instead: dict[str, Json] = {name: value for name, value in correction.instead.items() if value is not None}
     if correction.tool is not None:
         return {"tool": correction.tool, "arguments": instead}
@@ -52,14 +52,14 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
     for name, *inner in correction.wrong:
         holder = arguments.get(str(name))
         if inner and name in NESTED and isinstance(holder, dict):
-            arguments[str(name)] = _replaced(holder, str(inner[0]), _members(NESTED[str(name)]))
+            arguments[str(name)] = _with_placeholder(holder, str(inner[0]), _members(NESTED[str(name)]))
         else:
-            arguments = _replaced(arguments, str(name), known)
-    return {"tool": tool.name, "arguments": instead | _shortened(arguments)}
+            arguments = _with_placeholder(arguments, str(name), known)
+    return {"tool": tool.name, "arguments": instead | _shorten(arguments)}
 
 
 def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:
-    """Return arguments with the value of one place moved to another argument, `output.notesMarkdown` for example."""
+    """Move the value at `loc` to another argument, for example `output.notesMarkdown`. Returns a copy."""
     *holders, wrong = map(str, loc)
     moved = dict(arguments)
     inner = moved.get(holders[0]) if holders else None
@@ -77,7 +77,7 @@ def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: s
 
 
 def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
-    """Return the likely argument for an unknown one: one beside it, or a member of one that is an object."""
+    """Return the most similar argument for an unknown one: at the same level, or a member of an object."""
     wrong = str(loc[-1])
     if len(loc) > 1:
         holder = str(loc[0])
@@ -98,20 +98,20 @@ def _members(model: type[ObjectArgument]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _replaced(arguments: Mapping[str, Json], name: str, known: Collection[str]) -> dict[str, Json]:
-    """Return arguments with what stands for one in its place; one that there is not is left out."""
+def _with_placeholder(arguments: Mapping[str, Json], name: str, known: Collection[str]) -> dict[str, Json]:
+    """Replace one argument by its placeholder, or leave it out if it has none. Returns a copy."""
     others = {key: value for key, value in arguments.items() if key != name}
     if name == "artifacts" and isinstance(one := arguments.get(name), dict):
         return {**others, name: list[Json]([one])}
     return others | ({name: _PLACEHOLDERS[name]} if name in known and name in _PLACEHOLDERS else {})
 
 
-def _shortened(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Return arguments fit for an error: long values and the context (CTX-5) are named, not repeated."""
+def _shorten(arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Shorten arguments for an error: long values and the context (CTX-5) become placeholders."""
     shown: dict[str, Json] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):
-            shown[key] = _shortened(value)
+            shown[key] = _shorten(value)
         else:
             shown[key] = value if _is_short(value) else f"<your {key}>"
     return shown

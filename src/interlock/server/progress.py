@@ -1,4 +1,4 @@
-"""Progress of a long call: told once a second to a client that asked for it, never after the result."""
+"""Progress of a long call: reported once a second to a client that asked for it, never after the result."""
 
 import asyncio
 import time
@@ -15,41 +15,41 @@ from interlock.kernel.budgets import PROGRESS_SECONDS
 STILL_WORKING = "still working"
 
 
-class Doing:
-    """What a call is doing, in words. The loop reads it; the call's thread writes it."""
+class Activity:
+    """What a call is doing, in words. The call's thread writes it and the event loop reads it."""
 
     def __init__(self) -> None:
         self.words = STILL_WORKING
 
     def read(self, done: int, total: int) -> None:
-        """Take how many sessions were read, and of how many.
+        """Note how many sessions were read, and how many there are.
 
         Raises:
-            BaseException: The call is cancelled: nobody waits for the rest, and a server that ends must not either.
+            BaseException: The call was cancelled. The read stops, so a server that shuts down does not wait.
         """
         from_thread.check_cancelled()
         self.words = f"reading sessions: {done} of {total}"
 
 
 @asynccontextmanager
-async def progress_told(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[Doing]:
-    """Tell the client what is done inside, as long as that takes; progress counts the seconds.
+async def report_progress_while(context: ServerRequestContext[Any, Any]) -> AsyncGenerator[Activity]:
+    """Report to the client what the block is doing until it ends. The progress value is the time in seconds.
 
-    A client that sent no progress token is told nothing: the SDK sees to that.
+    The SDK sends nothing to a client without a progress token.
     """
-    doing = Doing()
-    telling = asyncio.create_task(_tell(context.session, doing))
+    activity = Activity()
+    reporter = asyncio.create_task(_report(context.session, activity))
     try:
-        yield doing
+        yield activity
     finally:
-        telling.cancel()
-        # What it is just sending goes out before the result does.
-        await asyncio.wait({telling})
+        reporter.cancel()
+        # A report that is being sent must reach the client before the result.
+        await asyncio.wait({reporter})
 
 
-async def _tell(session: ServerSession, doing: Doing) -> None:
+async def _report(session: ServerSession, activity: Activity) -> None:
     began = time.monotonic()
     while True:
         await asyncio.sleep(PROGRESS_SECONDS)
         seconds = time.monotonic() - began
-        await session.report_progress(round(seconds, 1), message=f"{doing.words} ({seconds:.0f} s)")
+        await session.report_progress(round(seconds, 1), message=f"{activity.words} ({seconds:.0f} s)")

@@ -1,7 +1,7 @@
-"""Prompts: what a person starts or resumes by a slash command. Showing one changes nothing durable.
+"""Prompts: slash commands by which a person starts or resumes a run. Rendering a prompt writes nothing.
 
-Some clients split what follows the command at every space and honour no quotes: so the first argument is one id, and
-words that are cut short are said to be perhaps so.
+Some clients split the text after the command at every space and ignore quotes. So the first argument is one id, and
+the prompt warns that a goal of one word may be cut.
 """
 
 import json
@@ -29,7 +29,7 @@ PROMPTS: tuple[types.Prompt, ...] = (
     types.Prompt(
         name="start",
         title="Start a workflow",
-        description="Starts a workflow by its id, with what the work is about; without an id, shows which there are.",
+        description="Starts a workflow by its id, with a goal; without an id, lists the workflows.",
         arguments=[
             types.PromptArgument(
                 name="workflowId",
@@ -38,14 +38,14 @@ PROMPTS: tuple[types.Prompt, ...] = (
                 required=False,
             ),
             types.PromptArgument(
-                name="goal", title="Goal", description="What the work is about, in a sentence.", required=False
+                name="goal", title="Goal", description="What the work is about, in one sentence.", required=False
             ),
         ],
     ),
     types.Prompt(
         name="resume",
-        title="Go on with earlier work",
-        description="Finds the runs that can be gone on with: those that some words fit, or the latest of the project.",
+        title="Continue earlier work",
+        description="Finds runs to continue: by a few words, or the latest runs of the project.",
         arguments=[
             types.PromptArgument(
                 name="words",
@@ -77,7 +77,7 @@ class Prompts:
         """Answer `prompts/get`.
 
         Raises:
-            MCPError: There is no such prompt, or no workflow of the id that was given.
+            MCPError: There is no such prompt, or no workflow with this id.
         """
         sent = {name: text.strip() for name, text in (params.arguments or {}).items()}
         match params.name:
@@ -87,10 +87,10 @@ class Prompts:
                 text = await run_read(partial(self._resume, sent.get("words", "")))
             case _:
                 found = one_line(params.name, ECHO_BYTES_MAX)
-                names = " and ".join(f"`{prompt.name}`" for prompt in PROMPTS)
+                names = " or ".join(f"`{prompt.name}`" for prompt in PROMPTS)
                 raise MCPError(
                     types.INVALID_PARAMS,
-                    f"There is no prompt {found!r}; there are {names}.",
+                    f"There is no prompt {found!r}. Use {names}.",
                 )
         description = next(prompt.title for prompt in PROMPTS if prompt.name == params.name)
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
@@ -114,32 +114,30 @@ class Prompts:
             _about_goal(goal),
         ]
         if inputs:
-            parts.append("\n".join(("It takes these, beside the goal:", *inputs)))
-        parts.append("Each answer holds one step and the call that reports it done.")
+            parts.append("\n".join(("It also takes these inputs:", *inputs)))
+        parts.append("Each answer contains one step and the call that reports it as done.")
         return "\n\n".join(part for part in parts if part)
 
     def _startable(self) -> str:
         listed = list_workflows(self._ports.catalog, ListCommand(workspace=self._workspace)).text
-        return f"Start a workflow. None was named; which one does the user mean? These are there:\n\n{listed}"
+        return f"Start a workflow. None was named: find out which one the user wants. Available workflows:\n\n{listed}"
 
     def _resume(self, words: str) -> str:
         call = {"query": words} if words else {}
-        asked = (
-            f"Go on with earlier work. `resume_session` with {in_code(json.dumps(call, ensure_ascii=False))} finds it"
-        )
+        asked = f"Continue earlier work. `resume_session` with {in_code(json.dumps(call, ensure_ascii=False))} finds it"
         try:
             found = resume_session(self._ports.read, ResumeCommand(query=words or None, workspace=self._workspace))
         except EXPECTED_ERRORS as error:
-            return f"{asked}. Just now it could not look: {refusal_of(error).message}"
+            return f"{asked}. It failed just now: {refusal_of(error).message}"
         return (
-            f"{asked}, and just now answers what follows. If more than one run may be meant, ask the user which;"
-            f" then send that run's call.\n\n{found.text}"
+            f"{asked}. Its current answer follows. If more than one run fits, ask the user which one to continue."
+            f" Then send the call of that run.\n\n{found.text}"
         )
 
 
 def _about_goal(goal: str) -> str:
     if not goal:
-        return "No goal was given. Where this chat says what the work is about, add that as `goal`, in a sentence."
+        return "No goal was given. If this chat says what the work is about, add it as `goal`, in one sentence."
     if " " not in goal:
-        return "Some clients pass on one word only: if the user wrote more than this goal, send all of it as `goal`."
+        return "Some clients pass only one word: if the user wrote more than this goal, send all of it as `goal`."
     return ""

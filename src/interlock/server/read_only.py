@@ -1,4 +1,4 @@
-"""Read-only work in a thread, for the resources, prompts and completions that people use."""
+"""Runs reads in a worker thread, for resources, prompts and completions."""
 
 import logging
 from collections.abc import Callable
@@ -18,7 +18,7 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
     """Return the result of a read that runs in a worker thread.
 
     Raises:
-        MCPError: What the read raised, or why it failed, without the text of an exception.
+        MCPError: The read raised one, or it failed: then with the reason, but without the text of the exception.
     """
     try:
         return await anyio.to_thread.run_sync(read)
@@ -29,7 +29,8 @@ async def run_read(read: Callable[[], _Found]) -> _Found:
         refusal = refusal_of(error)
         raise MCPError(types.INTERNAL_ERROR, f"{refusal.message} {refusal.suggestion}") from error
     except Exception as error:
-        _log.exception("a look failed")
+        _log.exception("a read failed")
         raise MCPError(
-            types.INTERNAL_ERROR, "Interlock met a fault of its own; the server's log (stderr) has the details."
+            types.INTERNAL_ERROR,
+            "This failed because of a bug in Interlock. The server's log (stderr) has the details.",
         ) from error

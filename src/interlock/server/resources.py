@@ -54,13 +54,13 @@ class Resources:
     async def list_templates(self, _context: Context, _params: ListParams) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
         plan = types.ResourceTemplate(
-            uri_template=PLAN_TEMPLATE, name="workflow plan", title="What a workflow will run", mime_type=_MARKDOWN
+            uri_template=PLAN_TEMPLATE, name="workflow plan", title="Plan of a workflow", mime_type=_MARKDOWN
         )
         session = types.ResourceTemplate(
             uri_template=SESSION_TEMPLATE,
             name="session record",
-            title="What was done in a session",
-            description="Where its runs stand, the notes of each step, and what is open.",
+            title="Record of a session",
+            description="The progress of its runs, the notes of each step, and what is open.",
             mime_type=_MARKDOWN,
         )
         return types.ListResourceTemplatesResult(resource_templates=[plan, session])
@@ -85,7 +85,7 @@ class Resources:
             uri=CATALOG_LINK,
             name="workflows",
             title="Workflows",
-            description="What can be started, and what cannot and why.",
+            description="Workflows that can be started, and files that cannot run, with the reason.",
             mime_type=_MARKDOWN,
         )
         plans = [
@@ -104,20 +104,20 @@ class Resources:
         if uri == CATALOG_LINK:
             command = ListCommand(workspace=self._workspace)
             listed = list_workflows(self._ports.catalog, command, entries_max=RESOURCES_MAX).text
-            return f"{listed}\n\nThe whole plan of one is the resource `{PLAN_TEMPLATE}`."
+            return f"{listed}\n\nThe whole plan of a workflow: resource `{PLAN_TEMPLATE}`."
         if found := _PLAN.fullmatch(uri):
             return plan_text(self._ports.catalog, found["id"], self._workspace)
         if found := _SESSION.fullmatch(uri):
             return self._record(SessionId(found["id"]))
         raise MCPError(
             types.INVALID_PARAMS,
-            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}; read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
+            f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}. Read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
             f" {SESSION_TEMPLATE}.",
             data={"uri": uri},
         )
 
     def _record(self, session: SessionId) -> str | Refusal:
-        """Return a session's record; of one that is damaged, that it is, and nothing as if it were whole."""
+        """Return a session's record. For a damaged session, return only the fault and what to do."""
         from interlock.service.report.resource import session_record  # noqa: PLC0415 — a start does not read records
 
         try:
@@ -127,16 +127,16 @@ class Resources:
             return f"# Session {session}\n\n**{refusal.code}.** {refusal.message}\n\n{refusal.suggestion}\n"
 
 
-def _session(told: SessionSummary) -> types.Resource:
-    run = max(told.runs, key=lambda one: one.last_index)
+def _session(summary: SessionSummary) -> types.Resource:
+    run = max(summary.runs, key=lambda one: one.last_index)
     name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
     at = f", step {run.number} of {run.total}" if run.number is not None else ""
-    more = f"; {len(told.runs)} runs" if len(told.runs) > 1 else ""
+    more = f"; {len(summary.runs)} runs" if len(summary.runs) > 1 else ""
     return types.Resource(
-        uri=session_link(told.session),
-        name=told.session,
+        uri=session_link(summary.session),
+        name=summary.session,
         title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
         description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
         mime_type=_MARKDOWN,
-        annotations=types.Annotations(last_modified=told.last_at) if told.last_at is not None else None,
+        annotations=types.Annotations(last_modified=summary.last_at) if summary.last_at is not None else None,
     )

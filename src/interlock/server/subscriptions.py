@@ -1,6 +1,6 @@
-"""Who wants to hear that a session's record changed, in both protocol eras; in the later one, that there is a new one.
+"""Notifies clients that a session's record changed, and in the later protocol era that there is a new session.
 
-Only what changes through this server is told: another process that appends to the same session is not watched.
+Only changes through this server are reported. Appends by another process are not watched.
 """
 
 import logging
@@ -19,34 +19,34 @@ _log = logging.getLogger(__name__)
 
 
 class Subscriptions:
-    """The subscriptions of one server's client. What never changes may be subscribed to, and is never told."""
+    """The subscriptions of one server's client. A client may subscribe to a resource that never changes."""
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()
-        self._wanted: set[str] = set()
+        self._subscribed: set[str] = set()
         self.listen = ListenHandler(self._bus)
         """Answers `subscriptions/listen`, the later era's way."""
 
     async def subscribe(self, _context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/subscribe`."""
-        if len(self._wanted) < SUBSCRIPTIONS_MAX and len(uri := str(params.uri)) < PATH_BYTES_MAX:
-            self._wanted.add(uri)
+        if len(self._subscribed) < SUBSCRIPTIONS_MAX and len(uri := str(params.uri)) < PATH_BYTES_MAX:
+            self._subscribed.add(uri)
         return types.EmptyResult()
 
     async def unsubscribe(self, _context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         """Answer `resources/unsubscribe`."""
-        self._wanted.discard(str(params.uri))
+        self._subscribed.discard(str(params.uri))
         return types.EmptyResult()
 
-    async def tell(self, context: Context, session: SessionId | None) -> None:
-        """Tell whoever asked that a session's record changed, or that there is a new one. It never fails."""
+    async def notify(self, context: Context, session: SessionId | None) -> None:
+        """Notify subscribers that a session's record changed, or (None) that there is a new session. Never raises."""
         try:
             if session is None:
                 await self._bus.publish(ResourcesListChanged())
                 return
             uri = session_link(session)
             await self._bus.publish(ResourceUpdated(uri=uri))
-            if uri in self._wanted:
+            if uri in self._subscribed:
                 await context.session.send_resource_updated(uri)
-        except Exception:  # noqa: BLE001 — what was recorded is recorded, whoever hears of it
-            _log.exception("a change of %s could not be told", session)
+        except Exception:  # noqa: BLE001 — a failed notification must not fail the call
+            _log.exception("the client could not be notified of a change of %s", session)

@@ -29,8 +29,8 @@ def fault_of(text: str) -> ConfigFault:
     ("text", "line", "column", "words"),
     [
         (filled("x = ", "1"), 1, 5, "has 65532 characters"),
-        (filled("# a\n[gates]\nx = 0x", "f"), 3, 5, "characters, at most 128"),
-        (filled("x = 1.", "1"), 1, 7, "characters, at most 128"),
+        (filled("# a\n[gates]\nx = 0x", "f"), 3, 5, "characters; the limit is 128"),
+        (filled("x = 1.", "1"), 1, 7, "characters; the limit is 128"),
         (filled("", "a.", "a = 1"), 1, 2 * CONFIG_KEY_PARTS_MAX, "more than 16 parts"),
         (filled("\n[", "'a' . ", "a]"), 2, None, "more than 16 parts"),
         (filled('t = """\n""."""\nx = {', '"."."b".', "a = 1}"), 3, None, "more than 16 parts"),

@@ -49,7 +49,7 @@ def test_each_bundled_workflow_has_a_page_with_its_graph_its_steps_and_where_fai
         document = json.loads((SRC / "workflows" / name).with_suffix(".json").read_text(encoding="utf-8"))
         assert document["description"] in page
         assert "```mermaid\nflowchart TD\n" in page
-        evidence, failure = page.partition("## Evidence")[2].split("## Where failure leads")
+        evidence, failure = page.partition("## Evidence")[2].split("## What happens on failure")
         for step in values_of(document, "needsUser"):
             assert all(need["ask"] in failure for need in step)
         for step in values_of(document, "assessmentConsequences"):

@@ -162,7 +162,7 @@ async def test_a_client_that_answers_with_an_error_counts_as_cancelled() -> None
     refusing = Person(types.ErrorData(code=-1, message="no dialog " * 100))
     reply = await replied("legacy", refusing)
     assert reply["action"] == "cancel"
-    assert reply["fault"].startswith("the client did not ask: no dialog")
+    assert reply["fault"].startswith("the client did not ask the user: no dialog")
     assert len(reply["fault"]) < 200
 
 
@@ -173,7 +173,7 @@ async def test_a_client_whose_dialog_raises_counts_as_cancelled() -> None:
 
     async with Server().client("legacy", raising) as client:
         reply = reply_of(await client.call_tool("ask"))
-    assert (reply["action"], reply["fault"]) == ("cancel", "the client did not ask: no screen")
+    assert (reply["action"], reply["fault"]) == ("cancel", "the client did not ask the user: no screen")
 
 
 @pytest.mark.asyncio
@@ -274,7 +274,7 @@ async def test_a_reply_to_an_old_question_is_asked_again(elapsed_ms: int) -> Non
         asked = await client.asked()
         server.clock.now_ms += elapsed_ms
         message = await client.asked_again(asked.request_state, GIVEN)
-    assert message.startswith("Please answer once more: the earlier question was older than a day.")
+    assert message.startswith("Please answer again: the earlier question is more than a day old.")
     assert "Publish the release?" in message
 
 
@@ -287,7 +287,7 @@ async def test_a_reply_opens_no_other_gate(other: str) -> None:
         asked = await client.asked()
         setattr(server.gate, other, "att_2" if other == "subject" else CHOICE)
         message = await client.asked_again(asked.request_state, GIVEN | {"other": GIVEN["decision"]})
-    assert message.startswith("Please answer once more: the earlier reply was given to another question.")
+    assert message.startswith("Please answer again: the earlier reply answers another question.")
 
 
 @pytest.mark.asyncio
@@ -295,7 +295,7 @@ async def test_a_reply_opens_no_other_gate(other: str) -> None:
 async def test_a_reply_without_our_state_is_asked_again(state: str | None) -> None:
     async with answering(Server()) as client:
         message = await client.asked_again(state, GIVEN)
-    assert message.startswith("Please answer once more: the earlier reply cannot be matched")
+    assert message.startswith("Please answer again: the earlier reply belongs to no question")
 
 
 @pytest.mark.inv("GATE-8")
@@ -305,8 +305,8 @@ async def test_an_altered_state_is_asked_again_and_the_new_one_holds() -> None:
     async with answering(server) as client:
         asked = await client.asked()
         assert asked.request_state is not None
-        assert "once more" in await client.asked_again(asked.request_state[:-1], GIVEN)
-        assert "once more" in await client.asked_again(asked.request_state + "A", GIVEN)
+        assert "answer again" in await client.asked_again(asked.request_state[:-1], GIVEN)
+        assert "answer again" in await client.asked_again(asked.request_state + "A", GIVEN)
         assert (await client.answered(asked.request_state, **CONFIRMED))["action"] == "accept"
 
 
@@ -314,8 +314,8 @@ async def test_an_altered_state_is_asked_again_and_the_new_one_holds() -> None:
 async def test_a_repeated_call_without_a_reply_is_asked_again_without_a_reproach() -> None:
     async with answering(Server()) as client:
         asked = await client.asked()
-        assert "once more" not in await client.asked_again(asked.request_state, None)
-        assert "once more" not in await client.asked_again(asked.request_state, {"other": GIVEN["decision"]})
+        assert "answer again" not in await client.asked_again(asked.request_state, None)
+        assert "answer again" not in await client.asked_again(asked.request_state, {"other": GIVEN["decision"]})
 
 
 @pytest.mark.asyncio
@@ -323,7 +323,7 @@ async def test_a_reply_that_is_no_form_counts_as_cancelled() -> None:
     async with answering(Server()) as client:
         asked = await client.asked()
         result = await client._sent(asked.request_state, {"decision": {"roots": []}}, types.CallToolResult)  # pyright: ignore[reportPrivateUsage]  # what no well-behaved client sends
-    assert reply_of(result)["fault"] == "the client sent something else than a filled in form"
+    assert reply_of(result)["fault"] == "the client did not send a filled-in form"
 
 
 @pytest.mark.asyncio
@@ -338,7 +338,7 @@ async def test_the_sdks_driver_answers_once_more_when_it_is_asked_again() -> Non
 
     async with server.client("auto", late) as client:
         assert reply_of(await client.call_tool("ask"))["action"] == "decline"
-    assert [form.message.startswith("Please answer once more") for form in person.shown] == [False, True]
+    assert [form.message.startswith("Please answer again") for form in person.shown] == [False, True]
 
 
 def test_an_ask_in_other_words_is_another_question() -> None:

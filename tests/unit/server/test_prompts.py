@@ -76,7 +76,7 @@ def test_start_without_a_goal_is_not_refused_and_says_that_one_may_be_added(
 
 def test_a_goal_of_one_word_is_said_to_be_perhaps_cut_short(client: Served) -> None:
     """Clients that split at spaces pass on the first word alone."""
-    hint = "one word only"
+    hint = "only one word"
     assert hint in shown(client, "start", workflowId="test.code_review", goal="Review")
     assert hint not in shown(client, "start", workflowId="test.code_review", goal="Review it")
 
@@ -120,7 +120,7 @@ def test_an_unknown_prompt_is_invalid_params_and_names_those_that_there_are(clie
     with pytest.raises(MCPError) as caught:
         client.ask("get_prompt", "begin", {})
     assert caught.value.error.code == types.INVALID_PARAMS
-    assert "`start` and `resume`" in caught.value.error.message
+    assert "`start` or `resume`" in caught.value.error.message
 
 
 def test_resume_shows_the_runs_that_the_words_find_with_a_call_that_works(client: Served, harness: Harness) -> None:

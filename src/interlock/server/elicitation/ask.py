@@ -2,8 +2,8 @@
 
 With a handshake (until 2025-11-25) the server sends the client a request and waits for its response. From
 2026-07-28 on it returns the question as the result of the call; the client sends the same call again, with the
-reply and with a sealed state that says what was asked. While a person thinks nothing is held: no lock, no
-thread, and in the later era not even the call.
+reply and with a sealed state that says what was asked. While a person thinks, the server holds no lock and no
+thread, and in the later era no call.
 """
 
 import logging
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from interlock.engine.gates import Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
-from interlock.server.elicitation.form import form_of, reply_of, unusable
+from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
 from interlock.server.elicitation.seal import Asked, Seal
 from interlock.service.clock import Clock
 from interlock.store.ports.keys import KeyRingWriter
@@ -34,9 +34,9 @@ _log = logging.getLogger(__name__)
 
 
 def can_ask(context: Context) -> bool:
-    """Say whether this client can show a person a form, by what it declared and by the way back to it.
+    """Say whether this client can show a form to a person: it declared so, and the server can reach it.
 
-    A client that names no mode means the form, the only one there was.
+    A client that names no mode supports the form, because early protocol versions had no other mode.
     """
     capabilities = context.session.client_capabilities
     declared = capabilities.elicitation if capabilities is not None else None
@@ -57,38 +57,38 @@ class Elicitation:
     ) -> Reply | types.InputRequiredResult:
         """Return the reply to a question, or the result that makes the client ask and call again.
 
-        `subject` is the attempt that waits for the reply: a reply opens this question of this attempt alone. What
-        goes wrong on the way to the person and back is a cancelled reply with its `fault`, never an exception. Only
-        a client that `can_ask` is to be asked.
+        `subject` is the attempt that waits for the reply: a reply is valid for this question of this attempt only. A
+        failure of the client becomes a cancelled reply with its `fault`, never an exception. Call this only for a
+        client that `can_ask`.
 
         Raises:
             KeyRingDamagedError: There is no key to seal with.
             StoreFailureError: The disk failed while the key ring was read.
         """
         if not _is_modern(context):
-            return await _reply_of_request(context, question)
-        found = await self._reply_in(context, params, question, subject)
+            return await _ask_by_request(context, question)
+        found = await self._find_reply(context, params, question, subject)
         if isinstance(found, Reply):
             return found
         return await self._question_result(context, question, subject, found)
 
-    async def _reply_in(
+    async def _find_reply(
         self, context: Context, params: types.CallToolRequestParams, question: Question, subject: str
     ) -> Reply | str | None:
-        """Return the reply that a repeated call brings, or why it counts for nothing; None if it brings none yet."""
+        """Return the reply in a repeated call, or the reason why it is ignored; None if the call has no reply yet."""
         response = (params.input_responses or {}).get(_KEY)
         if response is None:
             return None
         asked = None
         if params.request_state is not None:
             asked = await anyio.to_thread.run_sync(self._seal.opened, params.request_state)
-        found = _stale_because(asked, question, subject, self._shell.unix_ms())
+        found = _find_stale_reason(asked, question, subject, self._shell.unix_ms())
         if found is not None:
-            _log.info("a reply is not used: %s", found)
+            _log.info("a reply is ignored: %s", found)
             return found
         client = _client_name(context)
         if not isinstance(response, types.ElicitResult):
-            return unusable(client, "the client sent something else than a filled in form")
+            return cancelled_reply(client, "the client did not send a filled-in form")
         return reply_of(question, response, client)
 
     async def _question_result(
@@ -96,35 +96,35 @@ class Elicitation:
     ) -> types.InputRequiredResult:
         asked = Asked(subject=subject, question=question.digest(), unix_ms=self._shell.unix_ms())
         state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
-        notice = f"Please answer once more: {stale}." if stale is not None else ""
-        form = form_of(question, context.protocol_version, notice=notice)
+        notice = f"Please answer again: {stale}." if stale is not None else ""
+        form = build_form(question, context.protocol_version, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
         return types.InputRequiredResult(input_requests={_KEY: types.ElicitRequest(params=params)}, request_state=state)
 
 
-async def _reply_of_request(context: Context, question: Question) -> Reply:
-    """Ask by a request of our own, and wait for the response."""
-    form = form_of(question, context.protocol_version)
+async def _ask_by_request(context: Context, question: Question) -> Reply:
+    """Send the client a request, and wait for its response."""
+    form = build_form(question, context.protocol_version)
     client = _client_name(context)
     try:
         result = await context.session.elicit_form(form.message, form.schema, related_request_id=context.request_id)
     except MCPError as error:
         _log.info("the client did not ask: %s", error)
-        return unusable(client, f"the client did not ask: {one_line(str(error), ECHO_BYTES_MAX)}")
+        return cancelled_reply(client, f"the client did not ask the user: {one_line(str(error), ECHO_BYTES_MAX)}")
     except ValidationError as error:
-        _log.info("the client's response to a form is not one: %s", error)
-        return unusable(client, "the client's response is not a filled in form")
+        _log.info("the client's response is not a filled-in form: %s", error)
+        return cancelled_reply(client, "the client's response is not a filled-in form")
     return reply_of(question, result, client)
 
 
-def _stale_because(asked: Asked | None, question: Question, subject: str, now_ms: int) -> str | None:
-    """Return why a reply under this state opens nothing, or None if it does."""
+def _find_stale_reason(asked: Asked | None, question: Question, subject: str, now_ms: int) -> str | None:
+    """Return why a reply with this state is ignored, or None if it is valid."""
     if asked is None:
-        return "the earlier reply cannot be matched to a question of this server"
+        return "the earlier reply belongs to no question of this server"
     if asked.subject != subject or asked.question != question.digest():
-        return "the earlier reply was given to another question"
+        return "the earlier reply answers another question"
     if not -CLOCK_SKEW_MS_MAX <= now_ms - asked.unix_ms <= QUESTION_VALID_MS:
-        return "the earlier question was older than a day"
+        return "the earlier question is more than a day old"
     return None
 
 
@@ -133,7 +133,7 @@ def _is_modern(context: Context) -> bool:
 
 
 def _client_name(context: Context) -> str:
-    """Return which client asked, by its own account (GATE-3). From 2026-07-28 on it need not say."""
+    """Return the name that the client states (GATE-3). From 2026-07-28 on, a client may omit it."""
     params = context.session.client_params
     name = one_line(params.client_info.name, CLIENT_NAME_BYTES_MAX) if params is not None else ""
     return name or _UNNAMED_CLIENT

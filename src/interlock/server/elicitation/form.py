@@ -1,6 +1,6 @@
-"""The form a person fills in, and how what comes back is read. Flat, as real clients can show it.
+"""The form that a person fills in, and the parser of the reply. The form is flat, because real clients show no other.
 
-Pure: no client is touched, so each rule is tested without one.
+Pure: each rule can be tested without a client.
 """
 
 from collections.abc import Mapping
@@ -22,70 +22,70 @@ from interlock.kernel.text import one_line, truncated, utf8_bytes
 
 _DEFAULTS_SINCE = "2025-11-25"
 """The first protocol version whose enumerations may have a default."""
-_CLOSING = "Confirm it, or decline and say in the comment why."
+_CLOSING = "Confirm, or decline and give the reason in the comment."
 _WARNING = {
-    "needs_user_secret_or_token": "Do not type the secret here: put it where it belongs, then confirm.",
-    "needs_user_account_access": "Do not type a password here: give the access where it belongs, then confirm.",
+    "needs_user_secret_or_token": "Do not type the secret here. Put it where it belongs, then confirm.",
+    "needs_user_account_access": "Do not type a password here. Grant the access where it belongs, then confirm.",
 }
-"""What is said with reasons whose answer must not pass through a model's client."""
+"""Warnings for reasons whose answer must not pass through a model's client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a client shows: the words, and a flat JSON Schema of the fields."""
+    """What a client shows: a message, and a flat JSON Schema of the fields."""
 
     message: str
     schema: dict[str, Json]
 
 
-def form_of(question: Question, protocol_version: str, *, notice: str = "") -> Form:
-    """Return the form that asks a question. `notice` stands before everything else.
+def build_form(question: Question, protocol_version: str, *, notice: str = "") -> Form:
+    """Return the form that asks a question. `notice` comes first in the message.
 
-    Fields: `decision` (`confirm` or `decline`), `answer_<place>` for each ask that wants a text, `comment`.
-    Only a choice cannot be confirmed without its text.
+    Fields: `decision` (`confirm` or `decline`), `answer_<place>` for each ask with a text answer, `comment`.
+    A text answer is optional, except for a choice.
     """
     decision: dict[str, Json] = {
         "type": "string",
         "title": "Decision",
-        "description": "Confirm that it is so or may be done, or decline.",
+        "description": "Confirm that this is true or allowed, or decline.",
         "enum": ["confirm", "decline"],
     }
     if is_version_at_least(protocol_version, _DEFAULTS_SINCE):
         decision["default"] = "confirm"
-    wanted = _wanted(question)
+    asks = _asks_with_answer(question)
     properties: dict[str, Json] = {"decision": decision}
-    properties |= {_field(place): _answer_schema(ask, place, question) for place, ask in wanted.items()}
-    properties["comment"] = _text_schema("Comment", "Anything that should be known or recorded with it.")
-    required: list[Json] = ["decision", *(_field(place) for place, ask in wanted.items() if _is_required(ask))]
+    properties |= {_field(place): _answer_schema(ask, place, question) for place, ask in asks.items()}
+    properties["comment"] = _text_schema("Comment", "Anything to record with the decision.")
+    required: list[Json] = ["decision", *(_field(place) for place, ask in asks.items() if _is_required(ask))]
     schema: dict[str, Json] = {"type": "object", "properties": properties, "required": required}
     return Form(message=_message(question, notice), schema=schema)
 
 
 def reply_of(question: Question, result: types.ElicitResult, client: str) -> Reply:
-    """Return what a filled in form says. One that cannot be read counts as cancelled, and `fault` says why.
+    """Parse a filled-in form. An unreadable form counts as cancelled, and `fault` says why.
 
-    Fields that were not asked for are dropped, a text over its budget is cut with the marker.
+    Unknown fields are dropped. A text over its budget is truncated, with the marker.
     """
     content = result.content or {}
     if result.action != "accept":
         return Reply(action=result.action, client=client, answers={}, comment=_text_in(content, "comment"))
-    fault = _fault(question, content)
+    fault = _find_fault(question, content)
     if fault is not None:
-        return unusable(client, fault)
+        return cancelled_reply(client, fault)
     comment = _text_in(content, "comment")
     if content["decision"] == "decline":
         return Reply(action="decline", client=client, answers={}, comment=comment)
-    found = {str(place): _text_in(content, _field(place)) for place in _wanted(question)}
+    found = {str(place): _text_in(content, _field(place)) for place in _asks_with_answer(question)}
     answers = {place: text for place, text in found.items() if text is not None}
     return Reply(action="accept", client=client, answers=answers, comment=comment)
 
 
-def unusable(client: str, fault: str) -> Reply:
-    """Return the reply that an exchange without a usable result counts as: nobody decided anything."""
+def cancelled_reply(client: str, fault: str) -> Reply:
+    """Return the reply for an exchange without a usable result: a cancellation, which decides nothing."""
     return Reply(action="cancel", client=client, answers={}, fault=fault)
 
 
-def _wanted(question: Question) -> dict[int, QuestionItem]:
+def _asks_with_answer(question: Question) -> dict[int, QuestionItem]:
     return {place: ask for place, ask in enumerate(question.asks, 1) if ask.wants_answer}
 
 
@@ -109,15 +109,15 @@ def _text_schema(title: str, description: str) -> dict[str, Json]:
 
 def _message(question: Question, notice: str) -> str:
     texts = [ask.ask for ask in question.asks]
-    fixed = utf8_bytes(_worded(question, notice, [""] * len(texts)))
+    fixed = utf8_bytes(_render_message(question, notice, [""] * len(texts)))
     if texts and fixed + sum(map(utf8_bytes, texts)) > QUESTION_BYTES_MAX:
-        # Each ask keeps its beginning: one long ask must not push the next one out of sight.
+        # Each ask is truncated by itself: one long ask must not hide the next one.
         share = max((QUESTION_BYTES_MAX - fixed) // len(texts), ECHO_BYTES_MAX)
         texts = [truncated(text, share) for text in texts]
-    return truncated(_worded(question, notice, texts), QUESTION_BYTES_MAX)
+    return truncated(_render_message(question, notice, texts), QUESTION_BYTES_MAX)
 
 
-def _worded(question: Question, notice: str, texts: list[str]) -> str:
+def _render_message(question: Question, notice: str, texts: list[str]) -> str:
     paragraphs = [notice, one_line(question.title, WORDS_BYTES_MAX)]
     for place, (ask, text) in enumerate(zip(question.asks, texts, strict=True), 1):
         paragraphs.append(f"{place}. {text}" if len(texts) > 1 else text)
@@ -125,24 +125,24 @@ def _worded(question: Question, notice: str, texts: list[str]) -> str:
     return "\n\n".join(paragraph for paragraph in (*paragraphs, _CLOSING) if paragraph)
 
 
-def _fault(question: Question, content: Mapping[str, object]) -> str | None:
-    """Find what makes an accepted form unreadable."""
+def _find_fault(question: Question, content: Mapping[str, object]) -> str | None:
+    """Return why an accepted form cannot be read, or None."""
     decision = content.get("decision")
     if decision not in ("confirm", "decline"):
-        return f"`decision` is {_shown(decision)}, not `confirm` or `decline`"
-    wanted = {_field(place): ask for place, ask in _wanted(question).items()}
-    for field in (*wanted, "comment"):
+        return f"`decision` is {_describe(decision)}, not `confirm` or `decline`"
+    asks = {_field(place): ask for place, ask in _asks_with_answer(question).items()}
+    for field in (*asks, "comment"):
         if not _is_text(content.get(field)):
-            return f"`{field}` is {_shown(content[field])}, not a text"
+            return f"`{field}` is {_describe(content[field])}, not a string"
     if decision == "confirm":
-        for field, ask in wanted.items():
+        for field, ask in asks.items():
             if _is_required(ask) and _text_in(content, field) is None:
-                return f"`{field}` is missing, and the choice cannot be confirmed without it"
+                return f"`{field}` is missing, and a choice needs it"
     return None
 
 
 def _is_text(value: object) -> bool:
-    """Say whether a value is one that an optional text may have. Half a character cannot be recorded."""
+    """Say whether a value is None or a string. Half of a surrogate pair cannot be recorded."""
     if value is None:
         return True
     return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
@@ -155,5 +155,5 @@ def _text_in(content: Mapping[str, object], field: str) -> str | None:
     return truncated(value.strip(), REPLY_BYTES_MAX)
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     return "missing" if value is None else one_line(repr(value), ECHO_BYTES_MAX)

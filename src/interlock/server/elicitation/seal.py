@@ -1,7 +1,7 @@
-"""What a client carries from a question to its reply, sealed so that only we can have written it (GATE-8).
+"""The sealed state that a client carries from a question to its reply. Only this server can write it (GATE-8).
 
-The keys are derived from the key ring, so a reply may come to another process or after a restart. The seal
-itself is the SDK's, AES-256-GCM (decision 0020).
+The keys are derived from the key ring, so another process, or a restarted one, can read the reply. The SDK seals
+with AES-256-GCM (decision 0020).
 """
 
 import json
@@ -18,12 +18,12 @@ from interlock.record.tokens import SigningKey
 from interlock.store.ports.keys import KeyRingWriter
 
 _PURPOSE = b"interlock/asked/v1"
-"""Keeps these keys apart from those that sign tokens, and this format from a later one."""
+"""Separates these keys from the keys that sign tokens, and this format from a later one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was asked, on whose behalf, and when: the attempt, the question's digest, milliseconds since the epoch."""
+    """A question that was asked: the attempt, the question's digest, and milliseconds since the epoch."""
 
     subject: str
     question: Digest
@@ -31,13 +31,13 @@ class Asked:
 
 
 class Seal:
-    """Seals and opens with the keys of a data directory. Reads the disk, so it belongs in a worker thread."""
+    """Seals and opens states with the keys of a data directory. Reads the disk: call it in a worker thread."""
 
     def __init__(self, key_ring: KeyRingWriter) -> None:
         self._key_ring = key_ring
 
     def sealed(self, asked: Asked) -> str:
-        """Return the text for a client to carry, under the current key.
+        """Seal a question with the current key. Returns the text that the client sends back.
 
         Raises:
             KeyRingDamagedError: There is no usable key.
@@ -47,7 +47,7 @@ class Seal:
         return _codec(self._key_ring.ensured().current).seal(canonical_bytes(fields))
 
     def opened(self, text: str) -> Asked | None:
-        """Return what was sealed, or None where neither key sealed this text. A failure reads the ring once more.
+        """Return the sealed question, or None if no key fits. Reads the key ring again before it gives up.
 
         Raises:
             KeyRingDamagedError: There is no usable key.
@@ -56,14 +56,14 @@ class Seal:
         for fresh in (False, True):
             ring = self._key_ring.keys(fresh=fresh)
             for key in ring.keys() if ring is not None else ():
-                payload = _unsealed(text, key)
+                payload = _unseal(text, key)
                 if payload is not None:
-                    return _parsed(payload)
+                    return _parse(payload)
         return None
 
 
-def _parsed(payload: bytes) -> Asked:
-    """Read what we have sealed: it needs no judging."""
+def _parse(payload: bytes) -> Asked:
+    """Parse a payload that this server sealed. It needs no validation."""
     fields = json.loads(payload)
     return Asked(
         subject=cast("str", fields["subject"]),
@@ -72,7 +72,7 @@ def _parsed(payload: bytes) -> Asked:
     )
 
 
-def _unsealed(text: str, key: SigningKey) -> bytes | None:
+def _unseal(text: str, key: SigningKey) -> bytes | None:
     try:
         return _codec(key).unseal(text)
     except InvalidRequestState:

@@ -1,4 +1,4 @@
-"""The tools, one module each, and the instructions that a client gets with them."""
+"""The tools, one module each, and the instructions that a client receives with them."""
 
 from interlock.server.tools.checkpoint_workflow import CHECKPOINT_WORKFLOW
 from interlock.server.tools.continue_workflow import CONTINUE_WORKFLOW
@@ -20,16 +20,16 @@ TOOLS: tuple[Tool, ...] = (
 INSTRUCTIONS = (
     "Interlock runs workflows step by step and records each one, so that work survives a crash, a new chat or a change"
     " of agent. When the user wants a workflow (a bug investigation, a review, a coding task, or one of the project's"
-    " own): list_workflows, then start_workflow once. Each answer gives one step; perform it, then send the answer's"
+    " own): list_workflows, then start_workflow once. Each answer gives one step: perform it, then send the answer's"
     " nextCall with your notes of that step. Tokens are opaque: copy them whole, from the last answer of the same run."
-    " Several runs may be open in one chat; each answer names its run first, and `run` is its label. If an answer was"
-    " lost, repeat the same call, or send the stateToken alone. Without any token, as in a new chat, resume_session"
-    " finds the run again. Before a long or risky part, checkpoint_workflow keeps notes. If an answer is blocked, do"
-    " what its blockers say, with the tokens in it. What was done in a session can be read as the resource"
-    " `interlock://sessions/{sessionId}`, what there is to start as `interlock://workflows`."
+    " Several runs may be open in one chat: each answer names its run first, and `run` is its label. If an answer was"
+    " lost, repeat the same call, or send the stateToken alone. If you have no token, as in a new chat, find the run"
+    " with resume_session. Before a long or risky part, save notes with checkpoint_workflow. If an answer is blocked,"
+    " do what its blockers say, with the tokens in it. Resources: `interlock://sessions/{sessionId}` shows what was"
+    " done in a session, `interlock://workflows` what can be started."
 )
 
 
 def tool_named(name: str) -> Tool | None:
-    """Return the tool of a name."""
+    """Return the tool with this name, or None."""
     return next((tool for tool in TOOLS if tool.name == name), None)

@@ -20,7 +20,7 @@ class CheckpointArguments(Arguments):
     checkpoint_token: Annotated[str, Field(description="The last answer's `checkpointToken`. Repeating it is safe.")]
     state_token: Annotated[str | None, Field(description="Optional check: a `stateToken` of the same step.")] = None
     output: Annotated[
-        OutputArgument | None, Field(description="What to keep of the step so far; a later checkpoint replaces it.")
+        OutputArgument | None, Field(description="Evidence of the step so far; a later checkpoint replaces it.")
     ] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
@@ -42,10 +42,10 @@ class CheckpointArguments(Arguments):
 
 CHECKPOINT_WORKFLOW = Tool(
     name="checkpoint_workflow",
-    title="Keep notes of an unfinished step",
-    description="Keeps notes and artifacts of a step that is not done yet, and returns a stateToken as a bookmark"
-    " that any later chat can look at. The step stays pending and every token stays good. Use it before a long or"
-    " risky part, or when the chat may end. Repeating a call is safe."
+    title="Save notes of an unfinished step",
+    description="Saves notes and artifacts of a step that is not done yet, and returns a stateToken as a bookmark"
+    " for any later chat. The step stays pending and every token stays valid. Use it before a long or risky part, or"
+    " when the chat may end. Not for a finished step: use continue_workflow. Repeating a call is safe."
     ' Example: {"checkpointToken": "chk_ab12…", "output": {"notesMarkdown": "Half of the tests pass…"}}.',
     arguments=CheckpointArguments,
     output=CheckpointAnswer,

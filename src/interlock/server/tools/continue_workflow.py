@@ -24,17 +24,17 @@ class ContinueArguments(Arguments):
     ] = None
     state_token: Annotated[
         str | None,
-        Field(description="A `stateToken`; alone it only shows the step again, and then nothing else may be sent."),
+        Field(description="A `stateToken`. Without `ackToken`, it only shows the step again; then send no evidence."),
     ] = None
-    run: Annotated[str | None, Field(description="The run's label: a check that the token is the run you mean.")] = None
-    output: Annotated[OutputArgument | None, Field(description="The step's evidence, with `ackToken` only.")] = None
+    run: Annotated[str | None, Field(description="The run's label: checks that the token belongs to this run.")] = None
+    output: Annotated[OutputArgument | None, Field(description="The step's evidence; only with `ackToken`.")] = None
     context: Annotated[
         dict[str, JsonValue] | None,
-        Field(description="Context keys to set or change; null removes a key. What is stored need not be sent again."),
+        Field(description="Context keys to set or change; null removes a key. You need not resend stored keys."),
     ] = None
     preferences: Annotated[
         PreferencesArgument | None,
-        Field(description="Only a change the user asked for; holds from the next step."),
+        Field(description="Only a change the user asked for; applies from the next step."),
     ] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
@@ -70,24 +70,25 @@ class ContinueArguments(Arguments):
         return SentTokens(argument="stateToken", token=state, run=self.run)
 
     def _faults_without_ack(self) -> Iterator[Fault]:
-        """A call without an `ackToken` is read-only: it needs a `stateToken` and takes nothing else (ANS-13)."""
+        """A call without an `ackToken` is read-only: it needs a `stateToken` and accepts no evidence (ANS-13)."""
         evidence = {"output": self.output, "context": self.context, "preferences": self.preferences}
         extra = [name for name, value in evidence.items() if value is not None]
         if self.state_token is None:
-            # A call that brings something reports a step; one that brings nothing must not be led to report one.
+            # A call with evidence reports a step. A call without must not be led to report one.
             reporting = (("ackToken",), ("output",)) if self.output is None else (("ackToken",),)
             yield Fault(
                 "ackToken" if extra else "stateToken",
                 "Neither `ackToken` nor `stateToken` was sent.",
-                "Send the `nextCall` of the last answer: its `ackToken` with your notes where a step is"
-                " done, its `stateToken` alone to see where the run stands.",
+                "Send the `nextCall` of the last answer: its `ackToken` with your notes if the step is done, or its"
+                " `stateToken` alone to see the current step.",
                 correction=Correction(wrong=reporting if extra else (("stateToken",),), understood=self.sent()),
             )
         elif extra:
             yield Fault(
                 extra[0],
                 f"A `stateToken` alone only shows the step, so `{extra[0]}` would be lost.",
-                "To report the step as done, send the `ackToken` of the same answer with it; to look, leave it out.",
+                "To report the step as done, add the `ackToken` of the same answer."
+                f" To see the step, leave out `{extra[0]}`.",
                 correction=Correction(wrong=(("ackToken",),), understood=self.sent()),
             )
 
@@ -95,12 +96,12 @@ class ContinueArguments(Arguments):
 CONTINUE_WORKFLOW = Tool(
     name="continue_workflow",
     title="Continue a workflow",
-    description="With ackToken: reports the pending step as done, with its notes, and returns the next step; if the"
+    description="With ackToken: reports the pending step as done, with its notes, and returns the next step. If the"
     " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
-    " returns what was recorded. With stateToken alone: shows where the run stands, for example after a lost"
-    " answer, and records nothing. Every answer holds the next call ready to fill in as nextCall. Where you did"
-    " otherwise than the step says, add the artifact wr.workflow_divergence; where a person confirmed, the"
-    " wr.confirmation that the answer shows."
+    " returns what was recorded. With stateToken alone: shows the current step, for example after a lost answer, and"
+    " records nothing. Not for an unfinished step: use checkpoint_workflow. Every answer contains the next call as"
+    " nextCall. If you deviated from the step, add the artifact wr.workflow_divergence. If a person confirmed, add"
+    " the wr.confirmation that the answer shows."
     ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
     arguments=ContinueArguments,
     output=ExecutionAnswer,

@@ -1,4 +1,4 @@
-"""What a tool is: its published contract, its arguments, and the call that they become."""
+"""The base types of tools: the published contract, the arguments, and the call that is made of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ Outcome: TypeAlias = Answer | Refusal | HumanInputRequired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The surroundings of a call: the default workspace, who calls, how people can be asked, and what may be sent."""
+    """The context of a call: default workspace, client, how people can be asked, and the limit of artifacts."""
 
     workspace: Path | None
     asking: ApprovalContext
@@ -35,7 +35,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why arguments are refused: where, what was found, and what to send. The parser adds the tool's name."""
+    """Why arguments are refused: the path, what was found, and what to send. The parser adds the tool's name."""
 
     path: str
     message: str
@@ -46,10 +46,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A parsed call: the use case that answers it, and what it may append to.
+    """A parsed call: the use case that answers it, and the session that it may append to.
 
-    `session` is the session that it may append to, as its token claims: calls of one session run one after another.
-    `begins_run` is set if it may append to a session that does not exist yet.
+    `session` comes from the token and is not verified yet. Calls of one session run one after another. `begins_run` is
+    set if the call may create a session.
     """
 
     run: Callable[[Ports], Outcome]
@@ -72,15 +72,15 @@ class ObjectArgument(BaseModel):
 
 
 class Arguments(ObjectArgument, ABC):
-    """The arguments of a tool. Flat, because real clients cannot show more (SRV-2)."""
+    """The arguments of a tool. Flat, because real clients support no more (SRV-2)."""
 
     @abstractmethod
     def faults(self, caller: Caller) -> Iterator[Fault]:
-        """Yield what the types cannot say; the first is reported."""
+        """Yield the faults that types cannot express. The first one is reported."""
 
     @abstractmethod
     def call(self, caller: Caller) -> Call:
-        """Return the call that arguments without a fault ask for."""
+        """Return the call. The arguments have no fault."""
 
     def sent(self) -> dict[str, Json]:
         """Return the arguments that were sent, in the order of the schema."""
@@ -89,7 +89,7 @@ class Arguments(ObjectArgument, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What clients may assume of a tool. No tool reaches outside, and none destroys."""
+    """What clients may assume about a tool. No tool is destructive, and none uses the network."""
 
     is_read_only: bool
     is_idempotent: bool
@@ -109,11 +109,11 @@ class Tool:
     output: type[Published]
     hints: Hints
     is_always_loaded: bool = False
-    """Whether a client that loads tools on demand has this one from the start: for the two that work begins with."""
+    """Whether a client that loads tools on demand loads this one at once: for the two tools that begin the work."""
 
     @property
     def argument_names(self) -> Mapping[str, str]:
-        """The argument names as sent, with the field each fills."""
+        """The fields by the argument names that callers send."""
         return {field.alias or name: name for name, field in self.arguments.model_fields.items()}
 
     def to_json(self) -> dict[str, Json]:
@@ -140,6 +140,6 @@ class Tool:
 def too_large(
     path: str, measured: int, limit: int, *, fix: str = "Write the long part to a file and give its path."
 ) -> Fault:
-    """Return the fault of a value over its budget."""
-    message = f"It has {measured} bytes, at most {limit} (UTF-8 bytes)."
+    """Return the fault of a value above its limit."""
+    message = f"It has {measured} UTF-8 bytes; the limit is {limit}."
     return Fault(path, message, fix, details={"measuredBytes": measured, "maxBytes": limit})

@@ -1,4 +1,4 @@
-"""The arguments that bring evidence and preferences, and what is checked of them before a use case sees them."""
+"""The arguments with evidence and preferences, and their checks before a use case runs."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -32,9 +32,9 @@ class OutputArgument(ObjectArgument):
     artifacts: Annotated[
         list[dict[str, JsonValue]] | None,
         Field(
-            description="Structured evidence, if the step asks for it: objects, each with a `kind`. Unasked, too:"
-            " `wr.workflow_divergence` (`reason`, `summary`) where you left the script on purpose, and"
-            " `wr.confirmation` (`confirmedBy`, `statement`) where an answer shows it and a person did confirm."
+            description="Structured evidence, if the step asks for it: objects, each with a `kind`. Always allowed:"
+            " `wr.workflow_divergence` (`reason`, `summary`) if you deviated from the step on purpose, and"
+            " `wr.confirmation` (`confirmedBy`, `statement`) if an answer shows it and a person did confirm."
         ),
     ] = None
 
@@ -51,14 +51,14 @@ def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
 
 
 def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> Iterator[Fault]:
-    """Yield what is wrong with notes and artifacts, whatever the step asks for."""
+    """Yield the faults of notes and artifacts that do not depend on the step."""
     if output is None:
         return
     notes, artifacts = output.notes_markdown or "", output.artifacts or []
     if utf8_bytes(notes) > NOTES_INPUT_BYTES_MAX:
         yield too_large("output.notesMarkdown", utf8_bytes(notes), NOTES_INPUT_BYTES_MAX)
     if any("\ud800" <= char <= "\udfff" for char in notes):
-        yield Fault("output.notesMarkdown", "The text holds a lone surrogate.", "Send valid Unicode text.")
+        yield Fault("output.notesMarkdown", "The text contains half of a surrogate pair.", "Send valid Unicode text.")
     if len(artifacts) > ARTIFACTS_MAX:
         yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
@@ -67,9 +67,9 @@ def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> I
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
     if not isinstance(artifact.get("kind"), str) or is_placeholder(artifact["kind"]):
-        yield Fault(f"{path}.kind", "An artifact has a `kind`, a text.", 'Add it, for example "kind": "report".')
+        yield Fault(f"{path}.kind", "An artifact needs a `kind`: a string.", 'Add it, for example "kind": "report".')
     if nests_deeper_than(artifact, ARTIFACT_DEPTH_MAX):
-        yield Fault(path, f"It nests deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
+        yield Fault(path, f"It is nested deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")
     try:
         size = len(canonical_bytes(artifact))
     except NotCanonicalError as error:

@@ -16,11 +16,11 @@ class InspectArguments(Arguments):
     workflow_id: Annotated[str, Field(description="Id from list_workflows, for example wr.code_review.")]
     detail: Annotated[
         Literal["summary", "plan", "source"] | None,
-        Field(description="summary (default): steps in short; plan: with every prompt; source: the file as written."),
+        Field(description="summary (default): the steps; plan: with every prompt; source: the file as written."),
     ] = None
     workspace_path: WorkspacePath = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         return workspace_faults(self, self.workspace_path)
 

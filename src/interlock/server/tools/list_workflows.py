@@ -13,11 +13,13 @@ from interlock.service.tools.list_workflows import ListAnswer, ListCommand, list
 class ListArguments(Arguments):
     """Arguments of `list_workflows`."""
 
-    query: Annotated[str | None, Field(description="Words that all occur in id, name, description or tags.")] = None
+    query: Annotated[str | None, Field(description="Words that must all occur in id, name, description or tags.")] = (
+        None
+    )
     tag: Annotated[str | None, Field(description="Only workflows with this tag.")] = None
     workspace_path: WorkspacePath = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         return workspace_faults(self, self.workspace_path)
 
@@ -32,7 +34,8 @@ LIST_WORKFLOWS = Tool(
     title="List workflows",
     description="Lists the workflows that can be started, with id, purpose and step count. Use it when the user"
     " asks for a guided or repeatable way of working (bug hunt, review, coding task), or names a workflow whose id"
-    " is not known. Files that cannot run are listed with their first fault. Changes nothing.",
+    " you do not know. Not for runs that exist: use resume_session. Files that cannot run are listed with"
+    " their first fault. Changes nothing.",
     arguments=ListArguments,
     output=ListAnswer,
     hints=READS,

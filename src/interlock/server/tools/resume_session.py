@@ -24,20 +24,22 @@ class ResumeArguments(Arguments):
     workspace_path: Annotated[
         str | None, Field(description="Absolute path of the project; its runs come first. Default: the server's.")
     ] = None
-    git_branch: Annotated[str | None, Field(description="The branch the run began on, or how its name begins.")] = None
-    git_head_sha: Annotated[str | None, Field(description="The commit the run began on.")] = None
-    session_id: Annotated[str | None, Field(description="Exactly this session.")] = None
-    run_id: Annotated[str | None, Field(description="Exactly this run.")] = None
+    git_branch: Annotated[
+        str | None, Field(description="The branch the run started on, or the first part of its name.")
+    ] = None
+    git_head_sha: Annotated[str | None, Field(description="The commit the run started on.")] = None
+    session_id: Annotated[str | None, Field(description="Only this session.")] = None
+    run_id: Annotated[str | None, Field(description="Only this run.")] = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         yield from workspace_faults(self, self.workspace_path)
         for name, prefix, value in (("sessionId", "sess", self.session_id), ("runId", "run", self.run_id)):
             if value is not None and re.fullmatch(f"{prefix}_{ID_BODY_PATTERN}", value) is None:
                 yield Fault(
                     name,
-                    f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is no such id.",
-                    f"Copy the `{name}` of an answer, or leave it out and send a few words as `query`.",
+                    f"Found {one_line(value, ECHO_BYTES_MAX)!r}, which is not a `{name}`.",
+                    f"Copy `{name}` from an answer, or leave it out and send a few words as `query`.",
                     correction=Correction(wrong=((name,),), understood=self.sent()),
                 )
         size = utf8_bytes(self.query or "")
@@ -59,11 +61,11 @@ class ResumeArguments(Arguments):
 
 RESUME_SESSION = Tool(
     name="resume_session",
-    title="Find work to go on with",
-    description="Finds runs when no token is at hand: in a new chat, after lost memory, or on another machine."
-    " Returns up to five runs, the best match first, each with a nextCall that can be sent as it stands and shows"
-    " the pending step with what was done. A few words of the goal or the notes find that run; without them, the"
-    ' latest of this project come. Changes nothing. Example: {"query": "login"}.',
+    title="Find work to continue",
+    description="Finds runs when you have no token: in a new chat, after lost memory, or on another machine."
+    " Returns up to five runs, the best match first. Send a run's nextCall unchanged: it shows the pending step and"
+    " what was done. Search by a few words of the goal or the notes; without words, it returns the latest runs of"
+    ' this project. Not needed while you have a token. Changes nothing. Example: {"query": "login"}.',
     arguments=ResumeArguments,
     output=ResumeAnswer,
     hints=READS,

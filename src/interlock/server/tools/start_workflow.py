@@ -34,37 +34,37 @@ class StartArguments(Arguments):
     preferences: Annotated[
         PreferencesArgument | None,
         Field(
-            description="Only what the user asked for. autonomy: guided (default, the user follows each step),"
-            " full_auto_stop_on_user_deps (work on alone; the run stops where evidence or the user's word is missing),"
-            " full_auto_never_stop (nothing stops the run; what is missing is recorded as a gap and told). riskPolicy:"
-            " which facts that only you claim are warned of: conservative (default) all, balanced those that opened a"
-            " gate, aggressive none."
+            description="Only what the user asked for. autonomy: guided (default: the user follows each step),"
+            " full_auto_stop_on_user_deps (work alone; the run stops if evidence or the user's answer is missing),"
+            " full_auto_never_stop (nothing stops the run; what is missing is recorded as a gap). riskPolicy: when to"
+            " warn about facts that only you claim: conservative (default) always, balanced only if the claim opened a"
+            " gate, aggressive never."
         ),
     ] = None
     session_id: Annotated[
-        str | None, Field(description="Begin the run in this session, beside its other runs. Default: a new session.")
+        str | None, Field(description="Start the run in this existing session. Default: a new session.")
     ] = None
 
-    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — it depends on no surroundings
+    def faults(self, caller: Caller) -> Iterator[Fault]:  # noqa: ARG002 — the faults do not depend on the caller
         """See `Arguments.faults`."""
         yield from workspace_faults(self, self.workspace_path)
         if self.goal is not None and (self.context or {}).get("goal", self.goal) != self.goal:
             without_goal = {key: value for key, value in self.sent().items() if key != "goal"}
             yield Fault(
                 "goal",
-                "`goal` and `context.goal` differ; the goal is the context key of that name.",
+                "`goal` and `context.goal` differ, but both set the same context key.",
                 "Send the goal once, as `goal` or in `context`.",
                 correction=Correction(understood=without_goal),
             )
         if self.session_id is not None and re.fullmatch(_SESSION_ID, self.session_id) is None:
             yield Fault(
                 "sessionId",
-                f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is no session id.",
-                "Copy the `sessionId` of an answer of that session, or leave it out to begin a new one.",
+                f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is not a session id.",
+                "Copy `sessionId` from an answer of that session, or leave it out to start a new one.",
                 correction=Correction(instead={"sessionId": SESSION_STAND_IN}, understood=self.sent()),
             )
         if is_placeholder(self.goal):
-            yield Fault("goal", "It only says what belongs there.", "Send what the user wants, or leave it out.")
+            yield Fault("goal", "This is a placeholder, not a goal.", "Send what the user wants, or leave it out.")
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
@@ -87,10 +87,10 @@ class StartArguments(Arguments):
 START_WORKFLOW = Tool(
     name="start_workflow",
     title="Start a workflow",
-    description="Starts a run of a workflow and returns its first step and the call that reports it done. Each call"
-    " starts another run, so start once and go on with continue_workflow. A run is stored: it survives a crash, a"
-    ' new chat and a change of agent. Example: {"workflowId": "wr.code_review", "goal": "Review the login'
-    ' change"}.',
+    description="Starts a run of a workflow and returns its first step and the call that reports it as done. Each"
+    " call starts another run: start once, then use continue_workflow. Not for a run that exists: find it with"
+    " resume_session. A run is stored: it survives a crash, a new chat and a change of agent."
+    ' Example: {"workflowId": "wr.code_review", "goal": "Review the login change"}.',
     arguments=StartArguments,
     output=ExecutionAnswer,
     hints=Hints(is_read_only=False, is_idempotent=False),

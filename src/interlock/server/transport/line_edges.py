@@ -1,7 +1,6 @@
-"""The members of a message that is not parsed: those before its first nested value and those after its last.
+"""Reads members at the two ends of a message without parsing it, to find the id.
 
-A line that costs too much to parse is refused under its id. Clients write the id first or last, around one nested
-value.
+A line that is too costly to parse is refused under its id. Clients write the id before or after the one nested value.
 """
 
 import json
@@ -23,8 +22,8 @@ _LAST = re.compile(rb"," + _MEMBER)
 def edge_members(raw: bytes) -> dict[str, object]:
     """Return the top-level members of a JSON object that can be read from its two ends. A nested value reads as null.
 
-    What is read is true of valid JSON: before the last bracket of an object, members without brackets are its own, and
-    no string can look like them, for it would hold an odd number of quotes. A key that is met twice is left out.
+    Correct for valid JSON: members without brackets at either end belong to the outer object, and no string can imitate
+    them, because it would contain an odd number of quotes. A key that occurs twice is left out.
     """
     members: dict[str, object] = {}
     repeated: set[str] = set()

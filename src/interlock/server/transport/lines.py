@@ -1,7 +1,7 @@
-"""What one line from a client is: a message, nothing, or a fault that is answered in words.
+"""Judges one line from a client: a message, a blank line, or a fault that gets an error response.
 
-The SDK drops what it cannot read, and its caller waits for ever. Here every fault has an answer. Pure: no
-stream is touched, so each rule is tested without a process.
+The SDK drops lines that it cannot read, so the caller waits for ever. Here every fault gets a response. Pure: each
+rule can be tested without a process.
 """
 
 import json
@@ -27,10 +27,10 @@ _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
 _BOUNDS = JsonBounds(values_max=LINE_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _EXCESS_WORDS: dict[Excess, str] = {
-    "values": f"The line holds more than {LINE_VALUES_MAX} values and was not read. "
+    "values": f"The line contains more than {LINE_VALUES_MAX} values and was not read. "
     "Send fewer; pass large content by reference, for instance as the path of a file.",
-    "depth": f"The line nests deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
-    "digits": f"The line holds a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
+    "depth": f"The line is nested deeper than {LINE_DEPTH_MAX} levels. Send a flatter value, or pass it as text.",
+    "digits": f"The line contains a number with more than {NUMBER_DIGITS_MAX} digits. Send such a number as a string.",
 }
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _KINDS: dict[type[object], str] = {
@@ -45,7 +45,7 @@ _KINDS: dict[type[object], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line that is a message, in the form that the SDK takes."""
+    """A line that is a message, in the form that the SDK accepts."""
 
     content: JSONRPCMessage
 
@@ -63,17 +63,17 @@ class Reject:
     message: str
     id: RequestId | None = None
     response_to: RequestId | None = None
-    """The request of ours that the line was to answer: whoever waits for it waits in vain."""
+    """The server's own request that the line should answer. It will get no other response."""
 
     def answer_line(self) -> bytes:
-        """Return the JSON-RPC error as one line of ASCII, ended by a newline."""
+        """Render the JSON-RPC error as one line of ASCII, with a newline."""
         error = {"code": self.code, "message": self.message}
         answer = {"jsonrpc": "2.0", "id": self.id, "error": error}
         return json.dumps(answer, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 class LineSplitter:
-    """Cuts chunks of a stream into lines; keeps no more of an endless line than it takes to refuse it."""
+    """Splits chunks of a stream into lines. Of a line that is too long it keeps only enough to refuse it."""
 
     __slots__ = ("_kept", "_parts")
 
@@ -92,7 +92,7 @@ class LineSplitter:
         return lines
 
     def rest(self) -> bytes:
-        """Return the line begun and not ended, and forget it: at the end of a stream it is the last one."""
+        """Return the unfinished line and clear it. At the end of a stream it is the last line."""
         line = b"".join(self._parts)
         self._parts, self._kept = [], 0
         return line
@@ -105,7 +105,7 @@ class LineSplitter:
 
 
 def judge_line(raw: bytes) -> Message | Reject | Skip:
-    """Return what one line from a client is. Never raises, whatever the bytes."""
+    """Judge one line from a client. Never raises, whatever the bytes."""
     if not raw or raw.isspace():
         return Skip()
     if len(raw) > LINE_BYTES_MAX:
@@ -138,11 +138,11 @@ class _Parsed:
 
 
 class _NotANumberError(Exception):
-    """The text holds NaN or an infinity."""
+    """The text contains NaN or an infinity."""
 
 
 class _RepeatedKeyError(Exception):
-    """An object holds one key twice."""
+    """An object contains one key twice."""
 
 
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -166,10 +166,10 @@ def _parse(text: str) -> _Parsed | Reject:
     try:
         return _parse_unless_repeated(text)
     except json.JSONDecodeError as error:
-        found = f"The line is not valid JSON: the fault is at character {error.pos + 1}."
+        found = f"The line is not valid JSON: the error is at character {error.pos + 1}."
         return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
     except _NotANumberError as error:
-        found = f"The line is not valid JSON: {error} is no JSON value."
+        found = f"The line is not valid JSON: {error} is not a JSON value."
         return Reject(code=PARSE_ERROR, message=f"{found} Send a finite number or null instead.")
 
 
@@ -177,15 +177,15 @@ def _parse_unless_repeated(text: str) -> _Parsed | Reject:
     try:
         return _Parsed(_decode(text))
     except _RepeatedKeyError as error:
-        # What follows the second key is unread so far: it may be no JSON at all, and it may hold the id.
+        # The text after the second key is not parsed yet. It may be invalid JSON, and it may contain the id.
         pairs: object = _decode_pairs(text)
         key = one_line(_printable(str(error)), ECHO_BYTES_MAX)
-        fault = f'The key "{key}" stands more than once in one object. Send each key once.'
+        fault = f'The key "{key}" occurs more than once in one object. Send each key once.'
         return Reject(code=INVALID_REQUEST, message=fault, id=_id_among(pairs))
 
 
 def _unparsed(raw: bytes, excess: Excess) -> Reject:
-    """Refuse a line that costs too much to parse, under its id if the id can be read without that."""
+    """Refuse a line that is too costly to parse, under its id if the id can be read without parsing."""
     members = edge_members(raw)
     return Reject(
         code=INVALID_REQUEST,
@@ -196,12 +196,9 @@ def _unparsed(raw: bytes, excess: Excess) -> Reject:
 
 
 def _surrogate_fault(raw: bytes, value: object) -> str | None:
-    """Find the character that valid JSON may hold and no text may. The search of the bytes spares most lines a walk."""
+    """Find half of a surrogate pair: JSON can escape it, UTF-8 cannot encode it. Searching bytes first is faster."""
     if _SURROGATE_ESCAPE.search(raw) and _holds_lone_surrogate(value):
-        return (
-            "The line holds half of a surrogate pair, such as \\ud800, which is no character. "
-            "Send the whole character, or both halves."
-        )
+        return "The line contains half of a surrogate pair, such as \\ud800. Send the whole character, or both halves."
     return None
 
 
@@ -228,10 +225,10 @@ def _call_fault(message: dict[str, object]) -> str | None:
         return f'The member "method" is {found}. Send the name of a method, as in {_EXAMPLE}.'
     if "id" in message and not _is_id(message["id"]):
         return (
-            f'The member "id" is {_kind(message["id"])}. Send a string or a whole number; '
-            'leave "id" out only of a notification, which gets no answer.'
+            f'The member "id" is {_kind(message["id"])}. Send a string or a whole number. '
+            'Only a notification, which gets no answer, has no "id".'
         )
-    # A null is let through: clients that write every member send it where they mean none.
+    # Null is accepted: clients that write every member send it for an absent one.
     if not isinstance(message.get("params"), dict | None):
         found = _kind(message["params"])
         return f'The member "params" is {found}. Send an object of named values, or leave it out.'
@@ -240,7 +237,7 @@ def _call_fault(message: dict[str, object]) -> str | None:
 
 def _response_fault(message: dict[str, object]) -> str | None:
     if "result" in message and "error" in message:
-        return 'The response has both "result" and "error". Send the one that applies.'
+        return 'The response has both "result" and "error". Send only one of them.'
     if "result" in message:
         if not _is_id(message.get("id")):
             return 'The response has no usable "id". Send the "id" of the request that it answers.'
@@ -269,10 +266,10 @@ def _kind(value: object) -> str:
 
 
 def _readable_id(value: object) -> RequestId | None:
-    """Return the id that an answer about this message may carry.
+    """Return the id for an error response about this message, or None.
 
-    A response's id is none: it counts the server's own requests, and an error under it would strike the
-    client's unrelated request of the same number.
+    The id of a response is not used: it numbers the server's requests, and an error with it would end the client's
+    unrelated request of the same number.
     """
     if not isinstance(value, dict):
         return None
@@ -293,7 +290,7 @@ def _answered_id(value: object) -> RequestId | None:
 
 
 def _id_among(pairs: object) -> RequestId | None:
-    # Objects come as tuples and arrays as lists, so the two cannot be mistaken for each other.
+    # The decoder returns objects as tuples and arrays as lists, so they can be distinguished.
     if not isinstance(pairs, tuple):
         return None
     members = cast("tuple[tuple[str, object], ...]", pairs)

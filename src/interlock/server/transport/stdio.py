@@ -2,8 +2,8 @@
 
 Three threads meet here. The reader waits on stdin and judges lines; the event loop, which runs the SDK, owns
 all state; the writer puts whole lines on stdout, so that a client that does not read never stalls the loop.
-The SDK's own transport drops malformed lines unanswered, loses the answer of a call that stdin's end
-overtakes, and on SIGINT waits until stdin ends; that is why it is not used.
+The SDK's own transport is not used: it drops malformed lines without an answer, loses the answer of a call if stdin
+ends first, and on SIGINT waits until stdin ends.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from interlock.kernel.budgets import (
 from interlock.server.transport.lines import LineSplitter, Message, Reject, Skip, judge_line
 
 _ENDLESS_METHOD = "subscriptions/listen"
-_ENDING = "the server is ending"
+_ENDING = "the server is shutting down"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ async def serve_stdio(
 class _Output:
     """Writes whole lines, in order, from a thread of its own.
 
-    Once the other end is gone, further lines are dropped: nobody is left to read them.
+    After the client has closed the pipe, further lines are dropped.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -144,9 +144,9 @@ class _Output:
 
 
 class _Connection:
-    """What passes between the wire and the SDK, and when it ends. It is also the SDK's write stream.
+    """Passes messages between the wire and the SDK, and ends the connection. It is also the SDK's write stream.
 
-    All state belongs to the event loop; other threads and signal handlers come in by the `_soon` methods.
+    Only the event loop uses its state. Other threads and signal handlers call the `_soon` methods.
     """
 
     def __init__(self, output: _Output, on_closing: Callable[[], None] | None) -> None:
@@ -162,7 +162,7 @@ class _Connection:
         self._readers_turn = threading.Semaphore(0)
 
     def offer(self, lines: list[bytes]) -> None:
-        """Judge lines and hand them to the loop; block until it wants more. Called by the reader's thread."""
+        """Judge lines and pass them to the loop. Blocks until the loop accepts more. Called by the reader's thread."""
         judged = [judge_line(line) for line in lines]
         wanted = [outcome for outcome in judged if not isinstance(outcome, Skip)]
         if wanted:
@@ -174,7 +174,7 @@ class _Connection:
         self._call_soon(self._close)
 
     def end_soon(self) -> None:
-        """End without a drain: nobody is left to answer. Safe from any thread."""
+        """End without a drain, because the client is gone. Safe from any thread."""
         self._call_soon(self.end)
 
     def end(self) -> None:
@@ -185,7 +185,7 @@ class _Connection:
     async def send(self, item: SessionMessage, /) -> None:
         """Queue a message of the SDK for writing.
 
-        No await inside: an answer that a cancelled task brings from its worker thread still goes out.
+        It never awaits, so the answer of a cancelled task in a worker thread is still written.
         """
         message = item.message
         if isinstance(message, JSONRPCRequest) and self._is_closing:
@@ -219,12 +219,12 @@ class _Connection:
         await self.aclose()
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
-        # A closed loop means that the server has ended, and with it every reason to call.
+        # If the loop is closed, the server has ended and the call is not needed.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(callback)
 
     def _take(self, outcomes: list[Message | Reject]) -> None:
-        # The reader is not let on when the intake is closed: its next line has to stay in the pipe.
+        # If the intake is closed, the reader stays blocked: its next line must stay in the pipe.
         if self._is_closing:
             return
         for outcome in outcomes:
@@ -247,14 +247,14 @@ class _Connection:
         self._feed.send_nowait(SessionMessage(message, metadata))
 
     def _give_up_on(self, reject: Reject) -> None:
-        """End the request of ours that an unreadable line was to answer: no other response will come."""
+        """End our request that an unreadable line should answer. No other response will come."""
         request = coerce_request_id(reject.response_to) if reject.response_to is not None else None
         if request in self._asked:
             self._asked.discard(request)
             self._fail(request, INVALID_REQUEST, reject.message)
 
     def _fail(self, request: RequestId, code: int, message: str) -> None:
-        """End a request of ours in the client's place."""
+        """End our own request with an error instead of the client's response."""
         error = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
         # Once the SDK reads no more, it has ended its requests itself.
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -303,7 +303,7 @@ def _read_lines(source: int, connection: _Connection, output: _Output) -> None:
             output.wait_while_congested()
         connection.offer([splitter.rest()])
     finally:
-        # Whatever ends the reader, a server that hears nothing any more has to end.
+        # A server without a reader must end, whatever stopped the reader.
         connection.close_soon()
 
 
@@ -322,20 +322,22 @@ def _line_of(message: JSONRPCMessage) -> bytes:
         if not isinstance(message, JSONRPCResponse):
             raise
         _log.exception("an answer cannot be written as JSON")
-        refusal = "The answer holds text that is not Unicode, so it cannot be sent. The server's log has more."
+        refusal = (
+            "The answer contains text that is not Unicode, so it cannot be sent. The server's log has the details."
+        )
         return Reject(code=INTERNAL_ERROR, message=refusal, id=message.id).answer_line()
     return text.encode("utf-8") + b"\n"
 
 
 def _is_hang_up(error: OSError) -> bool:
-    # Windows says that a pipe's other end is gone by calling the argument invalid.
+    # Windows reports a closed pipe as an invalid argument.
     return isinstance(error, ConnectionError) or error.errno == errno.EINVAL
 
 
 def _claim_descriptors() -> tuple[int, int]:
-    """Return private descriptors of the wire, and take everyone else off it for good.
+    """Return private descriptors of stdin and stdout. No other code can read or write them any more.
 
-    They are never closed: a thread may still wait on them, and a recycled number would give it another's file.
+    They are never closed: a thread may still wait on them, and a reused number could be another file.
     """
     null = os.open(os.devnull, os.O_RDWR)
     source, sink = os.dup(0), os.dup(1)
@@ -383,4 +385,4 @@ def _closing_on_signals(close: Callable[[], None]) -> Generator[None, None, None
 
 
 def _wake() -> None:
-    """Do nothing: that the loop runs this is the point."""
+    """Do nothing. Running it wakes the loop."""
