@@ -6,8 +6,11 @@ the modules whose names are among the words of the command line are imported, so
 
 import argparse
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, cast
+
+from interlock.version import VERSION
 
 
 class CommandModule(Protocol):
@@ -94,6 +97,16 @@ Exit codes: 0 fine, 1 faults were found, 2 the command line is wrong.""",
         Command("schema", "print the JSON Schema of config.toml, for editors", "config.schema"),
     ),
 )
+KEYS = Group(
+    "keys",
+    "show and rotate the keys that sign tokens",
+    """Show and rotate the keys that sign tokens. No key is ever printed.
+Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong.""",
+    (
+        Command("status", "show how many keys there are, how old they are, and who can read them", "upkeep.keys"),
+        Command("rotate", "sign with a new key; the old key verifies until the next rotation", "upkeep.keys"),
+    ),
+)
 COMMANDS: tuple[Command | Group, ...] = (
     Command("serve", "serve MCP over stdin and stdout", "serve"),
     Command("demo", "watch a run survive kill -9, then fork and verify it", "demo"),
@@ -101,21 +114,40 @@ COMMANDS: tuple[Command | Group, ...] = (
     SESSION,
     CONFIG,
     Command("gc", "take what has expired and what nothing refers to", "upkeep.gc"),
-    Command("keys", "see and rotate the keys that sign tokens", "upkeep.keys"),
+    KEYS,
     Command("doctor", "look whether everything is as it should be", "upkeep.doctor"),
     Command("version", "print the version"),
+    Command("help", "print the help of Interlock or of a command", "help"),
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that suggests a command for a mistyped one. Parsers below it are of the same class."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        is_command = action.dest in {"command", "action"} and action.choices is not None
+        if is_command and value not in (choices := list(action.choices or ())):
+            self._refuse(str(value), choices)
+        super()._check_value(action, value)
+
+    def _refuse(self, name: str, commands: list[str]) -> NoReturn:
+        from interlock.define.diagnostics import did_you_mean  # noqa: PLC0415 — only a mistake pays for it
+
+        near = did_you_mean(name, commands)
+        suggestion = f" Did you mean {near}?" if near is not None else ""
+        self.error(f"There is no command {name!r}.{suggestion} `{self.prog} --help` lists the commands.")
+
+
 def command_line(words: Collection[str]) -> argparse.ArgumentParser:
     """Return the parser for these words. It knows all commands, and the arguments of those that the words name."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="interlock",
         description="A durable workflow server for AI agents. Without a command and with a client on stdin, it serves.",
     )
+    parser.add_argument("-V", "--version", action="version", version=f"interlock {VERSION}")
     add_places(parser)
     add_parser = parser.add_subparsers(dest="command", metavar="command").add_parser
     for row in COMMANDS:
@@ -140,10 +172,17 @@ def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> 
     parser = add_parser(group.name, help=group.help, description=group.description)
     if group.name not in words:
         return
-    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    parser.set_defaults(run=partial(_print_help, parser))
+    add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
     for command in group.commands:
         sentence = f"{command.help[0].upper()}{command.help[1:]}."
         _fill(add_action(command.name, help=command.help, description=sentence), command, words)
+
+
+def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    """Answer a group without an action."""
+    parser.print_help()
+    return 0
 
 
 def _fill(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:

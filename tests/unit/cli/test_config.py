@@ -120,7 +120,7 @@ def test_check_as_json_gives_the_faults(data: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out) == {"file": str(data / "config.toml"), "exists": True, "faults": []}
 
 
-@pytest.mark.parametrize("arguments", [["check", "none.toml"], ["check", "a", "b"], ["show", "x"], ["none"], []])
+@pytest.mark.parametrize("arguments", [["check", "none.toml"], ["check", "a", "b"], ["show", "x"], ["none"]])
 @pytest.mark.usefixtures("data")
 def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     try:

@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     say(f"{printable_line(str(file))}{found}")
     marks = _marks()
     heads = ("key", "value", "from", "a change")
-    say_table(heads, [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys])
+    rows = [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys]
+    say_table(heads, rows, ids=("key",))
     say(f"appliedConfigHash {digest}")
     say("Values are applied when a server starts, those of retention when `interlock gc` runs.")
     return 0

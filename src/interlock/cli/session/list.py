@@ -28,6 +28,7 @@ from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_IDS = ("SESSION", "RUN", "WORKFLOW")
 _STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
@@ -157,7 +158,7 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
 def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
     if shown:
         is_watched = sys.stdout.isatty()
-        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown))
+        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
     elif not found.total and not found.told.unreadable:
         say(
             "Nothing is recorded here yet. A session begins when an agent starts a workflow:"
@@ -195,7 +196,7 @@ def _say_unreadable(found: _Found) -> None:
     if found.told.unreadable:
         say("\nCannot be read:")
         rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.told.unreadable)
-        say_table(("SESSION", "HEALTH", "FOUND"), rows)
+        say_table(("SESSION", "HEALTH", "FOUND"), rows, ids=_IDS)
         for fix in dict.fromkeys(_fix(one) for one in found.told.unreadable):
             say(fix)
 

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         say_json({"runs": runs, "unreadable": unreadable})
         return 0
     if rows:
-        say_table(_HEADS, map(_row, rows))
+        say_table(_HEADS, map(_row, rows), ids=("RUN", "WORKFLOW"))
     else:
         say("No run is recorded here.")
     if unreadable:

@@ -12,12 +12,6 @@ from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
 from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
 
-_DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
-Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""
-_ACTIONS = {
-    "status": "show how many keys there are, how old and how private",
-    "rotate": "sign with a new key; the one before goes on verifying until the next rotation",
-}
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 UNFINISHED = (
@@ -29,11 +23,8 @@ other key. `interlock keys status` says whether that is still to be done."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the two commands."""
-    parser.description = _DESCRIPTION
-    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
-    for name, words in _ACTIONS.items():
-        add_store_options(add_action(name, help=words, description=f"{words[0].upper()}{words[1:]}."))
+    """Add the arguments of both commands."""
+    add_store_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         say_json({"workflows": [_told(view, one) for one in startable], "refused": [_refused(one) for one in refused]})
         return 0
     if startable:
-        say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable))
+        say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable), ids=("ID",))
     else:
         say("No workflow that can be started matches. Leave out --tag and --query to see all.")
     if refused:

@@ -42,11 +42,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*input_lines(compiled), *outline_lines(compiled)]) + "\n")
-    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes))
+    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes), ids=("NODE", "IN LOOP"))
     if compiled.plan.loops:
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
-        say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows)
+        say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows, ids=("LOOP",))
     return 0
 
 
