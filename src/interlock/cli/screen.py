@@ -15,7 +15,8 @@ from interlock.kernel.text import flat, printable
 _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 """A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
 _UNIT_STEP = 1000
-_COLUMN_GAP = 2
+_GAP = "  "
+"""Between two columns of a table."""
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
@@ -110,7 +111,7 @@ def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, ids: Colle
         return
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     for row in (heads, *cells):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], ids: Collection[str]) -> None:
@@ -127,7 +128,7 @@ def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], ids: Collec
         width if head in ids else min(width, max(len(head), CELL_CHARS_MIN))
         for head, width in zip(heads, widths, strict=True)
     ]
-    room = console.width - _COLUMN_GAP * (len(heads) - 1)
+    room = console.width - len(_GAP) * (len(heads) - 1)
     if sum(least) > room:
         _say_blocks(heads, rows, console.width)
         return
@@ -135,7 +136,7 @@ def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], ids: Collec
         _, widest = max((width, at) for at, width in enumerate(widths) if width > least[at])
         widths[widest] -= 1
     # The divider of the box is one blank, the padding the other.
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _COLUMN_GAP - 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, len(_GAP) - 1, 0, 0))
     for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
         table.add_column(head, overflow="fold", width=width, style="bold" if number == 0 else "")
     for row in rows:

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
     parser.add_argument("--tag", help="only workflows with this tag")
-    parser.add_argument("--query", help="only workflows in whose id, name, description and tags all words stand")
+    parser.add_argument("--query", help="only workflows with all these words in id, name, description or tags")
     add_json(parser)
 
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if refused:
         say("\nCannot be started:")
         say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
-        say("\n`interlock workflow validate` names every fault of the project's files.")
+        say("\n`interlock workflow validate` reports every fault of the project's files.")
     return 0
 
 

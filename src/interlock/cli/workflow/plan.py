@@ -11,7 +11,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, loop_words, outline_lines
 from interlock.plan.records import PlanNode
 
-_HEADS = ("NODE", "KIND", "OWNER", "TAKES", "GIVES", "IN LOOP", "FROM", "LEADS TO")
+_HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
