@@ -70,7 +70,7 @@ def test_a_closed_output_is_told_in_one_line(root: Path, command: str) -> None:
     told = interlock(root, f"{command} >&-")
     assert told.returncode == 1
     assert told.stderr.splitlines() == [
-        "interlock: the output cannot be written: standard output is closed. Send it where it can be, such as a file."
+        "interlock: the output cannot be written: standard output is closed. Write it to a file instead."
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_full_output_is_told_in_one_line(root: Path, command: str) -> None:
     told = interlock(root, f"{command} >/dev/full")
     assert told.returncode == 1
     assert told.stderr.splitlines() == [
-        "interlock: the output cannot be written: No space left on device. Send it where it can be, such as a file."
+        "interlock: the output cannot be written: No space left on device. Write it to a file instead."
     ]
 
 
@@ -153,7 +153,7 @@ def test_a_log_level_that_is_none_is_told_with_those_there_are(root: Path, level
     told = interlock(root, "serve", INTERLOCK_LOG_LEVEL=level)
     assert told.returncode == 2
     assert told.stderr.splitlines() == [
-        f"interlock serve: INTERLOCK_LOG_LEVEL: '{level}' is no log level.",
+        f"interlock serve: INTERLOCK_LOG_LEVEL: '{level}' is not a log level.",
         "Set it to one of debug, info, warning, error, critical, or unset it.",
     ]
 
@@ -203,9 +203,9 @@ def test_with_json_the_faults_of_a_file_are_data(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("team.w --dir own.json", "own.json is not a directory, or lies below a file."),
-        ("team.w --dir own.json/below", "own.json/below is not a directory, or lies below a file."),
-        ("team.w --dir /dev/null", "/dev/null is not a directory, or lies below a file."),
+        ("team.w --dir own.json", "own.json is not a directory, or a part of its path is a file."),
+        ("team.w --dir own.json/below", "own.json/below is not a directory, or a part of its path is a file."),
+        ("team.w --dir /dev/null", "/dev/null is not a directory, or a part of its path is a file."),
         (f"team.{'a' * 200}", "The id has 205 characters, at most 128."),
     ],
 )

@@ -6,8 +6,11 @@ the modules whose names are among the words of the command line are imported, so
 
 import argparse
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import NamedTuple, NoReturn, Protocol, TypeAlias, cast
+
+from interlock.version import VERSION
 
 
 class CommandModule(Protocol):
@@ -45,77 +48,104 @@ class Group(NamedTuple):
 
 WORKFLOW = Group(
     "workflow",
-    "list, check, draw and begin workflows",
-    """Work with workflow files. ID is the id of a workflow that some source holds, FILE a path.
-With --json stdout holds one JSON value; where a command cannot go on, it is {"error": {"message", "fix"}}.
-Exit codes: 0 fine, 1 faults were found or something was refused, 2 the command line is wrong.""",
+    "list, check, draw and create workflows",
+    """Work with workflow files. ID is the id of a workflow from any source; FILE is a path.
+With --json, a command prints one JSON value. If it fails, the value is {"error": {"message", "fix"}}.
+Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
     (
-        Command("list", "show what can be started, and what cannot and why", "workflow.list"),
-        Command("inspect", "show a workflow as an agent would see it before a start", "workflow.inspect"),
-        Command("plan", "show the typed plan that a run would follow", "workflow.plan"),
-        Command("graph", "draw the plan", "workflow.graph"),
-        Command("validate", "check workflow files and name every fault with its place", "workflow.validate"),
-        Command("new", "write a new workflow file to begin with; never overwrites", "workflow.new"),
+        Command("list", "list workflows, and the first fault of files that cannot be started", "workflow.list"),
+        Command("inspect", "show a workflow as an agent sees it before a start", "workflow.inspect"),
+        Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
+        Command("graph", "draw the plan of a workflow", "workflow.graph"),
+        Command("validate", "check workflow files and report every fault with its line", "workflow.validate"),
+        Command("new", "write a new workflow file from an example; never overwrite a file", "workflow.new"),
         Command("schema", "print the JSON Schema of workflow files", "workflow.schema"),
     ),
 )
 SESSION = Group(
     "session",
-    "look at what was recorded, carry it elsewhere, repair it",
-    """Look at recorded sessions, mark those that stay, carry them elsewhere, repair them.
-Exit codes: 0 fine, 1 something does not verify or is not there, 2 the command line is wrong.""",
+    "inspect, export, import and repair recorded sessions",
+    """Inspect recorded sessions, protect them from deletion, export, import and repair them.
+Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
-        Command("list", "list what was worked on, the newest first", "session.list"),
-        Command("show", "show one session: where its runs stand, what was done, what is open", "session.show"),
-        Command("timeline", "tell what happened, in order, in words; --json has the raw events", "session.timeline"),
-        Command("graph", "draw runs as they went: branches, refused attempts, checkpoints", "session.graph"),
-        Command("status", "say where each run stands, a line each", "session.status"),
-        Command("open-gaps", "say what is still open, why, where, and what would resolve it", "session.open_gaps"),
+        Command("list", "list runs, the newest first", "session.list"),
+        Command("show", "show one session: the status of its runs, the steps done, the open gaps", "session.show"),
+        Command("timeline", "list what happened, in order; --json prints the events", "session.timeline"),
+        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
+        Command("status", "print the status of each run in one line", "session.status"),
+        Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
         Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
-        Command("verify", "make every recorded decision again and compare", "session.verify"),
-        Command(
-            "explain", "show why a run stands where it stands: conditions, inputs, the way taken", "session.explain"
-        ),
-        Command("export", "write a session with all it refers to into one file", "session.export"),
-        Command("import", "make a session of a file that export wrote", "session.import_"),
-        Command("repair", "copy what is sound of a damaged session into a new one", "session.repair"),
-        Command("keep", "let sessions stay whatever their age", "session.keep"),
+        Command("verify", "compute every recorded decision again and compare", "session.verify"),
+        Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
+        Command("export", "write a session and everything that it refers to into one file", "session.export"),
+        Command("import", "create a session from an exported file", "session.import_"),
+        Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
+        Command("keep", "protect sessions from deletion by age", "session.keep"),
         Command("unkeep", "let kept sessions expire again", "session.keep"),
     ),
 )
 CONFIG = Group(
     "config",
-    "see and check the configuration",
-    """See and check config.toml of the data directory. Nothing writes it but you.
-Exit codes: 0 fine, 1 faults were found, 2 the command line is wrong.""",
+    "show and check the configuration",
+    """Show and check config.toml of the data directory. Interlock never writes this file.
+Exit codes: 0 success, 1 faults found, 2 wrong command line.""",
     (
-        Command("show", "show what is in effect, where it comes from, and its hash", "config.show"),
-        Command("check", "check a configuration file and name every fault", "config.check"),
+        Command("show", "show the settings in effect, their origins and their hash", "config.show"),
+        Command("check", "check a configuration file and report every fault", "config.check"),
         Command("schema", "print the JSON Schema of config.toml, for editors", "config.schema"),
+    ),
+)
+KEYS = Group(
+    "keys",
+    "show and rotate the keys that sign tokens",
+    """Show and rotate the keys that sign tokens. No key is ever printed.
+Exit codes: 0 success, 1 the key ring cannot be used, 2 wrong command line.""",
+    (
+        Command("status", "show how many keys there are, how old they are, and who can read them", "upkeep.keys"),
+        Command("rotate", "sign with a new key; the old key verifies until the next rotation", "upkeep.keys"),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (
     Command("serve", "serve MCP over stdin and stdout", "serve"),
-    Command("demo", "watch a run survive kill -9, then fork and verify it", "demo"),
+    Command("demo", "show a run that survives kill -9, then fork and verify it", "demo"),
     WORKFLOW,
     SESSION,
     CONFIG,
-    Command("gc", "take what has expired and what nothing refers to", "upkeep.gc"),
-    Command("keys", "see and rotate the keys that sign tokens", "upkeep.keys"),
-    Command("doctor", "look whether everything is as it should be", "upkeep.doctor"),
+    Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
+    KEYS,
+    Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),
     Command("version", "print the version"),
+    Command("help", "print the help of Interlock or of a command", "help"),
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 """`add_parser` of what `add_subparsers` returns."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that suggests a command for a mistyped one. Parsers below it are of the same class."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        is_command = action.dest in {"command", "action"} and action.choices is not None
+        if is_command and value not in (choices := list(action.choices or ())):
+            self._refuse(str(value), choices)
+        super()._check_value(action, value)
+
+    def _refuse(self, name: str, commands: list[str]) -> NoReturn:
+        from interlock.define.diagnostics import did_you_mean  # noqa: PLC0415 — only a mistake pays for it
+
+        near = did_you_mean(name, commands)
+        suggestion = f" Did you mean {near}?" if near is not None else ""
+        self.error(f"There is no command {name!r}.{suggestion} `{self.prog} --help` lists the commands.")
+
+
 def command_line(words: Collection[str]) -> argparse.ArgumentParser:
     """Return the parser for these words. It knows all commands, and the arguments of those that the words name."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="interlock",
-        description="A durable workflow server for AI agents. Without a command and with a client on stdin, it serves.",
+        description="A durable workflow server for AI agents. Without a command, it serves MCP on stdin and stdout.",
     )
+    parser.add_argument("-V", "--version", action="version", version=f"interlock {VERSION}", help="print the version")
     add_places(parser)
     add_parser = parser.add_subparsers(dest="command", metavar="command").add_parser
     for row in COMMANDS:
@@ -129,10 +159,12 @@ def command_line(words: Collection[str]) -> argparse.ArgumentParser:
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add the directories that a server works with."""
     # Given before or after the command; a default of the later parser must not undo the earlier one's value.
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
-    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of the sessions (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument(
-        "--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files (INTERLOCK_WORKFLOWS_DIR)"
+        "--workflows-dir",
+        default=argparse.SUPPRESS,
+        help="directory of your own workflow files (INTERLOCK_WORKFLOWS_DIR)",
     )
 
 
@@ -140,10 +172,17 @@ def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> 
     parser = add_parser(group.name, help=group.help, description=group.description)
     if group.name not in words:
         return
-    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
+    parser.set_defaults(run=partial(_print_help, parser))
+    add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
     for command in group.commands:
         sentence = f"{command.help[0].upper()}{command.help[1:]}."
         _fill(add_action(command.name, help=command.help, description=sentence), command, words)
+
+
+def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    """Answer a group without an action."""
+    parser.print_help()
+    return 0
 
 
 def _fill(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:

@@ -49,7 +49,7 @@ NOTES = {
     "tests_and_risks": "No test of this change logs in after a failure. Rollback: one flag.",
     "abuse": "Who can lock whom out: anybody who knows a name, with five wrong passwords. No other surface.",
     "refute": "Refuted: session.py:12 resets the counter on every success. Ran it: four failures, one login, 0 left.",
-    "verdict": "Clean: nothing stands against it. A test of the reset would be welcome.",
+    "verdict": "Clean: no finding is left. A test of the reset would be welcome.",
 }
 """What the agent of the demo says it did, by step."""
 OTHER_NOTES = "Another base: 1a2b3c4. The change is larger than it looked."
@@ -71,7 +71,7 @@ class ClaimError(InterlockError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--keep", action="store_true", help="keep the demo's data directory and print its path")
+    parser.add_argument("--keep", action="store_true", help="keep the data directory of the demo and print its path")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -175,7 +175,7 @@ class _Screen:
         self._line("✓", "green", words)
 
     def failed(self, fault: BaseException) -> None:
-        told = "This does not hold" if isinstance(fault, ClaimError) else f"Stopped by {type(fault).__name__}"
+        told = "Check failed" if isinstance(fault, ClaimError) else f"Stopped by {type(fault).__name__}"
         self._line("✗", "bold red", f"{told}: {fault}" if str(fault) else told)
 
     def _line(self, mark: str, style: str, words: str, *, is_cut: bool = False) -> None:
@@ -308,25 +308,31 @@ async def _play(stage: _Stage) -> None:
 async def _work_until_killed(stage: _Stage) -> _Killed:
     screen = stage.screen
     async with stage.server() as server:
-        screen.act("1  An agent starts a workflow", "The answer is the first step, and the exact call to send next.")
+        screen.act(
+            "1  An agent starts a workflow", "The answer contains the first step and the exact call to send next."
+        )
         first = await server.call("start_workflow", {"workflowId": WORKFLOW, "goal": GOAL})
         _show_step(screen, first)
-        screen.claim("the first step is handed out", holds=first.place().startswith("step 1 "))
-        screen.act("2  It works", "Each step is reported with notes; each answer brings the next step.")
+        screen.claim("the answer contains the first step", holds=first.place().startswith("step 1 "))
+        screen.act("2  The agent reports steps", "Each report contains notes; each answer contains the next step.")
         second = await server.go_on(first.next_call())
         _show_step(screen, second)
         third = await server.go_on(second.next_call())
         _show_step(screen, third)
         session, run = SessionId(str(first.part("run")["sessionId"])), RunId(str(first.part("run")["runId"]))
         attempts = _read_log(stage.data_dir, session).attempts
-        screen.claim("the log on disk holds both reports, each once", holds=attempts == len(stage.acked))
-        screen.act("3  kill -9, in the middle of a call", "The call is sent; as its record reaches the log, SIGKILL.")
+        screen.claim("the log on disk contains both reports, each once", holds=attempts == len(stage.acked))
+        screen.act("3  kill -9, in the middle of a call", "SIGKILL is sent as the record of the call reaches the log.")
         lost = third.next_call()
         late = await _kill_in_a_call(server, session, lost)
     screen.claim(f"process {server.process_id} is gone", holds=_is_gone(server.process_id))
     is_recorded = _read_log(stage.data_dir, session).attempts > attempts
-    where = "the whole report of the killed call" if is_recorded else "nothing of the killed call, and all before it"
-    screen.note(f"Read again from disk, the log holds {where}.")
+    where = (
+        "the complete report of the killed call"
+        if is_recorded
+        else "everything before the killed call, and nothing of it"
+    )
+    screen.note(f"The log, read again from disk, contains {where}.")
     return _Killed(session=session, run=run, first=first, last=third, lost=lost, late=late, is_recorded=is_recorded)
 
 
@@ -370,41 +376,47 @@ def _is_gone(process_id: int) -> bool:
 async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed) -> Response:
     """Send the lost call again, and again, and then one whose answer had come before the crash."""
     screen = stage.screen
-    screen.act("4  A new server goes on", f"Process {server.process_id}. The agent sends the very same call again.")
+    screen.act("4  A new server continues", f"Process {server.process_id}. The agent sends the same call again.")
     before = stage.files()
     heard = await server.go_on(killed.lost)
     _show_step(screen, heard)
     is_unchanged = stage.files() == before
     if killed.is_recorded:
-        screen.claim("the answer is the recorded one: no byte of the record changed", holds=is_unchanged)
+        screen.claim("the answer is the recorded one: no byte on disk changed", holds=is_unchanged)
     else:
-        screen.claim("the call had not happened; now it is recorded", holds=not is_unchanged)
+        screen.claim("the call was not recorded; now it is", holds=not is_unchanged)
     if killed.late is not None:
-        screen.claim("it is the answer that came before the kill", holds=heard == killed.late)
+        screen.claim("the answer is the one that came before the kill", holds=heard == killed.late)
     again = await server.go_on(killed.lost)
-    screen.claim("once more: the same answer, to the letter", holds=again == heard)
+    screen.claim("the same call again: the answer is identical", holds=again == heard)
     older = await server.go_on(killed.last.sent)
     screen.came(older)
-    screen.claim("an older call: the very answer that the dead server gave", holds=older == killed.last)
+    screen.claim("an older call: the answer is the one of the killed server", holds=older == killed.last)
     attempts, sent = _read_log(stage.data_dir, killed.session).attempts, len(stage.acked)
-    screen.claim(f"{sent} steps reported, {attempts} on record: none lost, none doubled", holds=attempts == sent)
+    screen.claim(f"{sent} steps reported, {attempts} recorded: none lost, none recorded twice", holds=attempts == sent)
     return heard
 
 
 async def _look(stage: _Stage, server: _Server, here: Response) -> None:
     """Rehydrate: what a new chat gets that has nothing but a stateToken."""
     screen = stage.screen
-    screen.act("5  A new chat looks", "All it has is a stateToken. Looking tells what was done, and moves nothing.")
+    screen.act(
+        "5  A new chat reads the state", "It has only a stateToken. The answer reports what was done; nothing changes."
+    )
     before = stage.files()
     looked = await server.go_on({"stateToken": here["stateToken"]})
     recap = str(looked["recap"])
     screen.came(looked, *(line for line in recap.splitlines() if line))
     is_same = (looked["pending"], looked["nextCall"]) == (here["pending"], here["nextCall"])
-    screen.claim("it is the same step, with the same next call", holds=is_same)
+    screen.claim("the answer has the same step and the same next call", holds=is_same)
     notes = [NOTES[step] for step in ("scope", "intent", "correctness")]
-    screen.claim("it knows all notes, those of the killed call too", holds=all(note in recap for note in notes))
+    screen.claim(
+        "the recap contains all notes, also those of the killed call", holds=all(note in recap for note in notes)
+    )
     again = await server.go_on(looked.sent)
-    screen.claim("looking twice gives the same, and wrote nothing", holds=again == looked and stage.files() == before)
+    screen.claim(
+        "a second read gives the same answer; both wrote nothing", holds=again == looked and stage.files() == before
+    )
 
 
 async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Response) -> Response:
@@ -416,11 +428,13 @@ async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed
     for blocker in blockers:
         screen.note(f"{blocker['code']}: {blocker['message']} {blocker['suggestedFix']}", mark="!")
     is_kept = refused["kind"] == "blocked" and refused["pending"] == here["pending"]
-    screen.claim("the attempt is refused, the step stays the same", holds=is_kept)
+    screen.claim("the attempt is refused, the pending step is the same", holds=is_kept)
     advances = _read_log(stage.data_dir, killed.session).session.advances.values()
     refusals = [one.outcome.blockers.to_json()["blockers"] for one in advances if isinstance(one.outcome, Blocked)]
-    screen.claim("the refusal is on record, with these very reasons", holds=refusals == [blockers])
-    screen.act("7  On to the end", "Nothing but the `nextCall` of each answer, with the notes filled in.")
+    screen.claim("the refusal is recorded with the same reasons", holds=refusals == [blockers])
+    screen.act(
+        "7  The agent completes the run", "Each call is the `nextCall` of the last answer, with the notes filled in."
+    )
     heard = refused
     while heard["nextCall"] is not None:
         heard = await server.go_on(heard.next_call())
@@ -432,28 +446,31 @@ async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed
 async def _fork(stage: _Stage, server: _Server, killed: _Killed, end: Response) -> Response:
     """Redo the first step on a branch, go on there, and return the last answer of the branch."""
     screen = stage.screen
-    screen.act("8  An old step, done differently", "The very first stateToken. It says what is so, and offers a fork.")
+    screen.act(
+        "8  The agent redoes an old step",
+        "It sends the first stateToken. The answer reports the state and offers a fork.",
+    )
     looked = await server.go_on({"stateToken": killed.first["stateToken"]})
     screen.came(looked, looked.text.partition("\n")[0].rpartition(" · ")[2], str(looked.part("fork")["note"]))
-    screen.claim("a step that is done hands out no ordinary ackToken", holds="ackToken" not in looked.structure)
+    screen.claim("the answer for a finished step has no ordinary ackToken", holds="ackToken" not in looked.structure)
     branch = await server.go_on({"ackToken": looked.part("fork")["ackToken"], "output": {"notesMarkdown": OTHER_NOTES}})
     _show_step(screen, branch)
     branch = await server.go_on(branch.next_call())
     _show_step(screen, branch)
     recap = str((await server.go_on({"stateToken": branch["stateToken"]}))["recap"])
     is_own = OTHER_NOTES in recap and NOTES["scope"] not in recap
-    screen.claim("the branch knows the new notes of that step, and not the old ones", holds=is_own)
+    screen.claim("the branch contains the new notes of that step, not the old ones", holds=is_own)
     untouched = await server.go_on({"stateToken": end["stateToken"]})
     screen.came(untouched)
     is_untouched = untouched["isComplete"] is True and NOTES["scope"] in str(untouched["recap"])
-    screen.claim("the other branch is as complete as it was", holds=is_untouched)
+    screen.claim("the other branch is still complete, with its own notes", holds=is_untouched)
     return branch
 
 
 def _verify(stage: _Stage, killed: _Killed) -> _Log:
     """Read the whole log again with nothing remembered, then show that the reading would have found a lie."""
     screen, log = stage.screen, _read_log(stage.data_dir, killed.session)
-    screen.act("9  The log, verified from disk", "A fresh reader, no server. Every file is read and hashed again.")
+    screen.act("9  The log, verified from disk", "A new reader, no server. It reads and hashes every file again.")
     is_hashed, count = all(digest_of_bytes(data) == record.sha256 for record, data in log.segments), len(log.segments)
     screen.claim(f"{count} segments, {count} groups of manifest lines: every sha256 is right", holds=is_hashed)
     numbers = [event.event_index for event in log.events]
@@ -496,4 +513,4 @@ def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Response) -> None:
     screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", scene.title))
     ends = [(scene.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}
-    screen.claim("two branches; the run prefers the one that was worked on last", holds=set(ends) == expected)
+    screen.claim("two branches; the run prefers the branch with the latest step", holds=set(ends) == expected)

@@ -13,13 +13,13 @@ from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of
 def add_store_options(parser: argparse.ArgumentParser) -> None:
     """Add what every command over a data directory takes."""
     # A default here would undo a value that was given before the command.
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="where sessions are kept (INTERLOCK_DATA_DIR)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of the sessions (INTERLOCK_DATA_DIR)")
     add_json(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Let a command print JSON."""
-    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value instead")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value")
 
 
 def place_arguments(options: argparse.Namespace) -> PlaceArguments:

@@ -96,7 +96,7 @@ def _watch_output() -> None:
 
 
 def _lost(why: str) -> int:
-    print(f"interlock: the output cannot be written: {why}. Send it where it can be, such as a file.", file=sys.stderr)
+    print(f"interlock: the output cannot be written: {why}. Write it to a file instead.", file=sys.stderr)
     return NOT_PRINTED
 
 

@@ -3,9 +3,11 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
+from interlock.kernel.budgets import CELL_CHARS_MIN, TERMINAL_CHARS_MIN
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.text import flat, printable
@@ -13,6 +15,8 @@ from interlock.kernel.text import flat, printable
 _SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
 """A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
 _UNIT_STEP = 1000
+_GAP = "  "
+"""Between two columns of a table."""
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
@@ -93,26 +97,61 @@ def in_units(size: int) -> str:
     return f"{size / _UNIT_STEP**power:.1f} {_UNITS[power - 1]}"
 
 
-def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table: drawn where somebody looks at it, columns of plain text where something reads it."""
+def say_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, ids: Collection[str] = ()) -> None:
+    """Print a table: with borders on a terminal, as columns of plain text into a pipe or a file.
+
+    Args:
+        heads: The title of each column.
+        rows: The cells of each row.
+        ids: Titles of columns whose cells are never broken, because they are copied.
+    """
     cells = [[flat(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _draw_table(heads, cells)
+        _draw_table(heads, cells, ids)
         return
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     for row in (heads, *cells):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _draw_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _draw_table(heads: Sequence[str], rows: Sequence[Sequence[str]], ids: Collection[str]) -> None:
+    """Draw a table in the terminal's width, or its rows as blocks of lines if its columns would be too narrow."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 — only a terminal pays for it
+    from rich.cells import cell_len  # noqa: PLC0415 — only a table needs it
     from rich.console import Console  # noqa: PLC0415 — only a table needs it
     from rich.table import Table  # noqa: PLC0415 — only a table needs it
     from rich.text import Text  # noqa: PLC0415 — only a table needs it
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        table.add_column(head, overflow="fold", no_wrap=False, style="bold" if number == 0 else "")
+    console = Console(highlight=False, emoji=False)
+    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    least = [
+        width if head in ids else min(width, max(len(head), CELL_CHARS_MIN))
+        for head, width in zip(heads, widths, strict=True)
+    ]
+    room = console.width - len(_GAP) * (len(heads) - 1)
+    if sum(least) > room:
+        _say_blocks(heads, rows, console.width)
+        return
+    while sum(widths) > room:
+        _, widest = max((width, at) for at, width in enumerate(widths) if width > least[at])
+        widths[widest] -= 1
+    # The divider of the box is one blank, the padding the other.
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, len(_GAP) - 1, 0, 0))
+    for number, (head, width) in enumerate(zip(heads, widths, strict=True)):
+        table.add_column(head, overflow="fold", width=width, style="bold" if number == 0 else "")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(highlight=False, emoji=False).print(table)
+    console.print(table)
+
+
+def _say_blocks(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> None:
+    """Print each row as a line with its first cell and, indented, a line for each other cell that is not empty."""
+    for title, *others in rows:
+        print(title)
+        for head, cell in zip(heads[1:], others, strict=True):
+            first = f"  {head}: "
+            lines = textwrap.wrap(
+                cell, max(width - len(first), TERMINAL_CHARS_MIN), break_long_words=False, break_on_hyphens=False
+            )
+            if lines:
+                print(first + f"\n{' ' * len(first)}".join(lines))

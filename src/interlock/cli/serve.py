@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_places(parser)
-    parser.add_argument("--core-source", help="mount a directory as core, beside what ships (for packagers and tests)")
+    parser.add_argument("--core-source", help="add a directory of core workflows (for packagers and tests)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,14 +67,16 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_streams() -> None:
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is if closed
-        raise SettingsError("Standard input or output is closed.", "Let a client start it, with a pipe on both.")
+        raise SettingsError(
+            "Standard input or output is closed.", "Let an MCP client start the server: it connects both."
+        )
 
 
 def _log_level() -> str:
     level = os.environ.get("INTERLOCK_LOG_LEVEL") or "WARNING"
     if level.upper() not in _LOG_LEVELS:
         fix = f"Set it to one of {', '.join(_LOG_LEVELS).lower()}, or unset it."
-        raise SettingsError(f"INTERLOCK_LOG_LEVEL: {level!r} is no log level.", fix)
+        raise SettingsError(f"INTERLOCK_LOG_LEVEL: {level!r} is not a log level.", fix)
     return level.upper()
 
 
@@ -82,5 +84,5 @@ def _checked_settings(arguments: PlaceArguments) -> Settings:
     check_data_dir(data_dir_of(os.environ, arguments))
     settings = read_settings(os.environ, arguments)
     if isinstance(settings, FaultyConfig):
-        raise SettingsError("its configuration cannot be used.", "\n".join(settings.lines()))
+        raise SettingsError("The configuration cannot be used.", "\n".join(settings.lines()))
     return settings

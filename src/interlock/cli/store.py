@@ -65,5 +65,7 @@ def _of_commands(refusal: Refusal) -> Refusal:
     """Return a refusal as a command gives it: a lock that was not met through a token has a code of its own."""
     if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
         return refusal
-    fix = "Run the command again in a second. If this persists, another Interlock process hangs: end it."
+    fix = (
+        "Run the command again in a second. If the error repeats, another Interlock process is stuck: end that process."
+    )
     return replace(refusal, code=ErrorCode.SESSION_LOCKED, suggestion=fix)

@@ -389,6 +389,8 @@ UNFOLDED_CHARS_MAX = 100_000
 """The width of output that no terminal shows: no line is folded."""
 FOLDED_CHARS_MAX = 100
 """Characters of a line that is folded for people: of code in a report, of a workflow file that is written."""
+CELL_CHARS_MIN = 8
+"""The least width of a table's column without ids; a narrower terminal shows each row as a block of lines."""
 TERMINAL_CHARS_MIN = 20
 """The least width of folded text: in a narrower terminal, lines run over."""
 SHORT_ID_CHARS_MIN = 6

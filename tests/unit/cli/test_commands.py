@@ -9,6 +9,7 @@ import pytest
 
 from interlock.cli.commands import COMMANDS, Command, Group
 from interlock.cli.main import main
+from interlock.version import VERSION
 
 CLI = Path(__file__).parents[3] / "src" / "interlock" / "cli"
 ROWS = [
@@ -33,6 +34,14 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} & {"mcp", "anyio"
 """
 
 
+def ended(words: list[str]) -> int:
+    """Run a command line and return its exit code; argparse ends the process for some."""
+    try:
+        return main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
 def imported_commands(*words: str) -> set[str]:
     """Return the modules of commands that a process imports for a command line."""
     done = subprocess.run([sys.executable, "-c", LISTED, *words], capture_output=True, text=True, check=True)
@@ -47,7 +56,7 @@ def test_every_row_names_a_module_that_is_a_command(group: str, command: Command
     module = import_module(f"interlock.cli.{command.module}")
     assert callable(module.add_arguments)
     assert callable(module.run)
-    assert not group or command.module.startswith(f"{group}.")
+    assert not group or group in command.module.split(".")
 
 
 def test_every_module_that_is_a_command_has_a_row() -> None:
@@ -71,6 +80,8 @@ def test_every_module_that_is_a_command_has_a_row() -> None:
         ("workflow schema", "workflow.schema"),
         ("show", ""),
         ("serve", "serve"),
+        ("keys status", "upkeep.keys"),
+        ("help", "help"),
     ],
 )
 def test_only_the_commands_that_are_named_are_imported(words: str, modules: str) -> None:
@@ -103,3 +114,49 @@ def test_in_a_directory_that_is_gone_a_command_says_so_and_what_to_do(
     assert printed.startswith(
         f"interlock {words.split(maxsplit=1)[0]}: The current directory does not exist any more.\nChange to"
     )
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_an_option_too(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    assert ended([flag]) == 0
+    assert capsys.readouterr().out == f"interlock {VERSION}\n"
+
+
+@pytest.mark.parametrize("words", ["", "session", "session list", "keys rotate", "serve", "help"])
+def test_help_prints_what_the_option_prints(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    assert ended(["help", *words.split()]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"usage: interlock {words}".strip())
+    assert ended([*words.split(), "--help"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_help_for_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended(["help", "sesion"]) == 2
+    assert "Did you mean session?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("group", [row.name for row in COMMANDS if isinstance(row, Group)])
+def test_a_group_without_an_action_prints_its_help(capsys: pytest.CaptureFixture[str], group: str) -> None:
+    assert ended([group]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert ended([group, "--help"]) == 0
+    assert capsys.readouterr().out == printed.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("workflw list", "There is no command 'workflw'. Did you mean workflow? `interlock --help` lists"),
+        ("session lst", "There is no command 'lst'. Did you mean list? `interlock session --help` lists"),
+        ("keys rotat", "There is no command 'rotat'. Did you mean rotate? `interlock keys --help` lists"),
+        ("zzz", "There is no command 'zzz'. `interlock --help` lists"),
+        ("\x1b[31m", "There is no command '\\x1b[31m'. `interlock --help` lists"),
+    ],
+)
+def test_a_mistyped_command_gets_a_suggestion(capsys: pytest.CaptureFixture[str], words: str, message: str) -> None:
+    assert ended(words.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err

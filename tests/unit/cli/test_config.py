@@ -49,7 +49,7 @@ def test_show_tells_value_origin_and_mark_of_every_key_and_the_hash(
         ["retention.days", "90", "default", "runtime-safe"],
     ]
     assert lines[11].startswith("appliedConfigHash sha256:")
-    assert lines[12] == "Values are applied when a server starts, those of retention when `interlock gc` runs."
+    assert lines[12] == "Values apply when a server starts; those of retention apply when `interlock gc` runs."
 
 
 def test_show_as_json_says_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_the_data_directory_may_be_named_before_or_after_the_command(
     other = data.parent / "other"
     named = ["--data-dir", str(other)]
     assert main([*named, "config", "show"] if place == "before" else ["config", "show", *named]) == 0
-    assert capsys.readouterr().out.startswith(f"{other / 'config.toml'} (there is none)\n")
+    assert capsys.readouterr().out.startswith(f"{other / 'config.toml'} (this file does not exist)\n")
     assert not other.exists()
 
 
@@ -92,7 +92,7 @@ def test_check_names_every_fault_with_its_file_and_exits_with_1(data: Path, caps
     assert capsys.readouterr().out.splitlines() == [
         f"{file}: gates.claim: The key 'claim' is not known here. Did you mean `claims`?",
         f"{file}: evidence.artifact_bytes_max: {LOW}",
-        f"{file}: 2 faults; no server starts with this file.",
+        f"{file}: 2 faults; a server does not start with this file.",
     ]
 
 
@@ -102,7 +102,7 @@ def test_check_of_a_file_elsewhere_leaves_the_data_directory_out(
     write(data / "config.toml", FAULTY)
     write(data.parent / "new.toml", PRESET)
     assert main(["config", "check", "new.toml"]) == 0
-    assert capsys.readouterr().out == "new.toml: fine, sets 1 key.\n"
+    assert capsys.readouterr().out == "new.toml: no faults; it sets 1 key.\n"
 
 
 def test_check_without_a_file_anywhere_is_fine(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,7 +120,7 @@ def test_check_as_json_gives_the_faults(data: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out) == {"file": str(data / "config.toml"), "exists": True, "faults": []}
 
 
-@pytest.mark.parametrize("arguments", [["check", "none.toml"], ["check", "a", "b"], ["show", "x"], ["none"], []])
+@pytest.mark.parametrize("arguments", [["check", "none.toml"], ["check", "a", "b"], ["show", "x"], ["none"]])
 @pytest.mark.usefixtures("data")
 def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     try:

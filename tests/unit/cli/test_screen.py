@@ -1,6 +1,7 @@
 """What is printed cannot steer a terminal, and every fault stands on one line that begins with its place."""
 
 import json
+import sys
 
 import pytest
 
@@ -53,3 +54,36 @@ def test_json_is_ascii_so_that_any_pipe_carries_it(capsys: pytest.CaptureFixture
 def test_a_table_that_is_read_by_a_program_is_columns_of_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     say_table(("ID", "WHAT"), [("a.long_id", "One\nthing"), ("b", "")])
     assert capsys.readouterr().out.splitlines() == ["ID         WHAT", "a.long_id  One thing", "b"]
+
+
+LONG_ID = "wr.bug_investigation.agentic"
+TABLE = (("ID", "STEPS", "SOURCE", "WHAT IT IS"), [(LONG_ID, "12", "bundled", "Find the cause of a fault " * 3)])
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> str:
+    """Return the table as a terminal of the given width shows it, without bold."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name, value in {"COLUMNS": str(request.param), "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    say_table(*TABLE, ids=("ID",))
+    return capsys.readouterr().out.replace("\x1b[1m", "").replace("\x1b[0m", "")
+
+
+@pytest.mark.inv("HIS-4")
+@pytest.mark.parametrize("shown", [56, 57, 79, 80, 81, 200], indirect=True)
+def test_a_table_fits_the_terminal_and_leaves_ids_whole(shown: str, request: pytest.FixtureRequest) -> None:
+    heads, _, first, *_ = lines = [line.rstrip() for line in shown.splitlines()]
+    assert heads.split() == ["ID", "STEPS", "SOURCE", "WHAT", "IT", "IS"]
+    assert first.startswith(f"{LONG_ID}  12     bundled  Find")
+    assert max(map(len, lines)) <= request.node.callspec.params["shown"]
+
+
+@pytest.mark.inv("HIS-4")
+@pytest.mark.parametrize("shown", [20, 32, 40, 55], indirect=True)
+def test_a_terminal_that_is_too_narrow_for_the_columns_shows_a_block_for_each_row(shown: str) -> None:
+    title, steps, source, *words = shown.splitlines()
+    assert (title, steps, source) == (LONG_ID, "  STEPS: 12", "  SOURCE: bundled")
+    assert words[0].startswith("  WHAT IT IS: Find")
+    assert {len(line) - len(line.lstrip()) for line in words[1:]} <= {len("  WHAT IT IS: ")}
+    assert " ".join(" ".join(words).split()) == "WHAT IT IS: " + TABLE[1][0][3].strip()

@@ -68,7 +68,7 @@ def test_a_session_goes_from_one_data_directory_to_another_and_on(place: Place, 
 def test_a_second_import_makes_a_second_session_and_says_so(place: Place, capsys: Printed) -> None:
     place.run("export", place.session)
     assert place.run("import", str(place.bundle)) == 0
-    assert f"The id of the bundle, {place.session}, is taken here" in capsys.readouterr().out
+    assert f"The session id in the bundle, {place.session}, exists here already" in capsys.readouterr().out
     assert place.run("import", str(place.bundle), "--json") == 0
     told = printed(capsys)
     assert told["bundledSessionId"] == place.session != told["sessionId"]
@@ -123,13 +123,13 @@ def test_a_damaged_session_is_exported_under_a_banner_only(place: Place, capsys:
     assert place.run("export", place.session, "--salvage", "--json") == 0
     assert printed(capsys)["salvage"]["code"] == "SALVAGED_PREFIX"
     assert place.run("export", place.session, "--salvage", "--force") == 0
-    assert "SALVAGED_PREFIX: this is not the whole session" in capsys.readouterr().out
+    assert "SALVAGED_PREFIX: this is not the complete session" in capsys.readouterr().out
     assert place.run("import", str(place.bundle), "--json", there=True) == 0
     assert printed(capsys)["salvage"]["groupsLeftOut"] == 4
     assert place.run("import", str(place.bundle), there=True) == 0
     told = capsys.readouterr().out
-    assert "SALVAGED_PREFIX: the bundle holds the sound beginning" in told
-    assert "nothing is known of what followed" in told
+    assert "SALVAGED_PREFIX: the bundle contains only the intact beginning" in told
+    assert "what followed it is unknown" in told
 
 
 @pytest.mark.inv("BND-1")
@@ -172,7 +172,7 @@ def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Pla
     told = capsys.readouterr().out
     assert "SALVAGED_PREFIX: copied" in told
     assert "(other bytes than the manifest attests); appends: 4, events:" in told
-    assert f"{place.session} is as it was, to the byte." in told
+    assert f"{place.session} is unchanged." in told
     assert "  continue_workflow {" in told
     assert place.run("repair", place.session, "--json") == 0
     answer = printed(capsys)
@@ -192,7 +192,7 @@ def test_repair_of_a_log_that_verifies_says_that_the_session_itself_goes_on(plac
     assert place.run("repair", place.session) == 0
     told = capsys.readouterr().out
     assert "PARTIAL_DATA: copied" in told
-    assert "Its log verifies" in told
+    assert "Its log is intact" in told
 
 
 def test_sessions_that_are_not_there_are_told_so(place: Place, capsys: Printed) -> None:

@@ -56,7 +56,7 @@ def test_no_name_among_several_sessions_is_refused_with_the_names_there_are(
     first, second = harness.start("team.ship", goal="One"), harness.start("team.ship", goal="Two")
     told = place.run(command)
     assert told.code == 2
-    assert told.err.startswith("interlock session: There are 2 sessions, so say which.\n")
+    assert told.err.startswith("interlock session: There are 2 sessions. Name one.\n")
     for one in (first, second):
         assert session_of(one) in told.err
         assert f"run {label_of(one)}" in told.err
@@ -67,7 +67,7 @@ def test_a_name_that_fits_more_than_one_is_refused_with_each_of_them(place: Plac
     runs = [harness.start("team.ship") for _ in range(12)]
     told = place.run("show", session_of(runs[0])[:12])
     assert told.code == 1
-    assert "names 12 runs." in told.err
+    assert "matches 12 runs." in told.err
     assert sum(session_of(run) in told.err for run in runs) == 10
     assert "and 2 more" in told.err
 
@@ -89,14 +89,14 @@ def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Pla
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("zzzz", 1, "There is no session and no run 'zzzz'"),
-        ("sess_", 1, "There is no session and no run 'sess_'"),
-        ("node_1", 1, "No session that can be read holds the node 'node_1'."),
-        ("st.v1.abc.def", 1, "This is no token of this data directory"),
-        ("a.b", 1, "This is no token of this data directory"),
+        ("zzzz", 1, "No session or run in this data directory matches 'zzzz'."),
+        ("sess_", 1, "No session or run in this data directory matches 'sess_'."),
+        ("node_1", 1, "No readable session contains the node 'node_1'."),
+        ("st.v1.abc.def", 1, "This is not a token of this data directory"),
+        ("a.b", 1, "This is not a token of this data directory"),
         ("", 2, "An argument is empty."),
         ("``", 2, "An argument is empty."),
-        ("\x1b[31m", 1, "There is no session and no run '\\x1b[31m'"),
+        ("\x1b[31m", 1, "No session or run in this data directory matches '\\x1b[31m'."),
     ],
 )
 def test_a_name_of_nothing_is_told_with_what_to_do(
@@ -115,7 +115,7 @@ def test_a_token_of_a_session_that_is_gone_says_so(place: Place, harness: Harnes
     (place.root / "sessions" / session_of(first)).rename(place.root / "gone")
     told = place.run("show", first.state)
     assert told.code == 1
-    assert f"The token is of {session_of(first)}, which is not there any more." in told.err
+    assert f"The token belongs to {session_of(first)}, which does not exist any more." in told.err
 
 
 def test_where_no_session_is_each_command_says_so(place: Place) -> None:
@@ -132,7 +132,7 @@ def test_a_session_without_history_says_so(place: Place, harness: Harness) -> No
     (directory / "manifest.jsonl").write_bytes(b"")
     told = place.run("show", session_of(first))
     assert told.code == 1
-    assert f"There is no session and no run '{session_of(first)}'" in told.err
+    assert f"matches '{session_of(first)}'." in told.err
 
 
 @pytest.mark.inv("HIS-2")
@@ -151,5 +151,5 @@ def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(p
     assert "1 sessions cannot be read" in place.run("status").out
     gaps = place.run("open-gaps")
     assert (gaps.code, "1 sessions cannot be read" in gaps.out) == (1, True)
-    assert "Nothing is open in what can be read." in gaps.out
+    assert "There are no open gaps in the sessions that can be read." in gaps.out
     assert shown(place, label_of(second))[0] == session_of(second)

@@ -208,7 +208,7 @@ def test_a_gap_is_explained_where_it_was_left(harness: Harness, command: Command
 
 
 def test_where_nothing_was_decided_that_is_said(harness: Harness, command: Command) -> None:
-    assert "Nothing was decided on the way here" in command("explain", a_run(harness)[0].state)[1]
+    assert "No decision led here" in command("explain", a_run(harness)[0].state)[1]
     assert ": Complete\n" in command("explain", a_run(harness)[-1].state)[1]
 
 
@@ -239,7 +239,7 @@ def test_a_node_that_is_nowhere_is_refused_with_1(harness: Harness, command: Com
     a_run(harness)
     code, out, err = command("explain", wanted)
     assert (code, out) == (1, "")
-    assert f"holds the node {wanted!r}" in err
+    assert f"contains the node {wanted!r}" in err
 
 
 @pytest.mark.parametrize("wanted", ["what", "st.v1.e30.e30", "", "\x1b[2J", "x" * 10_000])
@@ -249,7 +249,7 @@ def test_what_is_neither_an_id_nor_a_token_of_here_is_refused_with_1(
     a_run(harness)
     code, out, err = command("explain", wanted)
     assert (code, out) == (1, "")
-    assert "is neither a node's id nor a token that this data directory issued" in err
+    assert "is neither a node id nor a token of this data directory" in err
     assert "\x1b" not in err
     assert len(err) < 400
 

@@ -39,7 +39,7 @@ def test_a_run_is_drawn_with_its_branches_refusals_checkpoints_and_tip(place: Pl
         "├── ✗ step 2, Step b (refused)",
         "│   └── ◇ checkpoint",
         "└── ● complete",
-        "● a step handed out   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run goes on",
+        "● a step   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run continues",
     ]
 
 

@@ -117,7 +117,7 @@ def test_a_page_says_how_to_get_the_next_and_json_how_many_there_are(place: Plac
     three(place, harness)
     assert place.run("list", "--limit", "2").out.splitlines()[-1].startswith("1 more: --page 2, or narrow")
     assert "more:" not in place.run("list", "--limit", "2", "--page", "2").out
-    assert place.run("list", "--limit", "2", "--page", "9").out == "There is no such page: 3 runs fit.\n"
+    assert place.run("list", "--limit", "2", "--page", "9").out == "This page is empty: 3 runs match.\n"
     told = place.run("list", "--limit", "2", "--json").json()
     assert (told["fitting"], told["total"], told["page"], told["limit"]) == (3, 3, 1, 2)
 
@@ -125,22 +125,22 @@ def test_a_page_says_how_to_get_the_next_and_json_how_many_there_are(place: Plac
 def test_a_list_where_nothing_is_says_what_will_be_there(place: Place) -> None:
     told = place.run("list")
     assert told.code == 0
-    assert told.out.startswith("Nothing is recorded here yet.")
+    assert told.out.startswith("There are no sessions here yet.")
     assert place.run("list", "--json").json()["runs"] == []
     assert not place.root.exists()
 
 
 def test_a_list_that_nothing_fits_says_how_to_see_more(place: Place, harness: Harness) -> None:
     three(place, harness)
-    assert place.run("list", "nowhere").out.startswith("None of the 3 runs fits.")
+    assert place.run("list", "nowhere").out.startswith("None of the 3 runs matches.")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--since", "soon"], "--since: 'soon' is no date, no time and no span."),
-        (["--limit", "0"], "--limit and --page are counted from 1."),
-        (["--page", "-1"], "--limit and --page are counted from 1."),
+        (["--since", "soon"], "--since: 'soon' is not a date, a time or a period."),
+        (["--limit", "0"], "--limit and --page must be at least 1."),
+        (["--page", "-1"], "--limit and --page must be at least 1."),
     ],
 )
 def test_an_option_that_means_nothing_ends_with_2(place: Place, options: list[str], said: str) -> None:
@@ -189,7 +189,7 @@ def test_a_list_without_any_readable_session_still_names_the_others(place: Place
     first = harness.start("team.ship")
     damage(place.root, first["run"]["sessionId"])
     told = place.run("list").out
-    assert "Nothing is recorded" not in told
+    assert "There are no sessions" not in told
     assert first["run"]["sessionId"] in told
 
 

@@ -263,7 +263,7 @@ def test_the_status_is_a_line_for_each_run_and_the_exit_code_never_depends_on_it
 
 
 def test_where_nothing_is_recorded_the_status_says_so(place: Place) -> None:
-    assert place.run("status").out == "No run is recorded here.\n"
+    assert place.run("status").out == "There are no runs here.\n"
 
 
 @pytest.mark.inv("HIS-5")
@@ -278,7 +278,7 @@ def test_open_gaps_say_what_where_when_and_what_would_resolve_each(place: Place,
         lines = told.out.splitlines()
         assert lines[0] == f"Run {label_of(first)} of {first['run']['sessionId']}, team.ship: 1 open"
         assert lines[1].startswith("  critical, missing required output: The step 'Step a' needs notes")
-        assert lines[2].startswith("    left in step 1, Step a, 2025-01-01T00:01:00.000Z (node_")
+        assert lines[2].startswith("    opened in step 1, Step a, 2025-01-01T00:01:00.000Z (node_")
         assert lines[3].startswith("    to resolve: Get what was missing")
         assert len(lines) == 4
     (run,) = place.run("open-gaps", "--json").json()["runs"]
@@ -295,7 +295,7 @@ def test_a_gap_is_gone_from_what_is_open_once_its_step_is_redone(place: Place, h
     assert place.run("open-gaps").code == 1
     redone(harness, first)
     told = place.run("open-gaps")
-    assert (told.code, told.out) == (0, "Nothing is open.\n")
+    assert (told.code, told.out) == (0, "There are no open gaps.\n")
 
 
 @pytest.mark.inv("HIS-5")
@@ -325,7 +325,7 @@ def test_what_was_missing_at_the_start_stays_open_and_says_so(place: Place) -> N
     first = harness.start("team.starts", preferences=NEVER_STOPS)
     assert not first.is_error, first.text
     told = place.run("open-gaps").out
-    assert "left in the start, " in told
+    assert "opened in the start, " in told
     assert "Begin a new run with what is missing" in told
 
 

@@ -133,7 +133,7 @@ def test_a_page_of_nothing_is_refused(place: Place, harness: Harness, option: st
     harness.start("team.ship")
     told = place.run("timeline", option, "0")
     assert told.code == 2
-    assert "take a number from 1 on" in told.err
+    assert "must be at least 1" in told.err
 
 
 def test_of_one_run_only_its_own_entries_are_told(place: Place, harness: Harness) -> None:

@@ -74,7 +74,7 @@ def test_the_tree_nests_ways_branches_and_loops(nested: CompiledWorkflow) -> Non
         "├── ◆ Whether: Step last",
         "│   ├── if not `size` equals 'small'",
         "│   │   └── ● 7. Step last  last, needs confirmation",
-        "│   └── otherwise: go on",
+        "│   └── otherwise: continue",
         "└── ■ End",
     ]
 
@@ -106,10 +106,10 @@ def test_a_choice_that_ends_the_workflow_meets_at_its_end(tmp_path: Path) -> Non
         "│   │   └── ◆ Whether: Step a",
         "│   │       ├── if `size` equals 'small'",
         "│   │       │   └── ● 1. Step a  a",
-        "│   │       └── otherwise: go on",
+        "│   │       └── otherwise: continue",
         "│   ├── if not `size` equals 'small'",
         "│   │   └── ● 2. Step b  b",
-        "│   └── otherwise: go on",
+        "│   └── otherwise: continue",
         "└── ■ End",
     ]
 

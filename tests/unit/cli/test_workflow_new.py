@@ -37,7 +37,7 @@ def test_a_new_workflow_is_fine_and_the_author_is_told_what_to_do_next(
     assert capsys.readouterr().out.splitlines() == [
         "Wrote .interlock/workflows/release_notes.json.",
         "Edit it, then check it: interlock workflow validate .interlock/workflows/release_notes.json",
-        "Start it: ask your agent to start `team.release_notes`; a running server sees it at once.",
+        "Start it: ask your agent to start `team.release_notes`; a running server finds it immediately.",
     ]
     assert project.run("validate") == 0
     assert capsys.readouterr().out.startswith("1 file: 1 fine")
@@ -107,14 +107,14 @@ def test_an_unknown_origin_is_answered_with_the_one_that_was_meant(
 def test_a_directory_that_cannot_be_made_is_told(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").write_text("")
     assert new(project, "team.abc", None, "file/below") == 1
-    assert "file/below is not a directory, or lies below a file" in capsys.readouterr().err
+    assert "file/below is not a directory, or a part of its path is a file" in capsys.readouterr().err
 
 
 def test_a_file_outside_of_every_source_is_said_to_be_read_by_no_server(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new(project, "team.abc", directory="elsewhere")
-    assert "A server reads it once it lies in .interlock/workflows or in user." in capsys.readouterr().out
+    assert "A server reads only .interlock/workflows and user: move the file there." in capsys.readouterr().out
 
 
 def test_the_schema_is_the_published_one(capsys: pytest.CaptureFixture[str]) -> None:

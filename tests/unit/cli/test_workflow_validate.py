@@ -101,7 +101,7 @@ def test_what_ships_is_fine(project: Project, capsys: pytest.CaptureFixture[str]
         (["none.json"], "There is no file or directory none.json."),
         ([], "The project has no directory .interlock/workflows."),
         (["empty"], "There is no workflow file in empty."),
-        (["a.txt"], "a.txt is not named as a workflow file."),
+        (["a.txt"], "a.txt does not have the name of a workflow file."),
     ],
 )
 def test_nothing_to_check_is_a_wrong_command_line(

@@ -13,7 +13,9 @@ from interlock.kernel.canonical import Json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a file anywhere; without, that of the data directory")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="the file to check (default: config.toml of the data directory)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     path = Path(file) if file is not None else chosen_data_dir(options) / CONFIG_FILE
     exists = path.exists()
     if file is not None and not exists:
-        raise StopError(f"There is no file {printable_line(file)}.", "Name one that exists.", exit_code=2)
+        raise StopError(f"There is no file {printable_line(file)}.", "Name a file that exists.", exit_code=2)
     config = read_config(path)
     faulty = config if isinstance(config, FaultyConfig) else None
     if options.as_json:
@@ -34,9 +36,10 @@ def run(options: argparse.Namespace) -> int:
         say_json({"file": str(path), "exists": exists, "faults": faults})
     elif isinstance(config, FaultyConfig):
         say("\n".join(config.lines()))
-        say(f"{printable_line(str(path))}: {counted(len(config.faults), 'fault')}; no server starts with this file.")
+        faults_found = counted(len(config.faults), "fault")
+        say(f"{printable_line(str(path))}: {faults_found}; a server does not start with this file.")
     elif exists:
-        say(f"{printable_line(str(path))}: fine, sets {counted(len(config.said), 'key')}.")
+        say(f"{printable_line(str(path))}: no faults; it sets {counted(len(config.said), 'key')}.")
     else:
         say(f"There is no {printable_line(str(path))}: every key has its default.")
     return 0 if faulty is None else 1

@@ -33,18 +33,21 @@ def run(options: argparse.Namespace) -> int:
         settings = read_settings(os.environ, place_arguments(options))
     if isinstance(settings, FaultyConfig):
         lines = "\n".join(settings.lines())
-        raise StopError("The configuration cannot be used.", f"{lines}\nNo server starts with it.", exit_code=1)
+        raise StopError(
+            "The configuration cannot be used.", f"{lines}\nA server does not start with this file.", exit_code=1
+        )
     file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
     if options.as_json:
         say_json(_told(file, keys, digest))
         return 0
-    found = "" if file.is_file() else " (there is none)"
+    found = "" if file.is_file() else " (this file does not exist)"
     say(f"{printable_line(str(file))}{found}")
     marks = _marks()
     heads = ("key", "value", "from", "a change")
-    say_table(heads, [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys])
+    rows = [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys]
+    say_table(heads, rows, ids=("key",))
     say(f"appliedConfigHash {digest}")
-    say("Values are applied when a server starts, those of retention when `interlock gc` runs.")
+    say("Values apply when a server starts; those of retention apply when `interlock gc` runs.")
     return 0
 
 

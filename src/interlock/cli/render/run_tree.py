@@ -9,7 +9,7 @@ from interlock.kernel.text import flat
 from interlock.views.run_graph import GraphNode, parted
 from interlock.views.session import Node
 
-LEGEND = "● a step handed out   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run goes on"
+LEGEND = "● a step   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run continues"
 
 _STYLES = {"step": "green", "blocked_attempt": "yellow", "checkpoint": "cyan"}
 _MARKS = {"step": "●", "blocked_attempt": "✗", "checkpoint": "◇"}

@@ -20,14 +20,14 @@ from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
 
 _TOKENS = ("st_", "ack_", "chk_")
-_SESSION = "a session's id, its beginning or its end, a run's label or id, a node's id, or a token"
-_LIST = "`interlock session list` names all that are there; `--data-dir` looks elsewhere."
-_ONE_OF = "Name one of them by its session id, or by enough of its end."
+_SESSION = "a session id or its first or last characters, a run label or id, a node id, or a token"
+_LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
+_ONE_OF = "Name one by its session id or by the last characters of that id."
 
 
-def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only one there is") -> None:
+def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only session") -> None:
     """Add the session that is meant, which may be left out."""
-    parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION}; without, {without}")
+    parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION} (default: {without})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ def _only_one(store: StoreReader, plans: Plans) -> SelectedSession:
         return SelectedSession(session=sessions[0])
     if not sessions:
         raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
-    message = f"There are {len(sessions)} sessions, so say which."
+    message = f"There are {len(sessions)} sessions. Name one."
     raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
@@ -157,17 +157,19 @@ def _of_token(store: StoreReader, name: str) -> SelectedSession:
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
-            f"This is no token of this data directory: {found.found}.", f"Copy it whole. {_LIST}", exit_code=1
+            f"This is not a token of this data directory: {found.found}.",
+            f"Copy the complete token. {_LIST}",
+            exit_code=1,
         )
     if found.session not in store.sessions():
-        raise StopError(f"The token is of {found.session}, which is not there any more.", _LIST, exit_code=1)
+        raise StopError(f"The token belongs to {found.session}, which does not exist any more.", _LIST, exit_code=1)
     return SelectedSession(session=found.session, run=found.run)
 
 
 def _of_node(store: StoreReader, node: NodeId) -> SelectedSession:
     session = session_of_node(store, node)
     if session is None:
-        raise StopError(f"No session that can be read holds the node {_echoed(node)}.", _LIST, exit_code=1)
+        raise StopError(f"No readable session contains the node {_echoed(node)}.", _LIST, exit_code=1)
     return SelectedSession(session=session.session, run=session.nodes[node].run)
 
 
@@ -187,10 +189,10 @@ def _of_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
         return SelectedSession(session=by_session[0])
     if by_session or by_run:
         candidates = _candidates(told, by_session, by_run)
-        raise _several(f"{_echoed(name)} names {len(candidates)} runs.", candidates, exit_code=1)
-    message = f"There is no session and no run {_echoed(name)} in this data directory."
+        raise _several(f"{_echoed(name)} matches {len(candidates)} runs.", candidates, exit_code=1)
+    message = f"No session or run in this data directory matches {_echoed(name)}."
     if told.unreadable:
-        message += f" {len(told.unreadable)} sessions cannot be read, so their runs are not known by name."
+        message += f" {len(told.unreadable)} sessions cannot be read, so their runs were not searched."
     raise StopError(message, _LIST, exit_code=1)
 
 
@@ -209,7 +211,7 @@ def _rows(told: Listing) -> list[Row]:
 
 def _several(message: str, candidates: list[str], *, exit_code: int) -> StopError:
     more = len(candidates) - NAMED_MAX
-    rest = [f"  and {more} more; `interlock session list` names them."] if more > 0 else []
+    rest = [f"  and {more} more; `interlock session list` lists them."] if more > 0 else []
     return StopError("\n".join([message, *candidates[:NAMED_MAX], *rest]), _ONE_OF, exit_code=exit_code)
 
 

@@ -20,7 +20,7 @@ from interlock.views.session import Node, Session
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("node", metavar="NODE|TOKEN", help="a node's id, or a stateToken or ackToken of it")
+    parser.add_argument("node", metavar="NODE|TOKEN", help="a node id, or a stateToken or ackToken of the node")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -48,7 +48,7 @@ def _say(told: Explanation) -> None:
         if lines:
             say(f"{head}:\n" + "\n".join(f"  {line}" for line in lines))
     if not any(parts.values()):
-        say("Nothing was decided on the way here: the plan leads here from the step before.")
+        say("No decision led here: it is the next step of the plan.")
 
 
 def _found(store: StoreReader, wanted: str) -> tuple[Session, Node]:
@@ -65,14 +65,12 @@ def _found(store: StoreReader, wanted: str) -> tuple[Session, Node]:
         found = referred(store, wanted)
         if isinstance(found, TokenFault):
             shown = one_line(wanted, ECHO_BYTES_MAX)
-            raise StopError(
-                f"{shown!r} is neither a node's id nor a token that this data directory issued.", _WANTED, exit_code=1
-            )
+            raise StopError(f"{shown!r} is neither a node id nor a token of this data directory.", _WANTED, exit_code=1)
         session, node = store.load(found.session), found.node or NodeId(wanted)
     if session is None or node not in session.nodes:
-        message = f"No session that is whole holds the node {one_line(node, ECHO_BYTES_MAX)!r}."
+        message = f"No intact session contains the node {one_line(node, ECHO_BYTES_MAX)!r}."
         raise StopError(message, _WANTED, exit_code=1)
     return session, session.nodes[node]
 
 
-_WANTED = "Give a node's id (`node_…`), or a token of one of this data directory's answers."
+_WANTED = "Give a node id (`node_…`), or a token from an answer of this data directory."

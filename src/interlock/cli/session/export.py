@@ -22,10 +22,12 @@ STDOUT = "-"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("session", metavar="SESSION", help="the session's id, or a run's label")
-    parser.add_argument("--out", metavar="FILE", help="the file; `-` for standard output (SESSION.interlock.json)")
+    parser.add_argument("session", metavar="SESSION", help="the session id or a run's label")
     parser.add_argument(
-        "--salvage", dest="is_salvage", action="store_true", help="of a damaged session, export what is sound"
+        "--out", metavar="FILE", help="the file to write, `-` for standard output (default: SESSION.interlock.json)"
+    )
+    parser.add_argument(
+        "--salvage", dest="is_salvage", action="store_true", help="export the intact part of a damaged session"
     )
     parser.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
 
@@ -38,7 +40,9 @@ def run(options: argparse.Namespace) -> int:
     """
     store, is_printed = open_chosen_reader(options), options.out == STDOUT
     if is_printed and options.as_json:
-        raise StopError("The bundle is what goes to standard output.", "Leave --json out.", exit_code=2)
+        raise StopError(
+            "`--out -` prints the bundle, so there is no room for --json.", "Leave out --json.", exit_code=2
+        )
     session = named_session(store, options.session)
     path = Path(options.out or f"{session}.interlock.json")
     if not is_printed:
@@ -67,10 +71,10 @@ def _tell(exported: Exported, path: Path, *, as_json: bool) -> None:
         say_json(told | ({"salvage": exported.banner.to_json()} if exported.banner is not None else {}))
         return
     if exported.banner is not None:
-        say(f"{exported.banner.code}: this is not the whole session. Left out is {left_out_words(exported.banner)}.")
+        say(f"{exported.banner.code}: this is not the complete session. Left out: {left_out_words(exported.banner)}.")
     name = printable_line(str(path))
     say(f"Wrote {name}: {exported.events} events of {exported.session}, {len(exported.data)} bytes.")
-    say("It holds everything that was recorded, notes and context included; tokens are not part of it.")
+    say("It contains everything that was recorded, including notes and context, but no tokens.")
     say(f"On the other machine: interlock session import {name}")
 
 
@@ -102,5 +106,5 @@ def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> StopError:
-    fix = "Choose another --out, or make room and correct its permissions."
+    fix = "Choose another --out, or free disk space and correct the permissions."
     return StopError(f"{printable_line(str(path))} cannot be written: {error.strerror}.", fix, exit_code=1)

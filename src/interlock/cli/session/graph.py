@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    parser.add_argument("--format", choices=["terminal", "mermaid", "dot"], default="terminal", help="what to draw for")
+    parser.add_argument(
+        "--format", choices=["terminal", "mermaid", "dot"], default="terminal", help="the form of the drawing"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ STDIN = "-"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("file", metavar="FILE", help="the file; `-` for standard input")
+    parser.add_argument("file", metavar="FILE", help="the file to import, `-` for standard input")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,9 +55,8 @@ def say_ways_on(restored: Restored) -> None:
     """Say how each run of a session that was made goes on."""
     for way in restored.ways_on:
         run = way.run
-        say(
-            f"Run `{run.label}` ({run.workflow_id}), {way.status.replace('_', ' ')}. Your agent sees where it stands by"
-        )
+        status = way.status.replace("_", " ")
+        say(f"Run `{run.label}` ({run.workflow_id}), {status}. Your agent reads its state with this call:")
         say(f"  {way.next_call.tool} {json.dumps(way.next_call.arguments)}")
 
 
@@ -94,10 +93,10 @@ def _tell(imported: Imported) -> None:
     restored = imported.restored
     if imported.banner is not None:
         say(
-            f"{imported.banner.code}: the bundle holds the sound beginning of a damaged session, and nothing is known"
-            f" of what followed. Left out is {left_out_words(imported.banner)}."
+            f"{imported.banner.code}: the bundle contains only the intact beginning of a damaged session;"
+            f" what followed it is unknown. Left out: {left_out_words(imported.banner)}."
         )
     say(f"Imported {restored.events} events as {restored.session}.")
     if restored.session != imported.source:
-        say(f"The id of the bundle, {imported.source}, is taken here, so this is a session of its own.")
+        say(f"The session id in the bundle, {imported.source}, exists here already, so this session has a new id.")
     say_ways_on(restored)

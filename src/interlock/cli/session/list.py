@@ -28,6 +28,7 @@ from interlock.views.status import status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
+_IDS = ("SESSION", "RUN", "WORKFLOW")
 _STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
@@ -47,16 +48,22 @@ class _Found:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("words", metavar="WORD", nargs="*", help="words of the goal, the workflow or the last notes")
-    parser.add_argument("--status", dest="statuses", action="append", choices=_STATUSES, help="may be repeated")
-    parser.add_argument("--workflow", metavar="ID", help="runs of this workflow")
-    parser.add_argument("--branch", metavar="NAME", help="runs that began on a git branch of this name or beginning")
-    parser.add_argument("--since", metavar="WHEN", help="worked on since a date, a time (UTC), or for a span: 3d, 12h")
-    parser.add_argument("--deep", dest="is_deep", action="store_true", help="look for words in the notes of every step")
     parser.add_argument(
-        "--limit", type=int, default=RUNS_LISTED, metavar="N", help=f"at most so many runs ({RUNS_LISTED})"
+        "words", metavar="WORD", nargs="*", help="words to find in the goal, the workflow or the last notes"
     )
-    parser.add_argument("--page", type=int, default=1, metavar="N", help="the page to show (1)")
+    parser.add_argument(
+        "--status", dest="statuses", action="append", choices=_STATUSES, help="runs of this status; may be repeated"
+    )
+    parser.add_argument("--workflow", metavar="ID", help="runs of this workflow")
+    parser.add_argument("--branch", metavar="NAME", help="runs that began on a git branch whose name begins with NAME")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="runs with work since a date, a time (UTC) or a period before now (3d, 12h)"
+    )
+    parser.add_argument("--deep", dest="is_deep", action="store_true", help="search the titles and notes of every step")
+    parser.add_argument(
+        "--limit", type=int, default=RUNS_LISTED, metavar="N", help=f"at most N runs (default: {RUNS_LISTED})"
+    )
+    parser.add_argument("--page", type=int, default=1, metavar="N", help="the page to show (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -67,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     """
     store, now_ms = open_chosen_reader(options), SystemClock().unix_ms()
     if options.limit < 1 or options.page < 1:
-        raise StopError("--limit and --page are counted from 1.", "Leave them out for the first page.", exit_code=2)
+        raise StopError("--limit and --page must be at least 1.", "Leave them out for the first page.", exit_code=2)
     since_ms = since(options.since, now_ms) if options.since is not None else None
     with answered_by_store():
         found = _found(store, options, since_ms)
@@ -93,9 +100,9 @@ def since(said: str, now_ms: int) -> int:
         return now_ms - int(span[1]) * _UNITS[span[2]]
     moment = moment_of(said)
     if moment is None:
-        fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a span back from now (90m, 12h, 3d, 2w)."
+        fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a period before now (90m, 12h, 3d, 2w)."
         raise StopError(
-            f"--since: {one_line(said, ECHO_BYTES_MAX)!r} is no date, no time and no span.", fix, exit_code=2
+            f"--since: {one_line(said, ECHO_BYTES_MAX)!r} is not a date, a time or a period.", fix, exit_code=2
         )
     return moment
 
@@ -157,16 +164,16 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
 def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
     if shown:
         is_watched = sys.stdout.isatty()
-        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown))
+        say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
     elif not found.total and not found.told.unreadable:
         say(
-            "Nothing is recorded here yet. A session begins when an agent starts a workflow:"
-            " `interlock workflow list` shows what it can start. `--data-dir` looks elsewhere."
+            "There are no sessions here yet. A session begins when an agent starts a workflow:"
+            " `interlock workflow list` lists what it can start. `--data-dir` names another data directory."
         )
     elif found.rows:
-        say(f"There is no such page: {len(found.rows)} runs fit.")
+        say(f"This page is empty: {len(found.rows)} runs match.")
     elif found.total:
-        say(f"None of the {found.total} runs fits. Leave out words or options; `--deep` searches every step.")
+        say(f"None of the {found.total} runs matches. Leave out words or options; `--deep` searches every step.")
 
 
 def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
@@ -195,12 +202,14 @@ def _say_unreadable(found: _Found) -> None:
     if found.told.unreadable:
         say("\nCannot be read:")
         rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.told.unreadable)
-        say_table(("SESSION", "HEALTH", "FOUND"), rows)
+        say_table(("SESSION", "HEALTH", "FOUND"), rows, ids=_IDS)
         for fix in dict.fromkeys(_fix(one) for one in found.told.unreadable):
             say(fix)
 
 
 def _fix(one: Unreadable) -> str:
     if one.health == "unknown_version":
-        return "A newer Interlock wrote it: use that one. Nothing of it is damaged."
-    return "`interlock session repair SESSION` copies what is sound into a new session; `interlock doctor` says more."
+        return "A newer Interlock wrote it: use that version. It is not damaged."
+    return (
+        "`interlock session repair SESSION` copies the intact part into a new session; `interlock doctor` reports more."
+    )

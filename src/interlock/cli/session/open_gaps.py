@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _say(found, is_whole=not unreadable)
         if unreadable:
-            say(f"{len(unreadable)} sessions cannot be read; `interlock session list` names them.")
+            say(f"{len(unreadable)} sessions cannot be read; `interlock session list` lists them.")
     is_critical = any(gap.gap.severity == "critical" for one in found for gap in one.gaps)
     return 1 if is_critical or unreadable else 0
 
@@ -78,7 +78,7 @@ def _of_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> It
 
 def _say(found: list[_Open], *, is_whole: bool) -> None:
     if not found:
-        say("Nothing is open." if is_whole else "Nothing is open in what can be read.")
+        say("There are no open gaps." if is_whole else "There are no open gaps in the sessions that can be read.")
     for one in found:
         say(f"Run {one.label} of {one.session}, {flat(one.workflow)}: {len(one.gaps)} open")
         for gap in one.gaps:
@@ -91,7 +91,7 @@ def gap_lines(told: GapReport) -> list[str]:
     where = place_words(told.step) if told.step is not None else "the start"
     return [
         flat(f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: {gap.summary}"),
-        "  " + flat(f"left in {where}, {told.at or 'at an unknown time'} ({told.node})"),
+        "  " + flat(f"opened in {where}, {told.at or 'at an unknown time'} ({told.node})"),
         f"  to resolve: {told.remedy}",
     ]
 

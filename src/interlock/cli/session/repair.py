@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> int:
         say_json(told)
         return 0
     say(f"{banner.code}: copied {restored.events} events in {restored.groups} appends into {restored.session}.")
-    say(f"Left out is {left_out_words(banner)}.")
-    say(f"{session} is as it was, to the byte.")
+    say(f"Left out: {left_out_words(banner)}.")
+    say(f"{session} is unchanged.")
     if banner.health == Health.HEALTHY:
-        say("Its log verifies: in it, what needs none of the missing content goes on as before.")
+        say("Its log is intact: steps that do not need the missing content still work in it.")
     say_ways_on(restored)
     return 0

@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    parser.add_argument("--format", choices=["md", "html"], help="the file's form (by its name; else md)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write; without, or as `-`, it is printed")
+    parser.add_argument("--format", choices=["md", "html"], help="the format (default: by the file name, else md)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default: `-`, standard output)")
     parser.add_argument("--force", dest="is_forced", action="store_true", help="overwrite the file")
 
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its whole notes")
+    parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its complete notes")
 
 
 def run(options: argparse.Namespace) -> int:

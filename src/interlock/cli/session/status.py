@@ -37,11 +37,11 @@ def run(options: argparse.Namespace) -> int:
         say_json({"runs": runs, "unreadable": unreadable})
         return 0
     if rows:
-        say_table(_HEADS, map(_row, rows))
+        say_table(_HEADS, map(_row, rows), ids=("RUN", "WORKFLOW"))
     else:
-        say("No run is recorded here.")
+        say("There are no runs here.")
     if unreadable:
-        say(f"{unreadable} sessions cannot be read; `interlock session list` names them.")
+        say(f"{unreadable} sessions cannot be read; `interlock session list` lists them.")
     return 0
 
 

@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
-    at_most = f"at most so many entries ({TIMELINE_ENTRIES})"
+    at_most = f"at most N entries (default: {TIMELINE_ENTRIES})"
     parser.add_argument("--limit", type=int, default=TIMELINE_ENTRIES, metavar="N", help=at_most)
-    parser.add_argument("--after", type=int, default=-1, metavar="INDEX", help="what came after this event")
-    parser.add_argument("--last", type=int, metavar="N", help="the last so many entries instead")
+    parser.add_argument("--after", type=int, default=-1, metavar="INDEX", help="entries after this event")
+    parser.add_argument("--last", type=int, metavar="N", help="the last N entries")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,9 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """
     store = open_chosen_reader(options)
     if options.limit < 1 or (options.last is not None and options.last < 1):
-        raise StopError(
-            "--limit and --last take a number from 1 on.", "Leave them out for the first page.", exit_code=2
-        )
+        raise StopError("--limit and --last must be at least 1.", "Leave them out for the first page.", exit_code=2)
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)

@@ -13,9 +13,12 @@ from interlock.service.run.plans import Plans
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids; without, all of them")
+    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids (default: all)")
     parser.add_argument(
-        "--force", dest="is_forced", action="store_true", help="compare what another build of Interlock decided, too"
+        "--force",
+        dest="is_forced",
+        action="store_true",
+        help="also compare decisions that another build of Interlock made",
     )
 
 
@@ -28,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         unknown = [name for name in wanted if name not in known]
         if unknown:
             message = f"There is no session {unknown[0]!r} in this data directory."
-            raise StopError(message, "Leave the id out to verify all that are there.", exit_code=1)
+            raise StopError(message, "Leave out the id to verify all sessions.", exit_code=1)
         names = wanted or list(known)
         plans = Plans(store)
         notes = {name: note for name in names if (note := unfinished_note(store, name)) is not None}

@@ -26,7 +26,7 @@ from interlock.version import VERSION
 _ORIGINS: dict[Origin, str] = {
     "argument": "named by --data-dir",
     "environment": "named by INTERLOCK_DATA_DIR",
-    "default": "the platform's own",
+    "default": "the platform's default",
 }
 
 
@@ -34,7 +34,7 @@ def program() -> Iterator[Finding]:
     """Look at what runs."""
     yield fine("program", f"interlock {VERSION}, Python {platform.python_version()} on {platform.system()}")
     if os.name == "nt":
-        yield note("program", "Windows is untested: modes of files mean nothing here, and locks were never tried.")
+        yield note("program", "Windows is untested: file modes have no effect, and locks were never tried.")
 
 
 def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
@@ -46,13 +46,13 @@ def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
         yield attention(check, error.message, error.fix)
         return
     if not path.is_dir():
-        yield note(check, f"{named}, is not there yet: the first run makes it.")
+        yield note(check, f"{named}, does not exist yet: the first run creates it.")
     else:
         yield fine(check, named)
         yield from _access(check, path)
     free = free_bytes(path)
     if free < FREE_BYTES_MIN:
-        yield attention(check, f"Only {in_units(free)} are free on its disk.", "Free some: runs stop where it is full.")
+        yield attention(check, f"Its disk has only {in_units(free)} free.", "Free some space: a full disk stops runs.")
     else:
         yield fine(check, f"{in_units(free)} are free.")
     yield from _unsupported(check, path)
@@ -61,21 +61,23 @@ def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
 def _access(check: str, path: Path) -> Iterator[Finding]:
     mode = loose_mode(path)
     if mode is not None:
-        message = f"Other users of this machine can reach it: its mode is {mode:04o}."
-        yield attention(check, message, f"Run `chmod 700 '{path}'`: goals, notes and keys stand in it unencrypted.")
+        message = f"Other users of this machine can access it: its mode is {mode:04o}."
+        yield attention(check, message, f"Run `chmod 700 '{path}'`: it holds goals, notes and keys unencrypted.")
     elif os.name != "nt":
-        yield fine(check, "Only you can reach it (0700).")
+        yield fine(check, "Only you can access it (0700).")
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        yield attention(check, "You cannot write to it.", "Give it to the user who runs Interlock, or name another.")
+        yield attention(check, "You cannot write to it.", "Let the user who runs Interlock own it, or name another.")
 
 
 def _unsupported(check: str, path: Path) -> Iterator[Finding]:
-    fix = "Name a directory on a local disk with --data-dir or INTERLOCK_DATA_DIR; the old one can be moved there."
+    fix = "Move it to a local disk, and name the new path with --data-dir or INTERLOCK_DATA_DIR."
     network, synchronised = network_file_system(path), synchronising(path)
     if network is not None:
-        yield attention(check, f"It is on a network file system ({network}), where locks and syncs may not hold.", fix)
+        yield attention(
+            check, f"It is on a network file system ({network}): locks and syncs are not reliable there.", fix
+        )
     if synchronised is not None:
-        message = f"{synchronised} looks synchronised with other machines, which tears sessions apart."
+        message = f"{synchronised} seems to be synchronised with other machines; this damages sessions."
         yield attention(check, message, fix)
 
 
@@ -83,7 +85,7 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
     """Look at config.toml."""
     found = read_config(data_dir / CONFIG_FILE)
     if isinstance(found, FaultyConfig):
-        yield attention("configuration", "\n".join(found.lines()), "Correct the file: no server starts with it.")
+        yield attention("configuration", "\n".join(found.lines()), "Correct the file: a server does not start with it.")
     elif found.said:
         yield fine("configuration", f"{CONFIG_FILE} sets {', '.join(sorted(found.said))}.")
     else:
@@ -103,10 +105,10 @@ def key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
         yield attention("keys", refusal.message, refusal.suggestion)
         return
     if facts is None:
-        yield fine("keys", "There are none yet: the first run makes one.")
+        yield fine("keys", "There are no keys yet: the first run creates one.")
     elif is_private_ring(facts):
         count = "One key" if facts.keys == 1 else "Two keys"
-        yield fine("keys", f"{count}, private to you; the newest was made {age_words(facts)}.")
+        yield fine("keys", f"{count}, private to you; the newest was created {age_words(facts)}.")
     else:
         yield attention("keys", *loose_words(facts))
     if facts is not None and facts.has_unfinished_rotation:

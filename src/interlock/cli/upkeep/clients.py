@@ -55,7 +55,7 @@ class Registration:
         pattern = _REPLACED.get(self.client)
         if pattern is None or not any(re.search(pattern, word) for word in self.command):
             return ""
-        return "This client replaces names behind a `$`, and a path above has one. Move it elsewhere."
+        return "This client replaces names after a `$`, and a path above contains one. Use another path."
 
     def to_json(self) -> dict[str, Json]:
         """Return it as `--json` prints it."""
@@ -69,13 +69,13 @@ class Registration:
         ways = [
             ("run this in a terminal", self.add),
             ("open this link", self.link),
-            (f"put this into {PLACES[self.client]}; beside other servers, add the entry alone", self.block),
+            (f"put this into {PLACES[self.client]}; if it lists other servers, add only the entry", self.block),
         ]
         given = [(words, text) for words, text in ways if text]
         told = [f"{'or ' * (number > 0)}{words}:\n\n{text}" for number, (words, text) in enumerate(given)]
         told = [f"{one[0].upper()}{one[1:]}" for one in told]
         if self.remove:
-            told.append(f"To take it out again:\n\n{self.remove}")
+            told.append(f"To remove it again:\n\n{self.remove}")
         return "\n\n".join([*told, *filter(None, [self.warning()])])
 
 

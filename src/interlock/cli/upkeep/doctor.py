@@ -22,8 +22,8 @@ from interlock.store.opening import open_store
 from interlock.store.ports.errors import StoreFailureError
 from interlock.version import VERSION
 
-_DESCRIPTION = """Look whether everything is as it should be, and say what to do where it is not. Nothing is written.
-Exit codes: 0 all is fine, 1 something needs attention, 2 the command line is wrong."""
+_DESCRIPTION = """Check the installation and the recorded data, and report how to fix each problem. Nothing is written.
+Exit codes: 0 no problem found, 1 something needs attention, 2 wrong command line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _DESCRIPTION
     add_store_options(parser)
     parser.add_argument(
-        "--deep", dest="is_deep", action="store_true", help="read every record and every file that one refers to"
+        "--deep", dest="is_deep", action="store_true", help="read every record and every file that a record refers to"
     )
-    parser.add_argument("--client", choices=tuple(PLACES), help="print only how to register with this client")
+    parser.add_argument("--client", choices=tuple(PLACES), help="print only how to register Interlock with this client")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,7 +113,7 @@ def _as_far_as_readable(check: str, findings: Iterator[Finding]) -> Iterator[Fin
         yield from findings
     except (StoreFailureError, OSError) as error:
         found = error.found if isinstance(error, StoreFailureError) else error.strerror
-        yield attention(check, f"This cannot be read to its end ({found}).", READ_FIX)
+        yield attention(check, f"This cannot be read completely ({found}).", READ_FIX)
 
 
 def _line(one: Finding) -> str:
@@ -126,7 +126,7 @@ def _line(one: Finding) -> str:
 def _verdict(wanting: int) -> str:
     match wanting:
         case 0:
-            return "All is fine. What to put into a client's configuration: interlock doctor --client NAME"
+            return "No problem found. To register Interlock with a client: interlock doctor --client NAME"
         case 1:
             return "One thing needs attention."
         case _:

@@ -34,18 +34,18 @@ def answered_by_upkeep() -> Generator[None]:
         refusal = refusal_of(error)
         raise StopError(refusal.message, refusal.suggestion, exit_code=1) from error
     except UpkeepBusyError as error:
-        message = f"Another command collects, sets keep marks or rotates keys; waited {error.waited_ms} ms."
-        raise StopError(message, "Run this again when it is done.", exit_code=1) from error
+        message = f"Another gc, keep, unkeep or keys command is running; waited {error.waited_ms} ms."
+        raise StopError(message, "Run this command again when that one is done.", exit_code=1) from error
     except PinsDamagedError as error:
         message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
-        fix = "Restore the file from a backup, or remove it and set the marks again. Until then nothing is collected."
+        fix = "Restore the file from a backup, or remove it and set the marks again. Until then, nothing is deleted."
         raise StopError(message, fix, exit_code=1) from error
     except SessionsMissingError as error:
         message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
-        raise StopError(message, "Give the id of one that is there.", exit_code=1) from error
+        raise StopError(message, "`interlock session list` lists the sessions.", exit_code=1) from error
     except TooManyPinsError as error:
         message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
-        fix = "Unkeep some, or let all sessions stay longer: `retention.days` in config.toml."
+        fix = "Unkeep some, or raise `retention.days` in config.toml to keep all sessions longer."
         raise StopError(message, fix, exit_code=1) from error
 
 

@@ -19,9 +19,9 @@ from interlock.store.opening import open_store
 from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
-Take sessions that have expired and files that nothing refers to any more: first into the directory `trash`,
-for good with the next run. Where any session is damaged or newer than this release, nothing is taken.
-Exit codes: 0 fine, 1 nothing could be taken, and why is said, 2 the command line is wrong."""
+Delete expired sessions and files that nothing refers to. A run moves them into the directory `trash`;
+the next run removes them from there. If a session is damaged or newer than this release, nothing is deleted.
+Exit codes: 0 success, 1 nothing was deleted for the reason printed, 2 wrong command line."""
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",
     Kind.SNAPSHOT: "snapshots",
@@ -30,9 +30,9 @@ _WORDS: Mapping[Kind, str] = {
     Kind.SEGMENT: "orphan segments",
     Kind.TEMP: "temporary files",
     Kind.LEFTOVER: "crash leftovers",
-    Kind.TRASH: "trash, removed for good",
+    Kind.TRASH: "trash, now removed",
 }
-_WHY = {"busy": "another process is writing to it", "changed": "it changed meanwhile", "full": "the disk is full"}
+_WHY = {"busy": "another process is writing to it", "changed": "it changed during this run", "full": "the disk is full"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = _DESCRIPTION
     add_store_options(parser)
     parser.add_argument(
-        "--dry-run", dest="is_dry_run", action="store_true", help="show what would go, and write nothing"
+        "--dry-run", dest="is_dry_run", action="store_true", help="show what would be deleted, and write nothing"
     )
 
 
@@ -88,24 +88,24 @@ def counted(due: Due) -> dict[Kind, tuple[int, int]]:
 
 def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     if found.is_safe_mode:
-        say("Safe mode: nothing is collected while something cannot be relied on.")
+        say("Safe mode: nothing is deleted until these problems are solved.")
         for doubt in found.doubts:
             say(f"{doubt.message}\n  {doubt.fix}")
         return
     sums = counted(found.taken)
     rows = [(_WORDS[kind], str(count), in_units(size)) for kind, (count, size) in sums.items()]
     total = sum(size for _, size in sums.values())
-    say_table(("would go" if is_dry_run else "gone", "count", "size"), [*rows, ("all", "", in_units(total))])
+    say_table(("would be deleted" if is_dry_run else "deleted", "count", "size"), [*rows, ("all", "", in_units(total))])
     for one in found.skipped:
-        say(f"{one.session} was left to the next time: {_WHY[one.why]}.")
+        say(f"{one.session} was skipped: {_WHY[one.why]}.")
     say(_policy(days, found))
     if not is_dry_run and any(kind is not Kind.TRASH for kind, _ in found.taken.sizes()):
-        say("What went is in the directory `trash` until the next `interlock gc` removes it for good.")
+        say("The deleted data is in the directory `trash` until the next `interlock gc` removes it.")
 
 
 def _policy(days: int, found: Collected) -> str:
     age = f"Sessions expire {days} days after their last event" if days else "Sessions never expire"
-    return f"{age} (`retention.days` in config.toml); {found.kept} of {found.sessions} are kept whatever their age."
+    return f"{age} (`retention.days` in config.toml); {found.kept} of {found.sessions} are kept regardless of age."
 
 
 def _told(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -> dict[str, Json]:

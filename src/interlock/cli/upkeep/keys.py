@@ -12,28 +12,19 @@ from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
 from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
 
-_DESCRIPTION = """See and rotate the keys that sign tokens. No key is ever printed.
-Exit codes: 0 fine, 1 the key ring cannot be used, 2 the command line is wrong."""
-_ACTIONS = {
-    "status": "show how many keys there are, how old and how private",
-    "rotate": "sign with a new key; the one before goes on verifying until the next rotation",
-}
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
 UNFINISHED = (
-    "A rotation is not finished: the disk did not confirm the new key, so the key before it still signs.",
-    "Run `interlock keys rotate`: it finishes that rotation and makes no further key.",
+    "A rotation is not finished: the disk did not confirm the new key, so the previous key still signs.",
+    "Run `interlock keys rotate`: it finishes that rotation and creates no other key.",
 )
-_UNCONFIRMED_FIX = """Check the disk, then run `interlock keys rotate` again: it finishes this rotation and makes no
-other key. `interlock keys status` says whether that is still to be done."""
+_UNCONFIRMED_FIX = """Check the disk, then run `interlock keys rotate` again: it finishes this rotation and creates no
+other key. `interlock keys status` reports whether this is still necessary."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the two commands."""
-    parser.description = _DESCRIPTION
-    add_action = parser.add_subparsers(dest="action", metavar="action", required=True).add_parser
-    for name, words in _ACTIONS.items():
-        add_store_options(add_action(name, help=words, description=f"{words[0].upper()}{words[1:]}."))
+    """Add the arguments of both commands."""
+    add_store_options(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,7 +49,7 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     if as_json:
         say_json(_told(facts, is_private=is_private))
     elif facts is None:
-        say("There are no keys yet: the first `start_workflow` makes one.")
+        say("There are no keys yet: the first `start_workflow` creates one.")
     else:
         say(_words(facts))
         say("Only you can read them." if is_private else "\n".join(loose_words(facts)))
@@ -73,29 +64,29 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
     """
-    message = "The new key was written, but the disk did not confirm it. Until it does, the key before it signs tokens"
+    message = "The new key was written, but the disk did not confirm it. Until it does, the previous key signs tokens"
     with answered_by_upkeep(), unconfirmed(message, _UNCONFIRMED_FIX):
         before = ring.key_ring_facts()
         if before is None:
-            message = "There are no keys to rotate yet; nothing was made."
-            raise StopError(message, "The first `start_workflow` makes one.", exit_code=1)
+            message = "There are no keys to rotate yet; nothing was changed."
+            raise StopError(message, "The first `start_workflow` creates one.", exit_code=1)
         ring.rotate()
     is_finish = before.has_unfinished_rotation
     has_dropped = before.keys > 1 and not is_finish
     if as_json:
         say_json({"rotated": True, "keys": 2, "previousKeyDropped": has_dropped, "finishedEarlierRotation": is_finish})
         return 0
-    say("Rotated: new tokens are signed with a new key, also by servers that run already.")
+    say("Rotated: new tokens are signed with a new key, also by servers that are running.")
     if is_finish:
-        say("This finished an earlier rotation; no further key was made.")
-    say("Tokens signed until now go on working until the next rotation.")
+        say("This finished an earlier rotation; no other key was created.")
+    say("Older tokens work until the next rotation.")
     if has_dropped:
         say(
-            "Tokens from before the last rotation no longer work: they answer TOKEN_BAD_SIGNATURE. The sessions are as"
-            " they were; an agent that holds such a token finds its run again with `resume_session`."
+            "Tokens from before the last rotation no longer work: they answer TOKEN_BAD_SIGNATURE. Sessions are"
+            " unchanged; an agent with such a token finds its run with `resume_session`."
         )
     else:
-        say("The next rotation ends them; the sessions stay.")
+        say("The next rotation makes them invalid; it does not change sessions.")
     return 0
 
 
@@ -108,7 +99,7 @@ def is_private_ring(facts: KeyRingFacts) -> bool:
 def loose_words(facts: KeyRingFacts) -> tuple[str, str]:
     """Say how others can read a ring that is not private, and what to do."""
     return (
-        f"Others can reach them: keys/keyring.json has mode {facts.mode:04o} and keys/ {facts.directory_mode:04o}.",
+        f"Other users can access them: keys/keyring.json has mode {facts.mode:04o}, keys/ {facts.directory_mode:04o}.",
         "Run `chmod 700 keys; chmod 600 keys/keyring.json` in the data directory, then `interlock keys rotate` twice.",
     )
 
@@ -121,8 +112,8 @@ def age_words(facts: KeyRingFacts) -> str:
 
 def _words(facts: KeyRingFacts) -> str:
     if facts.keys == 1:
-        return f"One key, made {age_words(facts)}. It was never rotated; every token it signed works."
-    return f"Two keys, rotated {age_words(facts)}. Tokens of both work; the next rotation ends those of the older one."
+        return f"One key, created {age_words(facts)}. It was never rotated; every token it signed works."
+    return f"Two keys, rotated {age_words(facts)}. Tokens of both work until the next rotation drops the older key."
 
 
 def _told(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:

@@ -19,9 +19,9 @@ from interlock.store.retention import due
 
 _DEBRIS = {
     Kind.TEMP: "temporary files",
-    Kind.SEGMENT: "segments of appends that were interrupted before they counted",
+    Kind.SEGMENT: "segments of interrupted appends",
     Kind.LEFTOVER: "directories without a session",
-    Kind.TRASH: "in the trash",
+    Kind.TRASH: "items in the trash",
 }
 
 
@@ -32,11 +32,11 @@ def sessions(data_dir: Path) -> Iterator[Finding]:
         StoreFailureError: The disk failed.
     """
     collector = open_store(data_dir).upkeep
-    with shown_progress("Looking at sessions") as told:
+    with shown_progress("Checking sessions") as told:
         kept, seen = read_kept(collector.keep_marks), collector.glance(told)
     yield from _doubts(doubts_of(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
-    yield fine("sessions", f"{count} hold the bytes that they attest; `--deep` reads what they say, too.")
+    yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
     yield from _held(collector)
     yield from _lying_around(seen.debris)
 
@@ -70,16 +70,16 @@ def _content(marked: GcSnapshot, inspector: StoreInspector) -> Iterator[Finding]
     damaged = inspector.damaged_content(marked)
     for one in damaged:
         named = _named(one.sessions)
-        fix = "Restore the file from a backup. Until then, what stands on it in these sessions cannot be shown."
+        fix = "Restore the file from a backup. Until then, what these sessions record in it cannot be shown."
         yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
     if not damaged:
-        yield fine("content", "All that sessions refer to is there and is what its name says.")
+        yield fine("content", "Every file that sessions refer to exists and matches its hash.")
 
 
 def _held(inspector: StoreInspector) -> Iterator[Finding]:
     held = inspector.held_sessions()
     if held:
-        yield note("locks", f"Being written to right now: {_named(held)}.")
+        yield note("locks", f"Other processes are writing to {_named(held)}.")
 
 
 def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
         sizes = [item.bytes for item in found if item.kind is kind]
         if sizes:
             message = f"{len(sizes)} {words}, {in_units(sum(sizes))}"
-            yield note("debris", f"{message}: `interlock gc` takes what is older than a day.")
+            yield note("debris", f"{message}: `interlock gc` deletes what is older than a day.")
 
 
 def _expired(marked: GcSnapshot, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def _expired(marked: GcSnapshot, kept: frozenset[SessionId], command: CollectCom
     sizes = [size for _, size in taken.sizes()]
     if sizes:
         message = (
-            f"`interlock gc` would take {len(taken.sessions)} expired sessions and {len(taken.items)} other things"
+            f"`interlock gc` would delete {len(taken.sessions)} expired sessions and {len(taken.items)} other items"
         )
         yield note("retention", f"{message}, {in_units(sum(sizes))} in all.")
 

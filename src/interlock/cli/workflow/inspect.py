@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     answer = inspect_workflow(places.catalog, command)
     whole = plan_text(places.catalog, workflow_id, places.workspace)
     if isinstance(answer, Refusal) or isinstance(whole, Refusal):
-        raise StopError("The file was changed while it was read.", "Send the same command again.", exit_code=1)
+        raise StopError("The file was changed while it was read.", "Run the command again.", exit_code=1)
     if options.as_json:
         plan = {"plan": pinned.workflow.plan.to_json()} if detail == "plan" else {}
         say_json({**answer.structure, **plan})

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
     parser.add_argument("--tag", help="only workflows with this tag")
-    parser.add_argument("--query", help="only workflows in whose id, name, description and tags all words stand")
+    parser.add_argument("--query", help="only workflows with all these words in id, name, description or tags")
     add_json(parser)
 
 
@@ -41,13 +41,13 @@ def run(options: argparse.Namespace) -> int:
         say_json({"workflows": [_told(view, one) for one in startable], "refused": [_refused(one) for one in refused]})
         return 0
     if startable:
-        say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable))
+        say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable), ids=("ID",))
     else:
         say("No workflow that can be started matches. Leave out --tag and --query to see all.")
     if refused:
         say("\nCannot be started:")
         say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
-        say("\n`interlock workflow validate` names every fault of the project's files.")
+        say("\n`interlock workflow validate` reports every fault of the project's files.")
     return 0
 
 

@@ -26,8 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
     parser.add_argument("workflow_id", metavar="ID", help="namespace.name, such as team.release_notes")
-    parser.add_argument("--from", dest="origin", metavar="WORKFLOW_ID", help="copy this workflow instead of an example")
-    parser.add_argument("--dir", dest="directory", help="where to write it (default: .interlock/workflows)")
+    parser.add_argument(
+        "--from", dest="origin", metavar="WORKFLOW_ID", help="copy this workflow instead of the example"
+    )
+    parser.add_argument("--dir", dest="directory", help="the directory of the new file (default: .interlock/workflows)")
     parser.add_argument("--yaml", dest="is_yaml", action="store_true", help="write YAML with comments instead of JSON")
 
 
@@ -51,18 +53,18 @@ def run(options: argparse.Namespace) -> int:
     say(f"Wrote {shown(path)}.")
     say(f"Edit it, then check it: interlock workflow validate {shown(path)}")
     if directory.resolve() in (own.resolve(), places.user_dir.resolve()):
-        say(f"Start it: ask your agent to start `{workflow_id}`; a running server sees it at once.")
+        say(f"Start it: ask your agent to start `{workflow_id}`; a running server finds it immediately.")
     else:
-        say(f"A server reads it once it lies in {shown(own)} or in {shown(places.user_dir)}.")
+        say(f"A server reads only {shown(own)} and {shown(places.user_dir)}: move the file there.")
     return 0
 
 
 def _check_id(workflow_id: str) -> None:
     """Refuse an id that a project's file cannot have."""
     if is_reserved(workflow_id):
-        message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+        message = f"{workflow_id!r} is in `wr.*`, which is reserved for built-in workflows."
     elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
-        message = f"The id has {len(workflow_id)} characters, at most {WORKFLOW_ID_CHARS_MAX}."
+        message = f"The id has {len(workflow_id)} characters; the limit is {WORKFLOW_ID_CHARS_MAX}."
         raise StopError(message, "Shorten it.", exit_code=2)
     elif id_status(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
@@ -105,7 +107,7 @@ def _check_valid(places: WorkflowLocations, source: Source) -> None:
     compiled = found.compiled if isinstance(found, Entry) else found
     diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
     if has_errors(diagnostics):
-        message, fix = "A project's file would have faults.", "Nothing was written. Copy another workflow."
+        message, fix = "The new file would have faults.", "Nothing was written. Copy another workflow."
         raise StopError(message, fix, exit_code=1, file=source.ref, faults=diagnostics)
 
 
@@ -114,7 +116,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        message = f"{shown(path.parent)} is not a directory, or lies below a file."
+        message = f"{shown(path.parent)} is not a directory, or a part of its path is a file."
         raise StopError(message, "Nothing was written. Choose another --dir.", exit_code=1) from None
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -129,5 +131,5 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> StopError:
-    fix = "Choose another --dir, or make room and correct its permissions."
+    fix = "Choose another --dir, or free disk space and correct the permissions."
     return StopError(f"{shown(path)} cannot be written: {error.strerror}.", fix, exit_code=1)

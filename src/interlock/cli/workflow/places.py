@@ -119,10 +119,16 @@ class WorkflowLocations:
 def add_place_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where workflows are read."""
     # A default here would undo a value that was given before the command.
-    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="the project (INTERLOCK_WORKSPACE)")
-    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="whose config.toml holds (INTERLOCK_DATA_DIR)")
-    parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your files (INTERLOCK_WORKFLOWS_DIR)")
-    parser.add_argument("--core-source", default=argparse.SUPPRESS, help="mount a directory as core (for packagers)")
+    parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
+    parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of config.toml (INTERLOCK_DATA_DIR)")
+    parser.add_argument(
+        "--workflows-dir",
+        default=argparse.SUPPRESS,
+        help="directory of your own workflow files (INTERLOCK_WORKFLOWS_DIR)",
+    )
+    parser.add_argument(
+        "--core-source", default=argparse.SUPPRESS, help="add a directory of core workflows (for packagers)"
+    )
 
 
 def chosen_places(options: argparse.Namespace) -> WorkflowLocations:
@@ -179,8 +185,8 @@ def checked_file(path: Path) -> Path:
     """
     if path.suffix not in FORMS:
         raise StopError(
-            f"{shown(path)} is not named as a workflow file.",
-            f"Rename it so that it ends in {', '.join(FORMS)}.",
+            f"{shown(path)} does not have the name of a workflow file.",
+            f"Use a name that ends in {', '.join(FORMS)}.",
             exit_code=2,
         )
     return path
@@ -215,7 +221,7 @@ def workflow_of(places: WorkflowLocations, workflow_id: str) -> tuple[Entry, Pin
         guess = view.nearest(workflow_id)
         meant = f"Did you mean {guess}? " if guess else ""
         message = f"There is no workflow {workflow_id!r}."
-        raise StopError(message, f"{meant}`interlock workflow list` shows what there is.", exit_code=1)
+        raise StopError(message, f"{meant}`interlock workflow list` lists all workflows.", exit_code=1)
     return _compiled(found, f"{found.source.ref} ({found.source.kind})")
 
 
@@ -223,7 +229,7 @@ def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     compiled = found.compiled if isinstance(found, Entry) else found
     if isinstance(compiled, RefusedFile):
         faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
-        message = f"{file} holds no workflow that can run."
-        raise StopError(message, "Correct each fault as it says.", exit_code=1, file=file, faults=faults)
+        message = f"{file} contains no workflow that can run."
+        raise StopError(message, "Correct each fault as described.", exit_code=1, file=file, faults=faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

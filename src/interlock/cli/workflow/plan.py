@@ -11,7 +11,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, loop_words, outline_lines
 from interlock.plan.records import PlanNode
 
-_HEADS = ("NODE", "KIND", "OWNER", "TAKES", "GIVES", "IN LOOP", "FROM", "LEADS TO")
+_HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +42,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*input_lines(compiled), *outline_lines(compiled)]) + "\n")
-    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes))
+    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes), ids=("NODE", "IN LOOP"))
     if compiled.plan.loops:
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
-        say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows)
+        say_table(("LOOP", "PASSES", "AT ITS LIMIT"), rows, ids=("LOOP",))
     return 0
 
 

@@ -100,7 +100,7 @@ class _Shaper:
         edges = self.graphs.out_edges.get(node.node_id, ())
         return tuple(
             OutgoingPath(
-                words=self._way_words(edge, number) + (": go on" if edge.target == stop else ""),
+                words=self._way_words(edge, number) + (": continue" if edge.target == stop else ""),
                 parts=self._parts(edge.target, stop),
             )
             for number, edge in enumerate(edges, start=1)

@@ -107,7 +107,7 @@ class _Progress:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories; without, the project's own")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="files or directories (default: those of the project)")
     add_json(parser)
 
 
@@ -160,7 +160,7 @@ def _own_directory(places: WorkflowLocations) -> Path:
     """Return the project's own directory, as the current directory sees it."""
     own = places.workspace / PROJECT_DIR
     if not own.is_dir():
-        fix = "Name files or directories, or begin with `interlock workflow new team.example`."
+        fix = "Name files or directories, or create a file with `interlock workflow new team.example`."
         raise StopError(f"The project has no directory {shown(own)}.", fix, exit_code=2)
     return own
 
@@ -169,7 +169,9 @@ def _below(root: Path) -> list[Path]:
     """Return the files below a directory that a source of workflows would read."""
     files = LocalWorkflowFiles(core_dirs=(), user_dir=root).files(None)
     if len(files) == SOURCE_FILES_MAX:
-        words = f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are looked at; a source may hold no more."
+        words = (
+            f"{shown(root)}: only the first {SOURCE_FILES_MAX} files are checked; a source reads no more than these."
+        )
         print(words, file=sys.stderr)
     return [file.path for file in files if file.path.parts[-2:] != BINDINGS_FILE.parts]
 

@@ -137,7 +137,7 @@ def test_the_types_that_a_client_wants_stand_in_its_block(client: str) -> None:
 )
 def test_a_path_that_a_client_would_change_is_told(client: str, name: str, *, is_told: bool) -> None:
     told = registration(client, [f"/opt/{name}/interlock", "serve"])
-    assert ("Move it elsewhere." in told.in_words()) is is_told
+    assert ("Use another path." in told.in_words()) is is_told
     assert ("warning" in told.to_json()) is is_told
 
 

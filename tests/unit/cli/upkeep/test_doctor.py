@@ -31,14 +31,14 @@ def test_a_sound_data_directory_is_fine_and_stays_as_it_was(site: Site) -> None:
     assert (quick["attention"], deep["attention"], quick["interlock"]) == (0, 0, VERSION)
     assert (quick["dataDir"], quick["dataDirOrigin"]) == (str(site.data_dir), "environment")
     said = site.said("doctor")
-    assert "3 hold the bytes that they attest; `--deep` reads what they say, too." in said
+    assert "3 match their manifests; `--deep` also reads every record." in said
     assert "healthy" not in said
     assert "3 are healthy: every record was read." in site.said("doctor", "--deep")
-    assert said.splitlines()[-1].startswith("All is fine.")
+    assert said.splitlines()[-1].startswith("No problem found.")
 
 
 def test_a_data_directory_that_is_not_there_yet_is_no_fault_and_is_not_made(site: Site) -> None:
-    assert "is not there yet: the first run makes it" in site.said("doctor")
+    assert "does not exist yet: the first run creates it" in site.said("doctor")
     assert not site.data_dir.exists()
     site.data_dir.write_bytes(b"")
     said = site.said("doctor", code=1)
@@ -112,19 +112,19 @@ def test_debris_and_what_a_collection_would_take_are_told(site: Site) -> None:
     (site.data_dir / "keys" / "keyring.json.0123456789abcdef.tmp").write_bytes(b"x")
     (site.data_dir / "sessions" / "left").mkdir()
     said = site.said("doctor")
-    assert "1 segments of appends that were interrupted before they counted, 2.0 kB" in said
+    assert "1 segments of interrupted appends, 2.0 kB" in said
     assert "1 temporary files, 1 B" in said
     assert "1 directories without a session, 0 B" in said
-    assert "`interlock gc` would take 1 expired sessions and 1 other things" in site.said("doctor", "--deep")
+    assert "`interlock gc` would delete 1 expired sessions and 1 other items" in site.said("doctor", "--deep")
     site.said("gc")
     assert "in the trash" in site.said("doctor")
 
 
 def test_a_session_that_is_written_to_is_named_without_waiting_for_it(site: Site) -> None:
     session, _ = site.session()
-    assert "Being written to" not in site.said("doctor")
+    assert "Other processes are writing to" not in site.said("doctor")
     with LocalStore(site.data_dir).hold(session):
-        assert f"Being written to right now: {session}." in site.said("doctor")
+        assert f"Other processes are writing to {session}." in site.said("doctor")
 
 
 def test_a_directory_that_others_can_enter_needs_attention(site: Site) -> None:
@@ -161,7 +161,7 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, **answers: object) -> None:
 def test_a_full_disk_is_told_before_runs_stop(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.session()
     answer_with(monkeypatch, free_bytes=5_000_000)
-    assert "Only 5.0 MB are free" in site.said("doctor", code=1)
+    assert "Its disk has only 5.0 MB free" in site.said("doctor", code=1)
 
 
 @pytest.mark.inv("DOC-4")
@@ -203,7 +203,7 @@ def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: 
     answer_with(monkeypatch, network_file_system="nfs4", synchronising="/home/me/Dropbox")
     said = site.said("doctor", code=1)
     assert "network file system (nfs4)" in said
-    assert "/home/me/Dropbox looks synchronised" in said
+    assert "/home/me/Dropbox seems to be synchronised" in said
 
 
 def test_sizes_are_told_in_the_unit_that_people_use() -> None:

@@ -48,14 +48,14 @@ def test_a_person_sees_what_went_what_is_kept_and_that_it_is_still_in_the_trash(
     kept, _ = site.session(days=100)
     site.said("session", "keep", kept)
     said = site.said("gc", "--dry-run")
-    assert said.splitlines()[0].split() == ["would", "go", "count", "size"]
+    assert said.splitlines()[0].split() == ["would", "be", "deleted", "count", "size"]
     assert "trash" not in said.splitlines()[-1]
     said = site.said("gc")
     rows = {line.split("  ")[0]: line.split()[-3:] for line in said.splitlines()}
     assert rows["expired sessions"][0] == "1"
     assert rows["snapshots"] == ["0", "0", "B"]
-    assert "1 of 2 are kept whatever their age." in said
-    assert "`trash` until the next `interlock gc` removes it for good" in said
+    assert "1 of 2 are kept regardless of age." in said
+    assert "`trash` until the next `interlock gc` removes it" in said
 
 
 @pytest.mark.inv("GC-8")
@@ -165,7 +165,7 @@ def test_a_session_that_is_written_to_is_left_and_said_to_be_locked(site: Site) 
     session, _ = site.session(days=100)
     with LocalStore(site.data_dir).hold(session):
         told = site.told("gc")
-        assert f"{session} was left to the next time" in site.said("gc")
+        assert f"{session} was skipped" in site.said("gc")
     assert told["skipped"] == [{"session": session, "why": "busy", "code": "SESSION_LOCKED"}]
     assert counts(told) == {}
     assert site.told("gc")["expired"] == [session]
@@ -179,7 +179,7 @@ def test_collecting_and_setting_marks_exclude_each_other(site: Site, monkeypatch
     session, _ = site.session(days=100)
     with LocalCollector(site.data_dir).alone():
         for arguments in (("gc",), ("session", "keep", session), ("keys", "rotate")):
-            assert "when it is done" in site.complained(*arguments)
+            assert "when that one is done" in site.complained(*arguments)
         assert counts(site.told("gc", "--dry-run")) == {"session": 1}
     assert LocalStore(site.data_dir).load(session) is not None
 

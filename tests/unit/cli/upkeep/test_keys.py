@@ -29,8 +29,8 @@ def test_before_the_first_run_there_is_nothing_to_see_or_to_rotate(site: Site) -
 @pytest.mark.inv("KEY-1", "KEY-5")
 def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> None:
     _, first = site.session()
-    assert site.said("keys", "status").startswith("One key, made today. It was never rotated")
-    assert "go on working until the next rotation" in site.said("keys", "rotate")
+    assert site.said("keys", "status").startswith("One key, created today. It was never rotated")
+    assert "Older tokens work until the next rotation" in site.said("keys", "rotate")
     harness = Harness.on_disk(site.data_dir, DOCUMENT)
     second = harness.look(first.state)
     assert second.code is None
@@ -91,9 +91,9 @@ def test_the_age_of_the_ring_is_that_of_its_last_change(site: Site) -> None:
     site.session()
     ring = site.data_dir / "keys" / "keyring.json"
     site.make_old(ring, 1.5)
-    assert "made a day ago" in site.said("keys", "status")
+    assert "created a day ago" in site.said("keys", "status")
     site.make_old(ring, 40)
-    assert "made 40 days ago" in site.said("keys", "status")
+    assert "created 40 days ago" in site.said("keys", "status")
     site.said("keys", "rotate")
     assert "rotated today" in site.said("keys", "status")
     os.utime(ring, (2**33, 2**33))
