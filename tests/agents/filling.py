@@ -17,7 +17,7 @@ PASSES = 3
 """After so many passes the agent leaves a loop."""
 
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-_IN_BLOCKER = re.compile(rf"`context` holding {_QUOTED}(?: whole, with {_QUOTED} in it)?(?: \(([^)]+)\))?")
+_IN_BLOCKER = re.compile(rf"{_QUOTED} in `context`(?:, whole and including {_QUOTED})?(?: \(([^)]+)\))?")
 _IN_START = re.compile(r"^- `([^`]+)` \((\w+)\): .*Found [^\n]*?(?:; use (one of \[.*\]))?\.$", re.MULTILINE)
 _AT_START = re.compile(rf"{_QUOTED}, [^\n]*?; it needs (.+?)\.")
 

@@ -86,7 +86,7 @@ def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, C
     [
         pytest.param(" · goal: ", " · aim: ", id="a part of the header"),
         pytest.param("**Not accepted yet**", "**The step is not accepted**", id="a heading"),
-        pytest.param("needs notes, and none came", "has no notes", id="the message of a blocker"),
+        pytest.param("needs notes:", "has no notes", id="the message of a blocker"),
         pytest.param(
             "Use the tokens of this answer, not the earlier ones.", "Use these tokens.", id="a fix's last one"
         ),

@@ -202,7 +202,7 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved 
     words: list[str] = []
     if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
-        words.append(f"The gate was opened by a {gate.by}{client}.")
+        words.append(f"The step was approved by a {gate.by}{client}.")
     if effects:
         words.append(f"Set {', '.join(f'`{key}`' for key in sorted(effects))}.")
     refs = (StepRef(kind="step_id", step_id=node.node_id),)

@@ -120,7 +120,7 @@ def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[
             gap_id=GapId(derived_id("gap", attempt.attempt, "resolves", gap.gap_id)),
             severity=gap.severity,
             reason=gap.reason,
-            summary="The step was done again, and this is not missing any more.",
+            summary="The step was done again, and this is no longer missing.",
             resolution=data.Resolves(kind="resolves", resolves_gap_id=gap.gap_id),
         )
         for gap in open_gaps[:RESOLVED_GAPS_MAX]

@@ -63,8 +63,9 @@ class Reply:
         """Return in words why there is no answer; None where there is one."""
         if self.action != "cancel":
             return None
-        why = f": {self.fault}" if self.fault else "; they put the question away"
-        return f"They were asked (through {self.client}), and no answer came{why}."
+        if self.fault:
+            return f"The user was asked (through {self.client}), but no answer arrived: {self.fault}."
+        return f"The user was asked (through {self.client}) and closed the question without an answer."
 
     def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":
         """Return the reply as it is kept: what was asked, what was answered, through which client."""
@@ -76,7 +77,7 @@ class Reply:
 
 
 class AskOut(Published):
-    """One question that a person was asked, with the answer where it wanted one."""
+    """One question to a person, with the answer if it needs one."""
 
     answer: str | None = None
     ask: str
@@ -84,7 +85,7 @@ class AskOut(Published):
 
 
 class Answered(Published):
-    """What a person said who was asked, and the client that asked them."""
+    """What a person answered, and the client that asked."""
 
     asks: Annotated[tuple[AskOut, ...], Field(strict=False)]
     client: str

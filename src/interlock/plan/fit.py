@@ -21,7 +21,7 @@ def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> s
     for depth in range(len(stack)):
         marks.stack = list(stack[:depth])
         if _next(marks) != stack[depth].loop_id:
-            return f"loop {stack[depth].loop_id!r} is not what comes next"
+            return f"loop {stack[depth].loop_id!r} is not the next node"
     marks.stack = list(stack)
     if isinstance(state, Complete):
         last = _next(marks)
@@ -30,7 +30,7 @@ def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> s
     pending = state.pending.step.step_id
     if pending not in workflow.steps:
         return f"pending step {pending!r} is not in the plan"
-    return None if _next(marks) == pending else f"what is done is not what comes before {pending!r} in the plan"
+    return None if _next(marks) == pending else f"the completed steps are not the ones before {pending!r} in the plan"
 
 
 def _next(marks: ExecutionState) -> str | None:
@@ -73,14 +73,14 @@ def _past_fault(marks: ExecutionState, scope: str | None, frames: tuple[LoopFram
         if not is_skipped and key not in completed:
             continue
         if any(prefix + edge.source not in completed and prefix + edge.source not in skipped for edge in edges):
-            return f"{node.node_id!r} is done, and what comes before it is not"
+            return f"{node.node_id!r} is done, but a node before it is not"
         is_reached = not edges or any(marks.is_taken(edge, prefix) for edge in edges)
         if is_reached == is_skipped:
-            return f"{node.node_id!r} is {'skipped' if is_skipped else 'completed'}, and nothing led to that"
+            return f"{node.node_id!r} is {'skipped' if is_skipped else 'completed'}, but no edge led to that"
         if node.kind == "decision" and not is_skipped:
             chosen = sum(prefix + edge.edge_id in marks.taken for edge in graphs.out_edges.get(node.node_id, ()))
             if chosen != 1:
-                return f"the decision {node.node_id!r} chose no single way"
+                return f"the decision {node.node_id!r} did not choose exactly one edge"
     return None
 
 

@@ -28,7 +28,7 @@ def input_lines(workflow: CompiledWorkflow) -> list[str]:
         steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by.get(one.key, ()))
         key, kind = f"`context.{one.key}`", f"{one.type}, required" if one.required else one.type
         if steps and not one.required:
-            lines.append(f"- {key} ({kind}) is set by {steps}, no need to send it: {one.description}")
+            lines.append(f"- {key} ({kind}) is set by {steps}; you need not send it: {one.description}")
         else:
             lines.append(f"- start with {key} ({kind}): {one.description}")
     return lines

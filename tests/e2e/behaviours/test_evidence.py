@@ -57,7 +57,7 @@ def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(mak
 @pytest.mark.parametrize(
     ("sent", "code", "found"),
     [
-        ((), "MISSING_REQUIRED_OUTPUT", "no artifact came"),
+        ((), "MISSING_REQUIRED_OUTPUT", "no artifact was sent"),
         (({"kind": "wr.decision", "decision": "stop"},), "MISSING_REQUIRED_OUTPUT", "'wr.decision'"),
         (({"kind": "wr.loop_control", "decision": "maybe"},), "INVALID_REQUIRED_OUTPUT", '"maybe"'),
         (({"kind": "wr.loop_control"},), "INVALID_REQUIRED_OUTPUT", "decision"),

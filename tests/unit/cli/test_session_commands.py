@@ -204,7 +204,7 @@ def test_a_gap_is_explained_where_it_was_left(harness: Harness, command: Command
     gone_on = harness.advance(harness.advance(first), None)
     out = command("explain", gone_on.state)[1]
     assert "Gaps:\n" in out
-    assert "needs notes, and none came" in out
+    assert "needs notes: `output.notesMarkdown` is" in out
 
 
 def test_where_nothing_was_decided_that_is_said(harness: Harness, command: Command) -> None:

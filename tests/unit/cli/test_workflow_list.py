@@ -120,7 +120,7 @@ def test_a_plan_tells_which_context_keys_its_steps_set(project: Project, capsys:
     assert project.run("plan", str(OWN / "sets.json")) == 0
     told = capsys.readouterr().out
     assert "- start with `context.mode` (string): The mode." in told
-    assert "- `context.outcome` (string) is set by `a`, no need to send it: The outcome." in told
+    assert "- `context.outcome` (string) is set by `a`; you need not send it: The outcome." in told
 
 
 def test_a_plan_as_json_holds_all_of_it_and_what_it_hashes_to(

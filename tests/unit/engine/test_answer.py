@@ -122,7 +122,7 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         assert text.startswith(
             f"**Demo** (`test.demo`) · run `ab12`{' · goal: `Make it so`' if facts.run.goal else ''} · "
         )
-        assert text.endswith("```" if structure_of(facts)["nextCall"] else "Nothing is left to do in this run.")
+        assert text.endswith("```" if structure_of(facts)["nextCall"] else "This run has no more steps.")
 
 
 @pytest.mark.inv("ANS-2")

@@ -91,7 +91,7 @@ def test_an_artifact_that_meets_its_contract_is_enough_wherever_it_stands_among_
 
 
 @pytest.mark.parametrize(
-    ("artifacts", "found"), [((), "no artifact came"), (({"kind": "sketch"}, {"kind": "x"}), "found 'sketch', 'x'")]
+    ("artifacts", "found"), [((), "no artifact was sent"), (({"kind": "sketch"}, {"kind": "x"}), "found 'sketch', 'x'")]
 )
 @pytest.mark.inv("EVID-1")
 def test_a_missing_artifact_is_told_with_what_came_and_the_smallest_valid_one(
@@ -142,7 +142,10 @@ def test_an_example_that_is_sent_back_as_it_was_shown_is_no_evidence() -> None:
     workflow = workflow_of(outputContract={"contractRef": REVIEW})
     (shown,) = wanted_artifacts(workflow, workflow.steps["a"])
     blocker = only(blockers(workflow, shown))
-    assert (blocker.code, "`summary`: still the placeholder" in blocker.message) == ("INVALID_REQUIRED_OUTPUT", True)
+    assert (blocker.code, "`summary`: still contains the placeholder" in blocker.message) == (
+        "INVALID_REQUIRED_OUTPUT",
+        True,
+    )
     assert blockers(workflow, shown | {"summary": "All of it was read."}) == []
 
 
@@ -256,8 +259,8 @@ def test_a_rating_with_every_required_dimension_at_a_known_level_is_enough(dimen
 @pytest.mark.parametrize(
     ("dimensions", "said"),
     [
-        ({}, "`dimensions.clear`: is missing"),
-        ({"sound": "high"}, "`dimensions.clear`: is missing"),
+        ({}, "`dimensions.clear`: missing"),
+        ({"sound": "high"}, "`dimensions.clear`: missing"),
         ({"clear": "great"}, "`dimensions.clear`: found 'great'; use one of low | High"),
         ({"clear": {"level": "great"}}, "found 'great'"),
         ({"clear": "High", "sound": "so-so"}, "`dimensions.sound`: found 'so-so'; use one of low | middle | high"),

@@ -210,7 +210,7 @@ def test_the_warning_names_the_keys_and_never_a_value() -> None:
     (warned,) = secret_warnings({"apiKey": RANDOM, "note": FORMS[0], "fine": "text"}, None)
     assert warned.code == "LOOKS_LIKE_SECRET"
     assert warned.message.startswith("`apiKey`, `note` in `context` look like secrets.")
-    assert "not encrypted" in warned.message
+    assert "unencrypted" in warned.message
     assert "environment variable" in warned.message
     assert RANDOM not in warned.message
 

@@ -170,7 +170,7 @@ def test_a_step_that_is_handed_out_without_what_it_needs_is_told() -> None:
     assert gone_on.warnings == ["GAP_RECORDED"]
     (trace,) = traces(harness, first)
     assert [(entry.summary, refs_of(entry)) for entry in trace.data.entries] == [
-        ("`box.size`, which `b` needs, is not set; the step is handed out all the same.", {"step_id": "b"}),
+        ("`b` needs `box.size`, which is not set; the step is given to the agent anyway.", {"step_id": "b"}),
         ("Next: Step b", {"step_id": "b"}),
     ]
     assert trace.data.capture_ref is None

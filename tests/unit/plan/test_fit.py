@@ -192,15 +192,15 @@ def test_a_step_in_the_passes_of_its_loops_fits(state: Running | Complete) -> No
     [
         (running("b", keys("a"), loops=frames(("outer", 3))), "beyond its bound"),
         (running("c", keys("a"), loops=frames(("inner", 0))), "'inner'"),
-        (running("b", keys("a")), "not what comes before 'b'"),
-        (running("b", keys(), loops=frames(("outer", 0))), "'outer' is not what comes next"),
-        (running("b", keys("a", "outer"), loops=frames(("outer", 0))), "'outer' is not what comes next"),
-        (running("c", keys("a"), loops=frames(("outer", 0), ("inner", 0))), "'inner' is not what comes next"),
+        (running("b", keys("a")), "not the ones before 'b'"),
+        (running("b", keys(), loops=frames(("outer", 0))), "'outer' is not the next node"),
+        (running("b", keys("a", "outer"), loops=frames(("outer", 0))), "'outer' is not the next node"),
+        (running("c", keys("a"), loops=frames(("outer", 0), ("inner", 0))), "'inner' is not the next node"),
         (running("b", keys("a", "outer@0::b"), loops=frames(("outer", 1))), "'outer@0::b'"),
         (running("e", keys("a", "outer", "outer@0::b")), "'outer@0::b'"),
         (running("b", keys("a", "b"), loops=frames(("outer", 0))), "'b'"),
         (running("e", keys("a", "outer@1::b"), loops=frames(("outer", 1))), "'e'"),
-        (complete("a", "e"), "what comes before it is not"),
+        (complete("a", "e"), "a node before it is not"),
     ],
 )
 def test_a_step_outside_its_loops_or_with_the_past_of_another_pass_is_damage(

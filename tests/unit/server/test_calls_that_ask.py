@@ -16,10 +16,10 @@ PEN = types.Implementation(name="pen", version="1")
 GATED = step("a", requireConfirmation=True)
 both_eras = pytest.mark.parametrize("era", ERAS)
 UNHEARD = {
-    "put away": (types.ElicitResult(action="cancel"), "and no answer came; they put the question away."),
+    "put away": (types.ElicitResult(action="cancel"), "and closed the question without an answer."),
     "no form": (
         types.ElicitResult(action="accept", content={"decision": "maybe"}),
-        "and no answer came: `decision` is 'maybe', not `confirm` or `decline`.",
+        "but no answer arrived: `decision` is 'maybe', not `confirm` or `decline`.",
     ),
 }
 
@@ -75,7 +75,7 @@ async def test_where_no_answer_came_the_agent_is_told_why_and_nothing_is_recorde
     assert (answer["kind"], answer["nextIntent"]) == ("blocked", "await_user_confirmation")
     assert answer.ack == first.ack
     for told in (answer["blockers"][0]["message"], answer.text):
-        assert "They were asked (through pen), " in told
+        assert "The user was asked (through pen)" in told
         assert words in told
     assert events_of(harness, first, "advance_recorded") == []
 

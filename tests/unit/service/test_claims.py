@@ -79,7 +79,7 @@ def test_a_claim_is_disclosed_as_a_warning_and_leaves_the_run_complete() -> None
     assert "COMPLETE_WITH_GAPS" not in last.warnings
     assert status_of(harness, first) == "complete"
     child = next(node for node in session_of(harness, first).nodes.values() if node.gaps)
-    assert child.trace[0].summary == "The gate was opened by a claim."
+    assert child.trace[0].summary == "The step was approved by a claim."
 
 
 @pytest.mark.inv("GATE-6", "GATE-3")

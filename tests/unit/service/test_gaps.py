@@ -169,7 +169,7 @@ def test_a_loop_that_cannot_be_decided_under_way_does_not_claim_that_its_conditi
     first = harness.start("test.flow", preferences=NEVER_STOPS, context={"mode": "fast"})
     assert harness.advance(first, context={"mode": None})["pending"]["stepId"] == "z"
     entries = [one for event in events_of(harness, first, "decision_trace_appended") for one in told_in(event)]
-    assert entries[-2] == "`l` ends: what it turns on cannot be decided."
+    assert entries[-2] == "`l` ends: its condition cannot be decided."
 
 
 def told_in(event: Any) -> list[str]:

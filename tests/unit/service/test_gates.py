@@ -151,7 +151,7 @@ def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay
     files = [one.payload for one in child.outputs if isinstance(one.payload, ArtifactPayload)]
     assert [file.content_type for file in files] == [REPLY_CONTENT_TYPE]
     assert files[0].sha256 == digest_of_bytes(canonical_bytes(record))
-    assert child.trace[0].summary == "The gate was opened by a person through a client."
+    assert child.trace[0].summary == "The step was approved by a person through a client."
     assert gaps_in(harness, first) == []
 
 

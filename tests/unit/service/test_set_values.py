@@ -79,7 +79,7 @@ def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the
     told = blocker(refused)
     assert told["pointer"] == {"kind": "context_key", "key": "artifact.verdict"}
     assert told["details"] == {"key": "copy", "found": '"minor"', "wanted": 'one of ["clean"]'}
-    assert "the artifact in `output.artifacts` again, with 'verdict' right" in told["suggestedFix"]
+    assert "the artifact in `output.artifacts` again, with a correct 'verdict'" in told["suggestedFix"]
     arguments = refused["nextCall"]["arguments"]
     assert "context" not in arguments
     assert [artifact["kind"] for artifact in arguments["output"]["artifacts"]] == ["wr.review_verdict"]
@@ -126,7 +126,7 @@ def test_an_inspection_tells_what_to_start_with_from_what_steps_set(detail: str)
         "must": ["a"],
         "mode": None,
     }
-    assert "- `context.outcome` (string) is set by `a`, `b`, no need to send it: The outcome." in answer.text
+    assert "- `context.outcome` (string) is set by `a`, `b`; you need not send it: The outcome." in answer.text
     assert "- start with `context.must` (string, required): The must." in answer.text
     assert "- start with `context.mode` (string): The mode." in answer.text
 

@@ -45,12 +45,12 @@ def _text(facts: CheckpointModel, call: NextCall) -> str:
     step = facts.step
     parts = [f"{facts.run.header()} · step {step.number} of {step.total}: {title_in_code(step.title)}"]
     parts += [warned.in_one_line() for warned in facts.warnings]
-    parts.append("Kept. The step is still to be done; nothing else has changed.")
+    parts.append("Saved. The step is still pending; nothing else has changed.")
     if facts.ack_token is None:
-        parts[-1] = "Kept. The step was done before; to see where the run stands, send the next call."
-    lines = ["---", f"Bookmark, good in any later chat: `stateToken` `{facts.state_token}`"]
+        parts[-1] = "Saved. The step was done before; the next call shows the current step."
+    lines = ["---", f"Bookmark for any later chat: `stateToken` `{facts.state_token}`"]
     if facts.checkpoint_token is not None:
-        lines.append(f"To keep more: `checkpointToken` `{facts.checkpoint_token}`")
+        lines.append(f"To save more: `checkpointToken` `{facts.checkpoint_token}`")
     head = "When the step is done" if facts.ack_token is not None else "Next"
     lines.append(f"{head}, call `{CONTINUE_TOOL}`:")
     lines.append(json_in_code(call.arguments))

@@ -282,13 +282,13 @@ def _answered(answered: Answered) -> str:
         said = f":\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
         lines.append(f"- {flat(one.ask)}{said}")
     if answered.comment is not None:
-        lines.append(f"- They add:\n{indent(quoted(answered.comment), '  ')}")
+        lines.append(f"- Comment:\n{indent(quoted(answered.comment), '  ')}")
     return "\n".join(lines)
 
 
 def _step(step: PendingStepView) -> str:
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
-    confirm = "\n\nThis step needs the user's confirmation: ask before you go on." if step.needs_confirmation else ""
+    confirm = "\n\nThis step needs the user's confirmation: ask before you continue." if step.needs_confirmation else ""
     return f"{role}{step.prompt}{confirm}"
 
 
@@ -306,11 +306,11 @@ def _footer(facts: AnswerModel, call: NextCall | None) -> str:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
     lines.append(f"Bookmark, `stateToken`: `{facts.state_token}`")
     if facts.checkpoint_token is not None:
-        lines.append(f"To keep notes meanwhile, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
+        lines.append(f"To save notes now, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
     if facts.redirect is not None and facts.ack_token is not None:
-        lines.append(f"The `ackToken` of this step, which is done: `{facts.ack_token}`")
+        lines.append(f"`ackToken` of this finished step: `{facts.ack_token}`")
     if call is None:
-        lines.append("Nothing is left to do in this run.")
+        lines.append("This run has no more steps.")
         return "\n".join(lines)
     lines.append(_invitation(facts))
     lines.append(json_in_code(call.arguments, separators=(",", ":")))
@@ -319,16 +319,16 @@ def _footer(facts: AnswerModel, call: NextCall | None) -> str:
 
 def _awaiting(awaited: PendingApproval) -> str:
     if awaited.claim is None:
-        return f"Nothing was recorded. Stop here; when the user is ready to be asked, call `{CONTINUE_TOOL}` again:"
+        return f"Nothing was recorded. Stop here. When the user is ready to answer, call `{CONTINUE_TOOL}` again:"
     return (
-        "Nothing was recorded. Ask the user; when they have said yes, say who confirmed what in the artifact (it is"
-        f" kept as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
+        "Nothing was recorded. Ask the user. If they say yes, write into the artifact who confirmed what (it is kept"
+        f" as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
     )
 
 
 def _invitation(facts: AnswerModel) -> str:
     if facts.redirect is not None:
-        return f"Next, call `{CONTINUE_TOOL}` to see where the run stands:"
+        return f"Next, call `{CONTINUE_TOOL}` to see the current step:"
     step = facts.step
     assert step is not None, "without a step there is nothing to invite to"
     brings = ["your notes" + ("" if step.needs_notes else " (optional here)")]

@@ -31,7 +31,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
     others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
     if others:
         yield (
-            f"This step and {others} do not depend on each other; they are handed out and reported one by one. To work"
+            f"This step and {others} do not depend on each other; you receive and report them one by one. To work"
             " on them at the same time, use your client's own subagent tool; do not call `start_workflow` for that."
         )
     functions = [one for one in visible_functions(workflow, node) if one.name in task.functions]
@@ -39,7 +39,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
         yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
     if task.needs_user:
         asks = "\n".join(f"- {rendered_line(need.ask, seen)} ({_reason(need.reason)})" for need in task.needs_user)
-        yield f"**Only the user can give this; ask**\n{asks}"
+        yield f"**Ask the user for this**\n{asks}"
     if task.requirements:
         wanted = "\n".join(f"- {line}" for line in task.requirements)
         yield f"**Evidence of this step**\n{wanted}"
@@ -85,8 +85,8 @@ def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
 
 
 _CAPABILITY_WORDS = {
-    "required": "This workflow needs {}; its first step finds out whether your client has it.",
-    "preferred": "Use {} where your client has it.",
+    "required": "This workflow needs {}; its first step checks whether your client has it.",
+    "preferred": "Use {} if your client has it.",
     "disabled": "Do not use {} in this run.",
 }
 

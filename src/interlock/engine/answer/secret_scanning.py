@@ -141,9 +141,9 @@ def _warned(places: Sequence[str], where: str) -> Warned:
     named = ", ".join(places[:SECRETS_NAMED_MAX])
     more = " and more" if len(places) > SECRETS_NAMED_MAX else ""
     message = (
-        f"{named}{more} {where} {'look like secrets' if len(places) > 1 else 'looks like a secret'}. What came is"
-        " stored as it is, and the data directory is not encrypted. Send a reference in its place, such as the name of"
-        " an environment variable or a path in a vault; a real secret that came is best replaced by a new one."
+        f"{named}{more} {where} {'look like secrets' if len(places) > 1 else 'looks like a secret'}. What you sent"
+        " is stored unencrypted in the data directory. Send a reference instead, such as the name of an environment"
+        " variable or a path in a vault. If you sent a real secret, replace it with a new one."
     )
     return Warned(code="LOOKS_LIKE_SECRET", message=f"{message[0].upper()}{message[1:]}")
 

@@ -11,7 +11,7 @@ from interlock.engine.published import Published
 
 
 class StepPosition(Published):
-    """Where in the workflow the step stands, counted from 1."""
+    """Position of the step in the workflow, counted from 1."""
 
     number: int
     total: int | None = None
@@ -38,7 +38,7 @@ class NextCall(Published):
 
 
 class Fork(Published):
-    """The one way to redo a step that is done, on a branch of its own."""
+    """The only way to redo a step that is done: on a new branch."""
 
     ack_token: str
     note: str
@@ -63,7 +63,7 @@ WarningCode = Literal[
 
 
 class Warned(Published):
-    """Something to know."""
+    """A warning."""
 
     code: Annotated[WarningCode, WithJsonSchema({"type": "string"})]
     message: str
@@ -84,14 +84,14 @@ class BlockerOut(Published):
 
 
 class PreferencesOut(Published):
-    """How much the run may do alone, and how cautious it is."""
+    """How autonomous and how cautious the run is."""
 
     autonomy: str
     risk_policy: str
 
 
 class LoopPass(Published):
-    """The pass of the innermost loop that the step stands in, counted from 1."""
+    """The pass of the innermost loop around the step, counted from 1."""
 
     loop_id: str
     pass_: Annotated[int, Field(alias="pass")]
@@ -111,7 +111,7 @@ class Pending(Published):
 
 
 class ReferenceOut(Published):
-    """Material the workflow points at."""
+    """Material the workflow refers to."""
 
     id: str | None = None
     title: str
@@ -175,7 +175,7 @@ class CheckpointOut(Published):
 
 
 class CheckpointAnswer(Published):
-    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may look at it."""
+    """Answer of `checkpoint_workflow`. `stateToken` is the bookmark: any later chat may read it."""
 
     kind: Literal["ok"]
     run: RunIdentity

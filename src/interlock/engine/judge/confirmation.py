@@ -53,7 +53,7 @@ def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
         asks.insert(
             0,
             QuestionItem(
-                reason="needs_user_approval", ask=f"Is the step {rendered_line(node.title, seen)!r} confirmed?"
+                reason="needs_user_approval", ask=f"Do you approve the step {rendered_line(node.title, seen)!r}?"
             ),
         )
     return tuple(asks)
@@ -109,7 +109,7 @@ def _raising(attempt: Attempt) -> tuple[QuestionItem, ...]:
     wanted = attempt.request.preferences.over(attempt.preferences)
     if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
         return ()
-    ask = f"May this run go on with the autonomy {wanted.autonomy!r} instead of {attempt.preferences.autonomy!r}?"
+    ask = f"May this run continue with autonomy {wanted.autonomy!r} instead of {attempt.preferences.autonomy!r}?"
     return (QuestionItem(reason="needs_user_approval", ask=ask),)
 
 

@@ -159,7 +159,7 @@ def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | N
     if fault is not None or pack.example is None:
         return fault
     left = placeholder_left(dict(artifact), dict(pack.example))
-    return f"`{left}`: still the placeholder that was shown" if left else None
+    return f"`{left}`: still contains the placeholder" if left else None
 
 
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
@@ -234,7 +234,7 @@ class _Rating:
             if _folded(level) not in map(_folded, known[name].levels):
                 return f"`dimensions.{name}`: found {level!r}; use one of {' | '.join(known[name].levels)}"
         missing = [name for name, dimension in known.items() if dimension.required and name not in sent]
-        return f"`dimensions.{missing[0]}`: is missing" if missing else None
+        return f"`dimensions.{missing[0]}`: missing" if missing else None
 
     def _levels(self, artifact: Mapping[str, Json], readings: list[TraceEntry]) -> dict[str, str]:
         """Return the levels that were sent; one that was spelled otherwise is noted."""

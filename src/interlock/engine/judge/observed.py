@@ -91,7 +91,7 @@ def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
 def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Violation:
     summary = artifact.get("summary")
     if is_placeholder(summary):
-        return _refused("`summary`: still the placeholder that was shown")
+        return _refused("`summary`: still contains the placeholder")
     fields = {
         "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
         "reason": artifact.get("reason"),

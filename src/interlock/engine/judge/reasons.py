@@ -34,7 +34,7 @@ from interlock.record.outcome import (
 from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
-_KEPT = " What you sent besides is kept and need not be sent again."
+_KEPT = " Everything else that you sent is kept."
 
 
 def missing_notes(step_title: str) -> Violation:
@@ -42,9 +42,9 @@ def missing_notes(step_title: str) -> Violation:
     return _finding(
         "missing_required_output",
         _contract(NOTES_CONTRACT),
-        f"The step {_quoted(step_title)} needs notes, and none came: `output.notesMarkdown` was absent or empty.",
-        "Do the step, then send the call of `nextCall` with `output.notesMarkdown` filled in: what you did and"
-        " decided, what you produced (files, numbers), anything notable. 10 to 30 lines, this step only." + _USE_FRESH,
+        f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing or empty.",
+        "Do the step. Then send `nextCall` with `output.notesMarkdown`: what you did, decided and produced (files,"
+        " numbers). 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
 
@@ -59,7 +59,7 @@ def missing_artifact(
 
     `details` tell it from others of its contract that are missing too.
     """
-    found = f"found {_share(', '.join(map(repr, sent)))}" if sent else "no artifact came"
+    found = f"found {_share(', '.join(map(repr, sent)))}" if sent else "no artifact was sent"
     return _finding(
         "missing_required_output",
         _contract(ref),
@@ -81,7 +81,7 @@ def invalid_artifact(
         "invalid_required_output",
         _contract(ref),
         f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
-        "Correct exactly that and send the artifact again. " + _example_words(examples) + _USE_FRESH,
+        "Correct this and send the artifact again. " + _example_words(examples) + _USE_FRESH,
         details,
     )
 
@@ -93,7 +93,7 @@ def unmet_criteria(lacks: Sequence[str]) -> Violation:
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
         f"The notes (`output.notesMarkdown`) are not enough: {truncated(told, AUTHORED_BYTES_MAX)}.",
-        f"Do what is missing, then send the notes again, whole: {truncated(told, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
+        f"Do what is missing, then send the complete notes again: {truncated(told, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
     )
 
 
@@ -102,7 +102,7 @@ def follow_up(assessment: str, level: str, guidance: str) -> Violation:
     return _finding(
         "invalid_required_output",
         _contract("wr.contracts.assessment"),
-        f"The assessment {_quoted(assessment)} says {_quoted(level)}, which calls for more work first:"
+        f"The assessment {_quoted(assessment)} has the level {_quoted(level)}, which requires more work first:"
         f" {_share(guidance)}",
         f"{truncated(guidance, 2 * AUTHORED_BYTES_MAX)} Then rate again and send the new assessment." + _USE_FRESH,
         {"assessmentId": assessment, "level": level},
@@ -114,8 +114,8 @@ def missing_key(step_title: str, key: str) -> Violation:
     return _finding(
         "missing_required_output",
         _key(key),
-        f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, and it is not set.",
-        f"Send the call of `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
+        f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
+        f"Send `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
     )
 
 
@@ -130,7 +130,7 @@ def unfit_key(step_title: str, key: str, source: str, unfit: TypeMismatch) -> Vi
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
         f" {unfit.found}; {_named(key)!r} is declared as {wanted}.",
-        f"Send the call of `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        f"Send `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
         {"key": key, "found": unfit.found, "wanted": wanted},
     )
 
@@ -141,16 +141,16 @@ def undecided(found: Undecided, what: str) -> Violation:
         return _finding(
             "missing_required_output",
             _contract(LOOP_CONTROL_CONTRACT),
-            f"{_quoted(what)} turns on an artifact of kind `wr.loop_control`, and none for this loop came.",
+            f"{_quoted(what)} depends on an artifact of kind `wr.loop_control`; none was sent for this loop.",
             'Send {"kind": "wr.loop_control", "decision": "stop"} in `output.artifacts`, or "continue".' + _USE_FRESH,
         )
     is_missing = found.found == "not set"
     return _finding(
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),
-        f"{_quoted(what)} turns on the context key {_named(found.path)!r}, which is {found.found}; it needs"
+        f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
         f" {found.wanted}.",
-        f"Send the call of `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
+        f"Send `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
     )
 
 
@@ -159,7 +159,7 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
     return _finding(
         "invariant_violation",
         _contract(LOOP_CONTROL_CONTRACT),
-        f"The loop {loop_id!r} had all its {max_iterations} passes; the artifact asks for one more.",
+        f"The loop {loop_id!r} has used all its {max_iterations} passes; the artifact asks for one more.",
         f'Send {{"kind": "wr.loop_control", "loopId": "{loop_id}", "decision": "stop"}} in `output.artifacts`, and say'
         " in `summary` what is left undone." + _USE_FRESH,
         {"loopId": loop_id, "iteration": iteration, "maxIterations": max_iterations},
@@ -171,9 +171,9 @@ def aborted(step_id: str, failed: Aborted) -> Violation:
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, wanted"
-        f" {failed.wanted}. Nothing of this report was applied.",
-        "Send other context values for the keys it reads; if none are wrong, tell the user that the workflow is."
+        f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, expected"
+        f" {failed.wanted}. Nothing that you sent was applied.",
+        "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
         + _USE_FRESH,
         {"conditionId": _named(failed.condition or step_id)},
     )
@@ -184,8 +184,8 @@ def endless(node_id: str) -> Violation:
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=node_id),
-        f"More than {WALK_NODES_MAX} parts of the plan would be passed over without asking anybody.",
-        "Tell the user: the workflow's loops skip all their steps. Other context keys may lead elsewhere." + _USE_FRESH,
+        f"The run would skip more than {WALK_NODES_MAX} parts of the plan without reaching a step.",
+        "Tell the user: the workflow's loops skip all their steps. Other context values may change that." + _USE_FRESH,
     )
 
 
@@ -194,7 +194,7 @@ def context_too_large(measured: int, maximum: int) -> Violation:
     return _finding(
         "invariant_violation",
         ContextBudgetPointer(kind="context_budget"),
-        f"With what the step sets, the context would have {measured} bytes, at most {maximum}.",
+        f"The values that the step sets would make the context {measured} bytes; the limit is {maximum}.",
         "Remove large keys from the context: send them as null." + _USE_FRESH,
     )
 
@@ -206,23 +206,23 @@ def capability_missing(capability: Capability, status: str) -> Violation:
         "required_capability_unknown" if is_unknown else "required_capability_unavailable",
         CapabilityPointer(kind="capability", capability=capability),
         f"The workflow requires the capability {capability!r}; the probe says it is {status}.",
-        "Tell the user. Once it works, repeat the probe and send its result with status `available`." + _USE_FRESH,
+        "Tell the user. When it works, repeat the probe and send its result with status `available`." + _USE_FRESH,
     )
 
 
 def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | None = None) -> Violation:
     """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
     told = f" {_share(unheard)}" if unheard else ""
-    fix = "Ask the user. When they have answered, send the call of `nextCall`."
+    fix = "Ask the user. After they answer, send `nextCall`."
     if unheard:
         fix = (
-            "Stop and tell the user what is asked; sending the call again by yourself asks them in vain. When they are"
-            " ready to answer, send the call of `nextCall`."
+            "Stop and tell the user what is asked. Do not repeat the call. When they are ready to answer, send"
+            " `nextCall`."
         )
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"Only the user can give this, and it is not there ({_reason(ask.reason)}): {_share(ask.ask)}{told}",
+        f"This step still needs the user's {_reason(ask.reason)}. Ask: {_share(ask.ask)}{told}",
         fix,
         {"ask": number},
     )
@@ -235,8 +235,7 @@ def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) ->
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{told}",
-        "Talk with the user about what they want changed, do it, then send the call of `nextCall`; they are asked"
-        " again." + _USE_FRESH,
+        "Ask the user what to change, and do it. Then send `nextCall`; the user is asked again." + _USE_FRESH,
     )
 
 
@@ -248,8 +247,8 @@ def corrupted(where: str, found: str) -> Violation:
     return _finding(
         "storage_corruption_detected",
         WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
-        f"What is stored of this run is damaged ({_share(where)}: {_share(found)}), so nothing is built on it.",
-        "Tell the user. To go on with the work, begin a new run with `start_workflow`.",
+        f"The stored data of this run is damaged ({_share(where)}: {_share(found)}), so the run cannot continue.",
+        "Tell the user. To continue the work, start a new run with `start_workflow`.",
     )
 
 
@@ -259,7 +258,7 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The agent claims that {_share(confirmed_by)} confirmed: {_share(statement)}",
-        "Confirm it to the agent, or redo the step on a branch of its own.",
+        "Confirm it to the agent, or redo the step on a new branch.",
         {"claim": True},
     )
 
@@ -272,8 +271,8 @@ def _place(path: str) -> str:
     """Return where a context path is sent: a key by its name, a member within its whole key."""
     key, _, member = path.partition(".")
     if key in EVIDENCE_ROOTS:
-        return f"the artifact in `output.artifacts` again, with {_named(member)!r} right"
-    return f"`context` holding {_named(key)!r}" + (f" whole, with {_named(member)!r} in it" if member else "")
+        return f"the artifact in `output.artifacts` again, with a correct {_named(member)!r}"
+    return f"{_named(key)!r} in `context`" + (f", whole and including {_named(member)!r}" if member else "")
 
 
 def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:

@@ -36,7 +36,7 @@ def in_words(error: "ValidationError") -> str:
         case "imum":
             return least
         case _:
-            return f"{found}, which its contract does not take"
+            return f"{found}, which the contract does not accept"
 
 
 def _found(error: "ValidationError") -> str:
@@ -60,7 +60,7 @@ def _of_a_kind(error: "ValidationError") -> str:
 def _missing(error: "ValidationError") -> str:
     present = cast("Mapping[str, object]", error.instance)
     missing = [name for name in cast("list[str]", error.validator_value) if name not in present]
-    return f"is missing {', '.join(f'`{name}`' for name in missing)}"
+    return f"missing {', '.join(f'`{name}`' for name in missing)}"
 
 
 def _unknown(error: "ValidationError") -> str:
@@ -68,7 +68,7 @@ def _unknown(error: "ValidationError") -> str:
     known = cast("Mapping[str, object]", schema.get("properties", {}))
     extra = [name for name in cast("Mapping[str, object]", error.instance) if name not in known]
     shown = ", ".join(f"`{one_line(name, ECHO_BYTES_MAX)}`" for name in extra)
-    return f"does not know {shown}; it knows {', '.join(f'`{name}`' for name in known)}"
+    return f"unknown field {shown}; use {', '.join(f'`{name}`' for name in known)}"
 
 
 def _unlike_its_pattern(error: "ValidationError") -> str:

@@ -102,7 +102,7 @@ def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
         code=rest[0].code,
         pointer=rest[0].pointer,
         message=f"{len(rest)} more things are missing or wrong; the first: {first}",
-        suggested_fix="Correct what stands above first; what then remains is told again.",
+        suggested_fix="Correct the items above first; the rest is reported again.",
     )
     return (*shown, counted)
 

@@ -111,7 +111,7 @@ class _Walk:
                 return stuck
             # Outside of all loops the plan has no cycle, so whatever is left ends.
             while self.marks.stack:
-                self._leave(self.marks.stack[-1].iteration, "too much was passed over without asking anybody")
+                self._leave(self.marks.stack[-1].iteration, "too many parts of the plan were skipped")
 
     def _resolve_many(self) -> Walked | None:
         """Resolve what can be resolved without asking anybody, as much as one call may."""
@@ -228,7 +228,7 @@ class _Walk:
             self.journal.passed("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
         else:
             self.marks.complete(loop.loop_id)
-            self.journal.passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no pass.")
+            self.journal.passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no passes.")
         return None
 
     def _next_pass(self) -> Suspended | None:
@@ -362,7 +362,7 @@ def _read(path: str, found: object) -> dict[str, Json]:
 
 
 def _why(verdict: _Truth) -> str:
-    return "what it turns on cannot be decided" if isinstance(verdict, Undecided | Aborted) else "its condition says so"
+    return "its condition cannot be decided" if isinstance(verdict, Undecided | Aborted) else "its condition says so"
 
 
 def _unfit(path: str, found: object, wanted: str) -> Undecided:

@@ -77,7 +77,7 @@ class DecisionTrace:
         """
         frame = spot.frames[-1]
         goes_on = None if passes is None else frame.iteration < passes
-        told = "cannot be decided" if passes is None else f"has {passes:g}, {frame.iteration} made"
+        told = "cannot be decided" if passes is None else f"{passes:g} in total, {frame.iteration} done"
         self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", *_asked_of(spot))
         took = GOES_ON if goes_on else LEAVES
         self.decided.append(DecisionRecord(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
@@ -93,7 +93,7 @@ class DecisionTrace:
 
     def lacked(self, node: PlanNode, key: str) -> None:
         """Take in that a step is handed out although what it needs is not there."""
-        words = f"`{key}`, which `{node.node_id}` needs, is not set; the step is handed out all the same."
+        words = f"`{node.node_id}` needs `{key}`, which is not set; the step is given to the agent anyway."
         self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
 
     def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:

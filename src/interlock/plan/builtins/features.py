@@ -72,7 +72,7 @@ _ALL = (
     Feature(
         feature_id="wr.features.memory_context",
         title="Memory",
-        purpose="What an earlier session learnt is looked up first, and what this one learns is kept.",
+        purpose="The agent first looks up what earlier sessions learnt, and keeps what this one learns.",
         config=(ConfigField(name="maxQueries", type="integer", default=2, minimum=1, maximum=10),),
         procedure=(
             (
@@ -85,7 +85,7 @@ _ALL = (
     Feature(
         feature_id="wr.features.subagent_guidance",
         title="Subagents",
-        purpose="Work that can be split is handed to subagents of the client, in the right way.",
+        purpose="The agent gives work that can be split to subagents of the client, in the right way.",
         config=(ConfigField(name="maxSubagents", type="integer", default=3, minimum=1, maximum=12),),
         constraints=(
             (

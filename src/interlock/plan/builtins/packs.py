@@ -104,7 +104,7 @@ _ALL = (
     Pack(
         contract_ref="wr.contracts.coordinator_signal",
         title="Coordinator signal",
-        purpose="A message to whoever coordinates several runs.",
+        purpose="A message to the coordinator of several runs.",
         kind="wr.coordinator_signal",
         lines=(
             _send(
@@ -129,7 +129,7 @@ _ALL = (
     Pack(
         contract_ref="wr.contracts.differentiation_handoff",
         title="Differentiation handoff",
-        purpose="How something stands apart from its alternatives.",
+        purpose="How something differs from its alternatives.",
         kind="wr.differentiation_handoff",
         lines=(
             _send("wr.differentiation_handoff", "`version` 1, `positioning`, `keyDifferentiators` (at most 8)"),
@@ -247,8 +247,8 @@ _ALL = (
     Pack(
         contract_ref="wr.contracts.step_input",
         title="Step input",
-        purpose="What a step takes in: its prompt and the context of its branch.",
-        lines=("Nothing to send: a step takes in any object.",),
+        purpose="The input of a step: its prompt and the context of its branch.",
+        lines=("Nothing to send: a step accepts any object.",),
     ),
     Pack(
         contract_ref="wr.contracts.verification_report",
@@ -269,7 +269,7 @@ _ALL = (
     Pack(
         contract_ref="wr.contracts.workflow_divergence",
         title="Workflow divergence",
-        purpose="The script was left on purpose, and why.",
+        purpose="How the work deviated from the workflow on purpose, and why.",
         kind="wr.workflow_divergence",
         lines=(
             _send("wr.workflow_divergence", "`reason` and `summary`, `stepId?`"),

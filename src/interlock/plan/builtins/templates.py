@@ -80,7 +80,7 @@ _ALL = (
     RoutineTemplate(
         template_id="wr.templates.routine.execution-simulation",
         title="Walk through it by hand",
-        purpose="Execute a piece of code or a plan on paper and find where it does something else than meant.",
+        purpose="Execute a piece of code or a plan on paper and find where it behaves differently than intended.",
         steps=(
             TemplateStep(
                 step_id="inputs",
@@ -106,7 +106,7 @@ _ALL = (
     RoutineTemplate(
         template_id="wr.templates.routine.feedback-resolution",
         title="Work through feedback",
-        purpose="Turn review comments into changes or into reasons, none lost.",
+        purpose="Turn each review comment into a change or a reason.",
         steps=(
             TemplateStep(
                 step_id="sort",

@@ -55,7 +55,7 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", fix)
             continue
         if use.feature_id in seen:
-            yield fault(use.at, "duplicate_id", f"The feature {use.feature_id!r} stands twice.", "Keep one.")
+            yield fault(use.at, "duplicate_id", f"The feature {use.feature_id!r} is listed twice.", "Keep one.")
         seen.add(use.feature_id)
         at = f"{use.at.removesuffix('.id')}.config"
         fields = {field.name: field for field in feature.config}
@@ -65,7 +65,7 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
                 known = ", ".join(sorted(fields)) or "nothing"
                 yield fault(f"{at}.{name}", "unknown_key", f"{name!r} is not configurable.", f"It takes: {known}.")
             elif not field.takes(value):
-                message = f"{name!r} is {value!r}."
+                message = f"{name!r} cannot be {value!r}."
                 yield fault(f"{at}.{name}", "wrong_value", message, f"Write {field.in_words()}.")
 
 
@@ -205,8 +205,8 @@ def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
             and last.evidence.contract_required
         )
         if not is_decision:
-            message = f"No step of {step.id!r} decides at the end of every pass."
-            fix = f"Let its last step, without `when`, have the output contract `{LOOP_CONTROL_CONTRACT}`."
+            message = f"No step at the end of the loop {step.id!r} decides whether it continues."
+            fix = f"Give its last step the output contract `{LOOP_CONTROL_CONTRACT}` and no `when`."
             yield fault(f"{step.at}.body", "loop_decision_missing", message, fix)
 
 
@@ -231,14 +231,14 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
             # A path that begins with nothing is told as such.
             if key.strip() and key not in known:
                 fix = _meant(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
-                yield fault(at, "undeclared_key", f"Nobody declares the key {key!r}.", fix)
+                yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
 
 
 def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
     """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
     for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
         if key in produced - firm:
-            message = f"A loop does not turn on {key!r}, which steps only produce."
+            message = f"A loop cannot depend on {key!r}, which steps only produce."
             fix = "Let a step `set` it from an artifact or a rating, or declare it in `inputs`."
             yield fault(guard.at, "undeclared_key", message, fix)
     fix = "A loop reads loop control, declared `inputs` or keys that steps `set`."
@@ -249,4 +249,4 @@ def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Itera
     for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
             fix = _meant(key, known, otherwise)
-            yield fault(guard.at, "undeclared_key", f"Nobody declares the key {key!r} that it reads.", fix)
+            yield fault(guard.at, "undeclared_key", f"It reads the key {key!r}, which is not declared.", fix)

@@ -74,7 +74,7 @@ def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
             yield fault(f"{at}.type", "wrong_type", "The goal of a run is a text.", "Write `string`.")
         for place, choice in enumerate(declared.choices):
             if kind_of_value(choice) != declared.type:
-                message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, as `type` says."
+                message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, which `type` requires."
                 fix = f"Write {IN_WORDS[declared.type]}, or another `type`."
                 yield fault(f"{at}.choices[{place}]", "wrong_type", message, fix)
 

@@ -91,8 +91,8 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
     key, _, members = path.partition(".")
     held = kinds.get(key)
     if members and held and "object" not in held:
-        message = f"Nothing stands at {path!r}: {key!r} holds {_in_words(held)}."
-        yield fault(at, "wrong_type", message, f"Paths go into objects only: read {key!r} as a whole, or another key.")
+        message = f"{path!r} cannot exist: {key!r} is {_in_words(held)}."
+        yield fault(at, "wrong_type", message, f"Only objects have members: read {key!r} itself, or another key.")
 
 
 def _compared(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
@@ -113,7 +113,7 @@ def _unfit(at: str, key: str, reader: str, wanted: tuple[Kind, ...], kinds: Kind
     declared = f"declare {key!r} with `type: {wanted[0]}`, or " if key != "goal" else ""
     fix = f"{declared}read another key."
     yield fault(
-        at, "wrong_type", f"{key!r} holds {_in_words(held)}, and {reader} reads {words}.", fix[:1].upper() + fix[1:]
+        at, "wrong_type", f"{key!r} is {_in_words(held)}, but {reader} needs {words}.", fix[:1].upper() + fix[1:]
     )
 
 

@@ -64,7 +64,7 @@ class _Sets:
     def _of_action(self, step: doc.AgentStep, action: SetAction, at: str) -> Iterator[Diagnostic]:
         if action.key in self.variables:
             loop, _ = self.variables[action.key]
-            message = f"{action.key!r} is a variable of the loop {loop!r}, which alone sets it."
+            message = f"{action.key!r} is a variable of the loop {loop!r}; only the loop sets it."
             yield fault(f"{at}.key", "wrong_value", message, "Set another key, or rename the variable in the loop.")
             return
         declared = self.declared.get(action.key)

@@ -13,7 +13,7 @@ from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
 from interlock.plan.check.reads import has_blank_part, read_paths
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
-_HALT = "the step could not be done without it"
+_HALT = "but `from` needs a value that always exists"
 
 
 def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
@@ -53,7 +53,7 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
         return fault(at, "undeclared_key", "The step asks for no assessment.", "Name it in `assessmentRefs`.")
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
     fix = _meant(key, [*kinds, "artifact", "assessments"], "", otherwise)
-    return fault(at, "undeclared_key", f"Nobody declares the key {key!r}.", fix)
+    return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
 
 
 def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Iterator[Diagnostic]:
@@ -62,14 +62,14 @@ def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Ite
     if pack is None or pack.schema is None:
         return
     if wanted.contract_ref is not None and not wanted.contract_required and not wanted.assessments:
-        message = f"The contract `{ref}` is not required here: {_HALT}."
-        yield fault(at, "wrong_value", message, "Leave out `required: false` of `outputContract`, or this entry.")
+        message = f"The contract `{ref}` is not required here, {_HALT}."
+        yield fault(at, "wrong_value", message, "Remove `required: false` from `outputContract`, or remove this entry.")
     schema: Mapping[str, Json] = pack.schema
     before = "artifact"
     for member in members:
         here = f"{before}.{member}"
         if schema.get("type", "object") != "object" and "anyOf" not in schema:
-            message = f"Nothing stands at `{here}`: `{before}` is no object."
+            message = f"`{here}` cannot exist: `{before}` is not an object."
             yield fault(at, "wrong_type", message, f"Write `{before}`.")
             return
         inner = cast("Mapping[str, Mapping[str, Json]]", schema.get("properties") or {})
@@ -77,11 +77,11 @@ def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Ite
             # An object without known members may hold anything; one with them need hold no other.
             if inner:
                 fix = _meant(member, inner, f"{before}.", f"Use one of {', '.join(sorted(inner))}.")
-                yield fault(at, "undeclared_key", f"The contract `{ref}` asks for no `{here}`.", fix)
+                yield fault(at, "undeclared_key", f"The contract `{ref}` has no field `{here}`.", fix)
             return
         if member not in cast("Iterable[str]", schema.get("required") or ()):
-            message = f"`{here}` may be left out of the artifact: {_HALT}."
-            yield fault(at, "wrong_value", message, "Read a member that is always there, or the whole around it.")
+            message = f"`{here}` may be left out of the artifact, {_HALT}."
+            yield fault(at, "wrong_value", message, "Read a required member, or the whole object around it.")
             return
         schema, before = inner[member], here
 
@@ -105,11 +105,11 @@ def _of_rating(
             fix = _meant(inside[0], dimensions, here, f"Its dimensions are {', '.join(dimensions)}.")
             yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", fix)
         elif len(inside) > 1:
-            message = f"Nothing stands below `{here}{inside[0]}`: it is a level."
+            message = f"`{here}{inside[0]}` is a level and has no members."
             yield fault(at, "wrong_type", message, f"Write `{here}{inside[0]}`.")
         elif not dimension.required:
-            message = f"The dimension {inside[0]!r} may be left unrated: {_HALT}."
-            yield fault(at, "wrong_value", message, "Leave out its `required: false`, or read another dimension.")
+            message = f"The dimension {inside[0]!r} may be left unrated, {_HALT}."
+            yield fault(at, "wrong_value", message, "Remove its `required: false`, or read another dimension.")
 
 
 def _meant(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
@@ -125,8 +125,8 @@ def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
         for at, key in _wants(step):
             if key in removed:
                 assert before is not None, "it removes the key"
-                message = f"The step before it, {before.id!r}, has just removed {key!r}."
-                fix = f"Let {before.id!r} set it to something, or ask for {key!r} no more."
+                message = f"The step before this one, {before.id!r}, removes {key!r}."
+                fix = f"Give {key!r} a value in {before.id!r}, or do not read it here."
                 yield fault(at, "wrong_value", message, fix)
         for inner in _sequences(step):
             yield from _removed_and_read(inner)

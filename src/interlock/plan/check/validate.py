@@ -50,7 +50,7 @@ def _names(plan: Plan) -> Iterator[Diagnostic]:
     known = frozenset(get_args(Capability))
     for node in plan.nodes:
         if not _SAFE.fullmatch(node.node_id):
-            message = f"{node.node_id!r} holds characters that keys of steps use."
+            message = f"{node.node_id!r} contains characters that step keys reserve."
             yield _node(node.node_id, "invalid_identifier", message, "Use only a-z, 0-9, `_` and `-`.")
         for capability in node.capabilities:
             if capability not in known:
@@ -64,10 +64,10 @@ def _names(plan: Plan) -> Iterator[Diagnostic]:
 def _twice(plan: Plan) -> Iterator[Diagnostic]:
     for node_id, times in Counter(node.node_id for node in plan.nodes).items():
         if times > 1:
-            yield _node(node_id, "duplicate_node_id", f"The node {node_id!r} stands {times} times.", "Rename one.")
+            yield _node(node_id, "duplicate_node_id", f"{times} nodes have the id {node_id!r}.", "Rename one.")
     for edge_id, times in Counter(edge.edge_id for edge in plan.edges).items():
         if times > 1:
-            message = f"The edge {edge_id!r} stands {times} times."
+            message = f"{times} edges have the id {edge_id!r}."
             yield fault(f"plan.edges[{edge_id}]", "duplicate_edge_id", message, "Keep one of them.")
 
 
@@ -81,10 +81,12 @@ def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
         if edge.source == edge.target:
             yield _edge(edge, "self_loop", f"{edge.source!r} leads to itself.", "Use a loop.")
         elif graphs.scope_of[edge.source] != graphs.scope_of[edge.target]:
-            yield _edge(edge, "dangling_edge", "It leads into or out of a loop's body.", "Keep it within one graph.")
+            yield _edge(
+                edge, "dangling_edge", "The edge leads into or out of a loop's body.", "Keep it within one graph."
+            )
         elif at[edge.source] > at[edge.target]:
             yield _edge(
-                edge, "unbounded_loop", f"It leads back to {edge.target!r}.", "Use a loop with `maxIterations`."
+                edge, "unbounded_loop", f"The edge leads back to {edge.target!r}.", "Use a loop with `maxIterations`."
             )
         if edge.kind == "conditional" and edge.condition_id not in graphs.conditions:
             yield _edge(edge, "missing_condition", "A conditional edge has no condition.", "Give it one.")
@@ -93,14 +95,16 @@ def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
 def _schemas(plan: Plan, known: frozenset[str] | None) -> Iterator[Diagnostic]:
     for node in plan.nodes:
         if node.owner in _NEEDS_EVIDENCE and node.evidence_schema_ref is None:
-            message = f"{node.node_id!r} says nothing of the evidence it wants."
+            message = f"{node.node_id!r} does not name its evidence contract."
             yield _node(node.node_id, "missing_evidence_schema", message, "Name a contract.")
         if node.owner in _NEEDS_INPUT and node.input_schema_ref is None:
-            message = f"{node.node_id!r} says nothing of what it takes in."
+            message = f"{node.node_id!r} does not name its input contract."
             yield _node(node.node_id, "missing_input_schema", message, "Name a contract.")
         for ref in (node.input_schema_ref, node.evidence_schema_ref):
             if known is not None and ref is not None and ref not in known:
-                yield _node(node.node_id, "unknown_contract_ref", f"There is no contract {ref!r}.", "Name one that is.")
+                yield _node(
+                    node.node_id, "unknown_contract_ref", f"There is no contract {ref!r}.", "Name an existing one."
+                )
 
 
 def _loops(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
@@ -111,14 +115,14 @@ def _loops(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
             yield fault(f"plan.loops[{at}]", "dangling_edge", f"There is no loop node {at!r}.", "Add it.")
         missing = [node_id for node_id in loop.body if node_id not in graphs.nodes or listed[node_id] > 1]
         if missing:
-            message = f"{missing[0]!r} of its body is no node, or stands in two bodies."
+            message = f"{missing[0]!r} in its body is not a node, or is in two bodies."
             yield fault(f"plan.loops[{at}]", "dangling_edge", message, "Name each node in one body.")
         elif not _has_work(at, graphs, frozenset()):
-            message = f"No pass of the loop {at!r} asks anybody for anything."
+            message = f"The loop {at!r} contains no step for an agent or a person."
             yield fault(f"plan.loops[{at}]", "automatic_cycle", message, "Put a step into its body.")
         needs_condition = loop.kind in {"while", "until"}
         if needs_condition and loop.condition_id not in graphs.conditions:
-            yield fault(f"plan.loops[{at}]", "missing_condition", "It turns on no condition.", "Give it one.")
+            yield fault(f"plan.loops[{at}]", "missing_condition", "The loop has no condition.", "Give it one.")
     for node in plan.nodes:
         if node.kind == "loop" and node.node_id not in graphs.loops:
             message = f"The loop {node.node_id!r} has no body and no bound."
@@ -142,7 +146,7 @@ def _fitness(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
     for node in plan.nodes:
         if (node.kind == "task") != (node.task is not None):
             message = f"{node.node_id!r} is a {node.kind} {'without' if node.task is None else 'with'} a task."
-            yield _node(node.node_id, "unfit_node", message, "Give tasks, and nothing else, something to do.")
+            yield _node(node.node_id, "unfit_node", message, "Give a task to nodes of kind `task` only.")
     for loop in plan.loops:
         for kind, held, name in (("for", loop.count, "count"), ("for_each", loop.items, "items")):
             if loop.kind == kind and held is None:
@@ -151,7 +155,7 @@ def _fitness(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
     for edge in plan.edges:
         source = graphs.nodes.get(edge.source)
         if edge.kind == "conditional" and source is not None and source.kind != "decision":
-            message = f"Its condition would never be read: {edge.source!r} is no decision."
+            message = f"The edge's condition is never read: {edge.source!r} is not a decision."
             yield _edge(edge, "unfit_node", message, "Put a decision before it.")
 
 
@@ -162,14 +166,16 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
     entries = [node for node in nodes if not graphs.in_edges.get(node.node_id)]
     terminals = [node.node_id for node in nodes if node.kind == "terminal"]
     if not entries:
-        yield fault(where, "missing_entry", "Every node has something before it.", "Let one node be the first.")
+        yield fault(where, "missing_entry", "Every node has a node before it.", "Remove the edges into the first.")
     if not terminals:
-        yield fault(where, "no_terminal_node", "Nothing says where it ends.", "Add a terminal node.")
+        yield fault(where, "no_terminal_node", "The graph has no end.", "Add a terminal node.")
     from_entry = _reached([node.node_id for node in entries[:1]], _targets(graphs))
     to_terminal = _reached(terminals, _sources(graphs))
     for terminal in terminals:
         if entries and terminal not in from_entry:
-            yield _node(terminal, "unreachable_terminal", "Nothing leads to this end.", "Lead the last node to it.")
+            yield _node(
+                terminal, "unreachable_terminal", "No edge leads to this end.", "Add an edge from the last node."
+            )
     for node in nodes:
         yield from _judged(node, graphs)
         if node.kind == "terminal":
@@ -179,20 +185,20 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
             message = f"Nothing leads to {node.node_id!r} or away from it."
             yield warning(f"plan.nodes[{node.node_id}]", "isolated_node", message, "Connect it or remove it.")
         elif entries and node.node_id not in from_entry:
-            message = f"No way from the entry leads to {node.node_id!r}."
-            yield _node(node.node_id, "unreachable_node", message, "Lead an edge to it.")
+            message = f"No path leads from the entry to {node.node_id!r}."
+            yield _node(node.node_id, "unreachable_node", message, "Add an edge to it.")
         elif terminals and node.node_id not in to_terminal:
-            message = f"From {node.node_id!r} no way leads to an end."
-            yield _node(node.node_id, "unreachable_terminal", message, "Lead it on.")
+            message = f"No path leads from {node.node_id!r} to an end."
+            yield _node(node.node_id, "unreachable_terminal", message, "Add an edge from it.")
 
 
 def _judged(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:
     out = graphs.out_edges.get(node.node_id, ())
     if node.kind == "decision" and not any(edge.kind != "conditional" for edge in out):
         message = f"All conditions of {node.node_id!r} may be false."
-        yield _node(node.node_id, "no_default_branch", message, "Add a way that is taken otherwise.")
+        yield _node(node.node_id, "no_default_branch", message, "Add an edge without a condition.")
     if node.kind == "terminal" and out:
-        yield _node(node.node_id, "unreachable_terminal", "An end leads on.", "Remove the edge.")
+        yield _node(node.node_id, "unreachable_terminal", "An edge leads out of an end.", "Remove the edge.")
 
 
 def _targets(graphs: Graphs) -> Mapping[str, tuple[str, ...]]:

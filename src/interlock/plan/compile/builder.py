@@ -262,7 +262,7 @@ class Builder:
             message = f"Two parts of the plan are called {node_id!r}."
             # What the compiler adds has no place of its own: the step that has its name is the one to rename.
             place = at or self.at[node_id]
-            self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that brings it."))
+            self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that adds it."))
         fields: dict[str, object] = {"owner": "harness", "provenance": self._origin} | more
         self._nodes.append(plan.PlanNode.model_validate({"node_id": node_id, "kind": kind, "title": title, **fields}))
         self._kinds[node_id] = kind

@@ -103,7 +103,7 @@ def placement_diagnostics(
     """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (SRC-2, SRC-3)."""
     suggestion = suggested_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
-        message = f"{workflow_id!r} lies in `wr.*`, which is reserved for what ships with Interlock."
+        message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
         return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
     if id_status(workflow_id) == "legacy":
         return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
