@@ -90,10 +90,10 @@ def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, C
         pytest.param(
             "Use the tokens of this answer, not the earlier ones.", "Use these tokens.", id="a fix's last one"
         ),
-        pytest.param("This is a branch of its own", "A new branch", id="a warning"),
+        pytest.param("This is a new branch", "It is another branch", id="a warning"),
         pytest.param("Send it under that name.", "Rename `it`, then send `it` again.", id="a suggestion"),
         pytest.param("When the step is done, call `continue_workflow` with your notes:", "Then:", id="what to do next"),
-        pytest.param("Artifacts stored on the way", "Stored artifacts", id="a recap's heading"),
+        pytest.param("Stored artifacts", "Kept artifacts", id="a recap's heading"),
     ],
 )
 def test_a_changed_wording_is_one_message_and_no_fact(old: str, new: str) -> None:

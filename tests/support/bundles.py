@@ -124,7 +124,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         looked = harness.look(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)
-        why = replace(explain(ports.reader, ports.plans, fold, node), session=SessionId(""))
+        why = explain(ports.reader, ports.plans, fold, node).model_copy(update={"session": SessionId("")})
         told[node.node] = (answer, why)
     return told
 

@@ -251,7 +251,7 @@ def _shadowed(loser: Entry, winner: Entry) -> RefusedFile:
     taken = fault(
         "id",
         "id_taken",
-        f"{loser.workflow_id!r} is served from {winner.source.ref!r} of the {winner.source.kind} source.",
+        f"The id {loser.workflow_id!r} is already used by {winner.source.ref!r} of the {winner.source.kind} source.",
         "Give one of the two another id.",
     )
     return RefusedFile(source=loser.source, workflow_id=loser.workflow_id, diagnostics=loser.source.placed((taken,)))

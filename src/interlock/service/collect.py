@@ -131,9 +131,9 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlo
     for session in sorted(kept.difference(there)):
         yield GcBlocker(
             code="KEPT_SESSION_MISSING",
-            message=f"{session} is kept, and there is no such session: it was removed by hand, or its files are lost.",
-            fix="Restore its directory from a backup or from `trash/sessions` of the data directory. If the session is"
-            f" not needed any more, run `interlock session unkeep {session}`.",
+            message=f"{session} is marked to be kept but is missing: it was removed by hand, or its files are lost.",
+            fix="Restore its directory from a backup or from `trash/sessions` of the data directory. If you do not"
+            f" need the session, run `interlock session unkeep {session}`.",
             session=session,
         )
 
@@ -141,11 +141,11 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlo
 def _doubt(one: UnsoundSession) -> GcBlocker:
     if one.health is Health.UNKNOWN_VERSION:
         message = f"{one.session} was written by a newer Interlock ({one.where}: {one.found})."
-        fix = "Collect with that Interlock, or move the session's directory elsewhere."
+        fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."
     else:
         message = f"{one.session} is damaged ({one.health.value}; {one.where}: {one.found})."
         fix = (
-            f"Copy what is sound of it into a new session with `interlock session repair {one.session}`, or keep it"
-            f" as a file with `interlock session export {one.session} --salvage`; then move its directory elsewhere."
+            f"Copy its undamaged part into a new session with `interlock session repair {one.session}`, or save that"
+            f" part with `interlock session export {one.session} --salvage`. Then move its directory elsewhere."
         )
     return GcBlocker(code="SESSION_NOT_HEALTHY", message=message, fix=fix, session=one.session, health=one.health)

@@ -55,7 +55,7 @@ _CAUSES = {
     FailureKind.FAILED: _Cause(
         code=ErrorCode.STORE_FAILED,
         what="The disk that holds the data directory failed",
-        fix="If that fails again, ask the user to check the disk and to restart Interlock.",
+        fix="If it fails again, ask the user to check the disk and to restart Interlock.",
     ),
 }
 
@@ -99,7 +99,8 @@ def refusal_of(error: Exception) -> Refusal:
                 code=ErrorCode.KEYRING_DAMAGED,
                 message="The key ring that signs tokens is damaged, so no token can be checked or issued.",
                 suggestion="Ask the user to restore `keys/keyring.json` of the data directory from a backup. Without"
-                " one, removing the file makes a new ring: sessions stay, tokens issued so far do not verify.",
+                " a backup, remove the file: a new key ring is made. Sessions remain; tokens issued so far become"
+                " invalid.",
             )
 
 
@@ -108,7 +109,7 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
     cause = _CAUSES[failure.kind]
     if failure.may_be_recorded:
         recorded = "the call may be recorded, but its answer is lost"
-        repeat = "Send the same call again: if it is recorded, that gives its answer, and if not, that records it."
+        repeat = "Send the same call again: it is recorded only once, and you get its answer."
     else:
         recorded, repeat = "nothing was recorded this time", "Send the same call again: that is safe."
     return Refusal(
@@ -127,16 +128,17 @@ def _unanswered(error: UnansweredError) -> Refusal:
         return Refusal(
             code=cause.code,
             message=f"{cause.what}; the session may be recorded, as {error.session}.",
-            suggestion=f"Run `interlock session show {error.session}` first. If that shows the session, it is complete,"
-            f" and this command again makes a second copy. If it is not there, run this command again. {cause.fix}",
+            suggestion=f"Run `interlock session show {error.session}` first. If it shows the session, stop: the session"
+            " is complete, and another run of this command would make a second copy. If there is no such session, run"
+            f" this command again. {cause.fix}",
             details=details,
             retry=RetryKind.NOT_RETRYABLE,
         )
     return Refusal(
         code=cause.code,
         message=f"{cause.what}; the run may be recorded, but its answer is lost.",
-        suggestion="Call `resume_session` as below. If it finds the run, continue that one; if not, send the same call"
-        f" again. As long as this server runs, the same call makes no second run. {cause.fix}",
+        suggestion="Call `resume_session` as below. If it finds the run, continue that run. If not, send the same call"
+        f" again: this server process starts no second run for it. {cause.fix}",
         details={**details, "runId": error.run},
         correction=Correction(tool=RESUME_TOOL, instead={"sessionId": error.session, "runId": error.run}),
     )
@@ -150,7 +152,7 @@ def _not_healthy(health: str, where: str, found: str, session: str | None = None
     if health == "unknown_version":
         return Refusal(
             code=ErrorCode.SESSION_NOT_HEALTHY,
-            message="This session was written by a newer Interlock, so it is not touched.",
+            message="This session was written by a newer Interlock, so this version does not use it.",
             suggestion="Ask the user to start the newer Interlock again.",
             details=details,
         )
@@ -159,8 +161,8 @@ def _not_healthy(health: str, where: str, found: str, session: str | None = None
     doctor = "`interlock doctor`" if session is not None else "`interlock doctor --deep`"
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
-        message=f"The stored session is damaged ({where}: {found}), so nothing is built on it.{reach}",
-        suggestion=f"Tell the user; {doctor} names every session that is affected. What was verified is still on disk,"
-        " and nothing was overwritten. To go on with the work, begin a new run with `start_workflow`.",
+        message=f"The stored session is damaged ({where}: {found}), so it cannot be used.{reach}",
+        suggestion=f"Tell the user; {doctor} lists every affected session. The verified part is still on disk; nothing"
+        " was overwritten. To continue the work, begin a new run with `start_workflow`.",
         details=details,
     )

@@ -223,7 +223,7 @@ def evolve(session: Session, *events: ev.Event) -> Session:
     after, due, keys, last = session, session.next_index, session.dedupe_keys, dict[RunId, ev.Event]()
     for event in events:
         if event.event_index != due or event.session_id != session.session:
-            raise BrokenHistoryError(f"event {event.event_index} where {due} was due")
+            raise BrokenHistoryError(f"event {event.event_index}, expected {due}")
         if event.dedupe_key in keys:
             raise BrokenHistoryError(f"{event.kind} is recorded twice")
         if (due == 0) != (event.kind == "session_created"):
@@ -402,7 +402,7 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
     )
     earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
     if output.supersedes is not None and output.supersedes not in earlier:
-        raise BrokenHistoryError(f"{output.output_id} supersedes what is no earlier output of its node and channel")
+        raise BrokenHistoryError(f"{output.output_id} supersedes no earlier output of its node and channel")
     return _with_node(session, node.node, lambda node: replace(node, outputs=(*node.outputs, output)))
 
 

@@ -34,12 +34,12 @@ def _is_blocking(session: Session, gap: GapRecorded) -> bool:
     return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps
 
 
-_REDO = "have the agent look at the step again and send the fork that is offered there"
+_REDO = "tell the agent to redo this step on a new branch"
 _BY_CATEGORY = {
-    "user_only_dependency": f"Give the agent what only you can give, then {_REDO}, with it.",
-    "contract_violation": f"Get what was missing or did not fit, then {_REDO}, with it.",
-    "capability_missing": f"Make the capability available to the agent, then {_REDO}.",
-    "unexpected": f"See why with `interlock session explain`, then {_REDO}.",
+    "user_only_dependency": f"Answer or approve what the step needs, then {_REDO}.",
+    "contract_violation": f"Correct what was missing or invalid, then {_REDO}.",
+    "capability_missing": f"Make the capability available, then {_REDO}.",
+    "unexpected": f"Find the cause with `interlock session explain`, then {_REDO}.",
 }
 
 
@@ -68,7 +68,7 @@ def open_gaps(session: Session, run: RunId) -> tuple[OpenGap, ...]:
 def remedy(reason: GapReason, *, is_of_start: bool) -> str:
     """Return what would resolve a gap, in words for a person."""
     if is_of_start:
-        return "Begin a new run with what is missing: no step of this one asks for it again."
+        return "Begin a new run with what is missing: no step of this run asks for it again."
     return _BY_CATEGORY[reason.category]
 
 

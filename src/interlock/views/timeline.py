@@ -60,7 +60,7 @@ def _what(session: Session, key: ev.Event, title_of: TitleOf) -> str:
         case ev.AdvanceRecordedEvent():
             return _attempted(session, key, title_of)
         case ev.NodeCreatedEvent(data=created) if created.parent_node_id is not None:
-            return f"kept a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
+            return f"saved a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
         case _:
             return f"recorded {key.kind}"
 
@@ -70,8 +70,10 @@ def _attempted(session: Session, key: ev.AdvanceRecordedEvent, title_of: TitleOf
     step = title_of(node)
     if isinstance(outcome, Blocked):
         return f"was refused in {step}"
-    did = "did" if key.data.attempt_id == ack_attempt(node.node) else "did again, on a branch of its own,"
-    return f"{did} {step}; {_next(title_of(session.nodes[outcome.to_node_id]))}"
+    following = _next(title_of(session.nodes[outcome.to_node_id]))
+    if key.data.attempt_id == ack_attempt(node.node):
+        return f"completed {step}; {following}"
+    return f"redid {step} on a new branch; {following}"
 
 
 def _next(title: str | None) -> str:
@@ -100,7 +102,7 @@ def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for 
         case ev.ObservationRecordedEvent():
             yield f"{event.data.key}: {event.data.value.value}"
         case ev.DivergenceRecordedEvent():
-            yield f"left the script, {event.data.reason}: {event.data.summary}"
+            yield f"diverged, {event.data.reason}: {event.data.summary}"
         case ev.DecisionTraceAppendedEvent():
             yield from (f"because: {entry.summary}" for entry in event.data.entries)
         case ev.SessionCreatedEvent() | ev.RunStartedEvent() | ev.NodeCreatedEvent() | ev.EdgeCreatedEvent():

@@ -165,7 +165,7 @@ def test_a_file_that_is_not_there_or_too_large_is_told_in_words(
 @pytest.mark.damages
 def test_repair_says_what_it_copied_what_it_left_out_and_how_to_go_on(place: Place, capsys: Printed) -> None:
     assert place.run("repair", place.session) == 1
-    assert "is whole" in capsys.readouterr().err
+    assert "is not damaged" in capsys.readouterr().err
     place.damage()
     before = files_below(place.here / "sessions" / place.session)
     assert place.run("repair", place.session) == 0

@@ -95,8 +95,8 @@ def test_a_mismatch_is_told_with_code_node_place_and_fix_and_ends_with_1(
     assert (code, err) == (1, "")
     assert out.splitlines() == [
         f"{session}: 1 mismatch",
-        f'  decision_mismatch at {node}, {PLACE}: recorded: "slow"; what came in leads to: "fast"',
-        "    Somebody changed the record, or another build of Interlock wrote it: compare with a backup.",
+        f'  decision_mismatch at {node}, {PLACE}: recorded: "slow"; replayed: "fast"',
+        "    The record was changed, or another build of Interlock wrote it. Compare it with a backup.",
         "1 session, 1 mismatch",
     ]
 
@@ -190,7 +190,7 @@ def test_a_refusal_is_explained_by_its_blockers(harness: Harness, command: Comma
 def test_a_pass_of_a_loop_is_explained_with_its_number(harness: Harness, command: Command) -> None:
     answers = a_run(harness)
     assert (
-        "`twice`, pass 1 of `twice`: one more pass [`level` = 1] holds → the loop goes on"
+        "`twice`, pass 1 of `twice`: one more pass [`level` = 1] holds → the loop continues"
         in command("explain", answers[3].state)[1]
     )
     assert (

@@ -50,18 +50,18 @@ def test_a_session_is_shown_whole(place: Place, harness: Harness) -> None:
         "  Workflow        team.ship (project, team.ship.json)",
         f"  Pinned as       {workflow}",
         "  Preferences     autonomy guided, risk policy conservative",
-        "  Began           2025-01-01T00:00:00.000Z",
+        "  Started         2025-01-01T00:00:00.000Z",
         "  Last worked on  2025-01-01T00:03:00.000Z",
         "  Context keys    goal, mode, tag",
         f"  Session         {run['sessionId']}, 20 events, run {run['runId']}, 4 nodes",
         "",
-        "  Steps, the newest first",
+        "  Steps, newest first",
         "",
         "    3. Step c: pending",
         "",
         "    2. Step b, 2025-01-01T00:03:00.000Z",
         "      Did b.",
-        "      Notes of the last checkpoint in it:",
+        "      Notes of its last checkpoint:",
         "      Half of b.",
         f"      - attempt 1 was refused: MISSING_REQUIRED_OUTPUT: {fix['message']} {fix['suggestedFix']}",
         "",
@@ -97,7 +97,7 @@ def test_a_refused_run_says_why_it_does_not_go_on(place: Place, harness: Harness
     harness.advance(harness.start("team.ship"), None)
     told = place.run("show").out
     assert "Status          blocked: step 1 of 3, Step a" in told
-    assert "Why it does not go on\n    - MISSING_REQUIRED_OUTPUT: " in told
+    assert "Why it is blocked\n    - MISSING_REQUIRED_OUTPUT: " in told
 
 
 def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_for(place: Place) -> None:
@@ -106,7 +106,7 @@ def test_only_the_last_steps_are_shown_and_long_notes_cut_unless_all_is_asked_fo
     for number in range(8):
         answer = harness.advance(answer, f"Step {number} was long. " * 50)
     short, whole = place.run("show").out, place.run("show", "--all").out
-    assert "4 earlier steps are left out; `interlock session show --all` has them." in short
+    assert "4 earlier steps are left out; `interlock session show --all` shows them." in short
     assert "Step 4 was long." in short
     assert "Step 3 was long." not in short
     assert short.count("…") == 4
@@ -279,7 +279,7 @@ def test_open_gaps_say_what_where_when_and_what_would_resolve_each(place: Place,
         assert lines[0] == f"Run {label_of(first)} of {first['run']['sessionId']}, team.ship: 1 open"
         assert lines[1].startswith("  critical, missing required output: The step 'Step a' needs notes")
         assert lines[2].startswith("    opened in step 1, Step a, 2025-01-01T00:01:00.000Z (node_")
-        assert lines[3].startswith("    to resolve: Get what was missing")
+        assert lines[3].startswith("    to resolve: Correct what was missing")
         assert len(lines) == 4
     (run,) = place.run("open-gaps", "--json").json()["runs"]
     (gap,) = run["gaps"]
@@ -310,7 +310,7 @@ def test_each_category_says_what_would_resolve_it(place: Place) -> None:
     assert "critical, required capability unavailable: " in told
     assert "Make the capability available" in told
     assert "critical, needs user approval: " in told
-    assert "Give the agent what only you can give" in told
+    assert "Answer or approve what the step needs" in told
 
 
 @pytest.mark.inv("HIS-5")

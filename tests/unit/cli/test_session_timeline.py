@@ -43,11 +43,11 @@ def test_what_happened_is_told_in_order_when_through_whom_and_with_what(place: P
     assert [line for line in told if not line.startswith("         ")] == [
         f"{first['run']['sessionId']}: 25 events",
         f"    0  {times[0]} run {label}: started team.ship; next is step 1, Step a",
-        f"    5  {times[1]} run {label}: did step 1, Step a; next is step 2, Step b",
+        f"    5  {times[1]} run {label}: completed step 1, Step a; next is step 2, Step b",
         f"   11  {times[2]} run {label}: was refused in step 2, Step b",
-        f"   13  {times[2]} run {label} claude-code: kept a checkpoint in step 2, Step b",
-        f"   16  {times[3]} run {label}: did step 2, Step b; the run is complete",
-        f"   21  {times[4]} run {label}: did again, on a branch of its own, step 1, Step a; next is step 2, Step b",
+        f"   13  {times[2]} run {label} claude-code: saved a checkpoint in step 2, Step b",
+        f"   16  {times[3]} run {label}: completed step 2, Step b; the run is complete",
+        f"   21  {times[4]} run {label}: redid step 1, Step a on a new branch; next is step 2, Step b",
     ]
     more = [line.strip() for line in told if line.startswith("         ")]
     assert "context: goal" in more
@@ -81,7 +81,7 @@ def test_disclosures_observations_and_decisions_are_told_with_what_they_came_wit
     left = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Skipped it."}
     redone(harness, first, "Seen.", output=with_artifacts(probe, left))
     told = [line for entry in place.run("timeline", "--json").json()["entries"] for line in entry["more"]]
-    assert "left the script, efficiency_skip: Skipped it." in told
+    assert "diverged, efficiency_skip: Skipped it." in told
     assert "git_branch: main" in told
     redone(harness, first, "Seen.", output=with_artifacts(probe | {"status": "available"}))
     more = place.run("timeline", "--last", "1", "--json").json()["entries"][0]["more"]

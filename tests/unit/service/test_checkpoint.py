@@ -97,7 +97,8 @@ def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: 
     looked = harness.look(kept["stateToken"])
     assert looked["pending"] == second["pending"]
     assert looked.ack == second.ack
-    assert looked["recap"] == "**Kept at a checkpoint of this step, `Step b`**\n> Half of b.\n\n`Step a`:\n> Did a."
+    headline = "**Notes of the last checkpoint of this step, `Step b`**"
+    assert looked["recap"] == f"{headline}\n> Half of b.\n\n`Step a`:\n> Did a."
     assert harness.look(second)["recap"] == looked["recap"]
     assert harness.look(harness.advance(second, "Did b."))["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
 
@@ -228,7 +229,7 @@ def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting
         refused = harness.checkpoint(first, stateToken=beside)
         assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
         assert "ackToken" not in refused.text
-        assert "Send the `checkpointToken`" in refused.text
+        assert "Send only the `checkpointToken`" in refused.text
 
 
 @pytest.mark.inv("REC-1")

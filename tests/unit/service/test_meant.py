@@ -239,7 +239,7 @@ def test_an_old_attempt_with_other_content_says_where_the_run_stands(memory: Har
     again = memory.advance(first, "Something else.")
     assert again.warnings == ["REPLAY_PAYLOAD_IGNORED"]
     assert again["nextCall"]["arguments"] == {"stateToken": third.state, "run": third["run"]["label"]}
-    assert "already done; the run stands at step 3 of 3" in again.text
+    assert "already done; the run is at step 3 of 3" in again.text
     assert all(again[name] in again.text for name in ("ackToken", "stateToken", "checkpointToken"))
 
 

@@ -24,7 +24,7 @@ def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(ha
     harness.advance(fork, "Did a anew.")
     assert harness.look(first)["recap"] == (
         "**Done after this step, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
-        "**Branches from this step**\n- 3 steps, stands at: Complete\n- 1 steps, stands at: `Step b` (preferred)"
+        "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (preferred)"
     )
     of_second = harness.look(second)["recap"]
     assert of_second.startswith("**Done after this step, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b.")
@@ -39,7 +39,7 @@ def test_artifacts_are_named_by_kind_and_digest_and_context_by_its_keys_alone(ha
     )
     third = harness.advance(second, None, output=artifacts("three"))
     looked = harness.look(third)
-    named = looked["recap"].partition("**Artifacts stored on the way, newest first**\n")[2]
+    named = looked["recap"].partition("**Stored artifacts, newest first**\n")[2]
     kinds = [line.split("`")[1] for line in named.splitlines() if line.startswith("- ")]
     assert kinds[0] == "three"
     assert sorted(kinds[1:]) == ["one", "two"]
@@ -62,7 +62,7 @@ def test_everything_together_keeps_the_budget(notes: str) -> None:
         recap = harness.look(place)["recap"]
         assert utf8_bytes(recap) <= RECAP_BYTES_MAX
         assert recap in harness.look(place).text
-    assert harness.look(answer)["recap"].startswith("**Kept at a checkpoint of this step, `Step s20`**")
+    assert harness.look(answer)["recap"].startswith("**Notes of the last checkpoint of this step, `Step s20`**")
 
 
 @pytest.mark.inv("REC-1", "PLAN-9")
@@ -108,7 +108,7 @@ def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: 
     harness.workflows.put(linear_workflow("test.abc", "a", "other"))
     looked = harness.look(first)
     assert looked.warnings == ["WORKFLOW_SOURCE_CHANGED"]
-    assert "only a new run follows" in looked.text
+    assert "only a new run uses" in looked.text
     assert harness.look(first) == looked
     assert harness.advance(first)["pending"]["stepId"] == "b"
 

@@ -111,8 +111,8 @@ def test_where_the_run_prefers_another_branch_it_is_named(harness: Harness) -> N
     forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Otherwise.")
     looked = harness.look(second)
     assert looked["nextCall"]["arguments"]["stateToken"] == third.state
-    assert "another branch, at step 2 of 3: `Step b`" in looked["warnings"][0]["message"]
-    assert "another branch" in looked.text.partition("\n")[0]
+    assert "preferred branch is at step 2 of 3: `Step b`" in looked["warnings"][0]["message"]
+    assert "preferred branch" in looked.text.partition("\n")[0]
     assert harness.look(first)["nextCall"]["arguments"]["stateToken"] == forked.state
 
 
@@ -208,7 +208,7 @@ def test_notes_of_refused_attempts_are_no_part_of_the_recap(harness: Harness) ->
     second = harness.advance(blocked, "Good.")
     notes, _, named = harness.look(second)["recap"].partition("\n\n")
     assert notes == "`Step a`:\n> Good."
-    assert named.startswith("**Artifacts stored on the way, newest first**\n- `k` sha256:")
+    assert named.startswith("**Stored artifacts, newest first**\n- `k` sha256:")
     assert len(named.splitlines()) == 2, "what a retry keeps is named once"
 
 

@@ -155,8 +155,8 @@ def test_what_matches_nothing_is_offered_with_that_reason(harness: Harness) -> N
     harness.start("test.abc")
     for query, said in (
         ("unicorn", "Nothing matches"),
-        ("¿?", "no word that can be searched"),
-        ("ログイン", "no word"),
+        ("¿?", "no searchable word"),
+        ("ログイン", "no searchable word"),
     ):
         found = harness.resume(query)
         assert why(found) == [["recency_fallback"]]

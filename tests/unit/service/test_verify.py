@@ -500,4 +500,4 @@ def test_where_comparing_is_forced_the_first_decision_that_differs_is_shown(root
     assert [one.code for one in verified(root)] == ["provenance_mismatch"]
     (found,) = verified(root, is_forced=True)
     assert (found.code, found.node, found.where) == ("decision_mismatch", node, "capture: decisions[0].verdict")
-    assert found.found == "recorded: false; what came in leads to: true"
+    assert found.found == "recorded: false; replayed: true"

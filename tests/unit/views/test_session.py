@@ -396,7 +396,7 @@ def test_an_event_at_another_index_than_the_next_is_refused() -> None:
     events = history.events
     for at, event in enumerate(events):
         for wrong in {0, len(events) - 1, at + 1, at + 2} - {at}:
-            with pytest.raises(BrokenHistoryError, match=f"where {at} was due"):
+            with pytest.raises(BrokenHistoryError, match=f"expected {at}"):
                 evolve(folded(events[:at]), event.model_copy(update={"event_index": wrong}))
 
 

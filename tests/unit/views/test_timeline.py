@@ -45,4 +45,4 @@ def test_a_checkpoint_where_nothing_is_pending_is_told_as_kept_at_the_end() -> N
     root = history.start(sent=NOTHING)
     history.checkpoint(root)
     entry = entry_of(fold(history), history.segments[-1].events, lambda _: None)
-    assert entry.what == "kept a checkpoint in its end"
+    assert entry.what == "saved a checkpoint in its end"

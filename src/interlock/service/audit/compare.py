@@ -120,7 +120,7 @@ def _without(value: Json, left_out: frozenset[str]) -> Json:
 
 
 def _beside(one: object, other: object) -> str:
-    return f"recorded: {_shown(one)}; what came in leads to: {_shown(other)}"
+    return f"recorded: {_shown(one)}; replayed: {_shown(other)}"
 
 
 def _shown(value: object) -> str:

@@ -84,7 +84,7 @@ def _way(workflow: CompiledWorkflow, took: Json) -> str:
     if took is None:
         return ""
     if took in (GOES_ON, LEAVES):
-        return " → the loop goes on" if took == GOES_ON else " → the loop ends"
+        return " → the loop continues" if took == GOES_ON else " → the loop ends"
     edge = next((edge for edge in workflow.plan.edges if edge.edge_id == took), None)
     return f" → `{edge.target if edge is not None else took}`"
 

@@ -61,7 +61,7 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
     else:
         node = _advance_of(after, key).child if key.scope.node_id in before.nodes else None
     if node is None or node not in after.nodes or node in before.nodes:
-        raise BrokenChainError(key, "no node that it makes")
+        raise BrokenChainError(key, "it does not create its node")
     return RecordedPlan(events=events, key=key, node=node, before=before, after=after)
 
 
@@ -141,7 +141,7 @@ def _advance(
     child, before = recorded.after.nodes[recorded.node], recorded.before
     node, scene = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
     if isinstance(scene.snapshot(node).state, Complete):
-        raise BrokenChainError(key, "the run is complete at the node it is about")
+        raise BrokenChainError(key, "the run is already complete at its node")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
     request = Request(
         notes=evidence.notes,

@@ -137,10 +137,10 @@ class _Check:
             return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)
         derived = derived_plan(self.reader, self.plans, recorded)
         if not is_as_sent(self.reader, recorded):
-            found = "what is recorded of what came in is not what the digest was taken of"
+            found = "the recorded input does not match the digest of the request"
             return self.mismatch("hash_mismatch", node, "advance_recorded.data.requestDigest", found, _ASK)
         if isinstance(derived, str):
-            found = f"recorded as made; what came in leads to: {derived}"
+            found = f"recorded: a decision; replayed: none, because: {derived}"
             return self.mismatch("decision_mismatch", node, recorded.key.kind, found, _ASK)
         return self._compared(recorded, derived, capture)
 
@@ -149,7 +149,7 @@ class _Check:
     ) -> Mismatch | None:
         made = _capture_made(derived)
         if capture is None and made:
-            found = "recorded: no capture; what came in leads to decisions of which one is kept"
+            found = "recorded: no capture; replayed: decisions that have one"
             return self.mismatch("missing_capture", recorded.node, "decision_trace_appended", found, _ASK)
         apart = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
         if apart is not None:
@@ -175,12 +175,12 @@ def _capture_made(derived: AppendPlan) -> dict[str, Json]:
 
 
 _UNFINISHED = {
-    UnfinishedAppend.SEGMENT: "An append was interrupted before it counted. Nobody got an answer from it, and"
-    " `interlock gc` takes what it left.",
-    UnfinishedAppend.GROUP: "An append was interrupted before it was surely on the disk. Nobody got an answer from it;"
-    " it counts once the next call has written to the session.",
+    UnfinishedAppend.SEGMENT: "An append was interrupted before it took effect. No caller got an answer from it."
+    " `interlock gc` deletes its files.",
+    UnfinishedAppend.GROUP: "An append was interrupted before the disk confirmed it. No caller got an answer from it."
+    " It takes effect when the next call writes to the session.",
 }
-_ASK = "Somebody changed the record, or another build of Interlock wrote it: compare with a backup."
-_FORCE = "Verify with the build that wrote it, or compare all the same with `--force`."
-_RESTORE = "Restore the session from a backup, or copy what is sound of it into a new one:"
-_NEWER = "Nothing of it is damaged. Use the Interlock that wrote it."
+_ASK = "The record was changed, or another build of Interlock wrote it. Compare it with a backup."
+_FORCE = "Verify it with the build that wrote it, or compare it anyway with `--force`."
+_RESTORE = "Restore the session from a backup, or copy its undamaged part into a new one:"
+_NEWER = "It is not damaged. Use the Interlock version that wrote it."

@@ -55,16 +55,16 @@ def _run(account: SessionReport, run: RunReport, look: RenderOptions) -> Iterato
     yield Heading(level=1, line=(UntrustedText(run.summary.workflow_name), f": run {run.summary.label}"))
     yield Properties(tuple(_facts(account, run, look)))
     if run.blockers:
-        yield Heading(level=2, line=("Why it does not go on",))
+        yield Heading(level=2, line=("Why it is blocked",))
         yield Bullets(tuple(_blocker(blocker) for blocker in run.blockers))
     if run.gaps:
         yield Heading(level=2, line=(f"Open gaps: {len(run.gaps)}",))
         yield Bullets(tuple(_gap(gap) for gap in run.gaps))
-    yield Heading(level=2, line=("Steps, the newest first" if look.newest_first else "Steps",))
+    yield Heading(level=2, line=("Steps, newest first" if look.newest_first else "Steps",))
     for step in reversed(run.steps) if look.newest_first else run.steps:
         yield from _step(step, look)
     if run.left_out:
-        yield Paragraph((f"{run.left_out} earlier steps are left out; `interlock session show --all` has them.",))
+        yield Paragraph((f"{run.left_out} earlier steps are left out; `interlock session show --all` shows them.",))
     if len(run.branches) > 1:
         yield Heading(level=2, line=(f"Branches: {len(run.branches)}",))
         yield Bullets(tuple(_branch(branch) for branch in run.branches))
@@ -88,7 +88,7 @@ def _facts(account: SessionReport, run: RunReport, look: RenderOptions) -> Itera
     yield "Pinned as", (run.workflow_hash,)
     preferences = run.preferences
     yield "Preferences", (f"autonomy {preferences.autonomy}, risk policy {preferences.risk_policy}",)
-    yield "Began", (UntrustedText(summary.started_at or "unknown"),)
+    yield "Started", (UntrustedText(summary.started_at or "unknown"),)
     yield "Last worked on", (UntrustedText(summary.last_at or "unknown"), *_through(summary.client))
     for key, value in run.observed.items():
         if not (look.is_for_others and key in _OF_A_PLACE):
@@ -115,7 +115,7 @@ def _step(step: StepReport, look: RenderOptions) -> Iterator[Block]:
     if step.notes is not None:
         yield Quote(_cut(step.notes, look))
     if step.checkpoint is not None:
-        yield Paragraph(("Notes of the last checkpoint in it:",))
+        yield Paragraph(("Notes of its last checkpoint:",))
         yield Quote(_cut(step.checkpoint, look))
     items = [_artifact(artifact) for artifact in step.artifacts]
     for number, blockers in enumerate(step.refused, start=1):

@@ -35,5 +35,5 @@ def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
     if utf8_bytes(whole) <= RECORD_BYTES_MAX:
         return whole
     short = as_markdown(page_of(accounts.session(runs, steps_max=RECORD_STEPS_MAX), _SHORT))
-    rest = f"\n\nThis is the record in short; `interlock session report {session}` has all of it.\n"
+    rest = f"\n\nThis record is shortened; `interlock session report {session}` prints all of it.\n"
     return truncated(short, RECORD_BYTES_MAX - utf8_bytes(rest)) + rest

@@ -126,9 +126,8 @@ def lost_history(argument: Argument, *, words: RunView | None = None, label: str
         code=ErrorCode.TOKEN_UNKNOWN_NODE,
         message=f"The `{argument}` was issued here, but the log of run `{named['label']}` does not hold what it refers"
         " to: the stored history is shorter than when the token was issued.",
-        suggestion="Nothing is guessed. Ask the user whether the data directory was restored from a backup, and to run"
-        " `interlock doctor`. To go on, use a token of an earlier answer of this run, or begin anew with"
-        " `start_workflow`.",
+        suggestion="Ask the user whether the data directory was restored from a backup, and to run `interlock doctor`."
+        " To continue, use a token from an earlier answer of this run, or begin a new run with `start_workflow`.",
         details={"run": named},
     )
 
@@ -169,18 +168,16 @@ def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusa
         case _:
             message = f"`{argument}` is not a token ({fault.found}); one begins with `{PREFIXES[argument]}`."
     fix = (
-        f"Copy the `{argument}` of the last answer of this run, whole and unchanged. If there is none,"
-        " `resume_session` finds the run, with a few words of its goal."
+        f"Copy the `{argument}` from the last answer of this run, whole and unchanged. If you have none, find the run"
+        " with `resume_session` and a few words of its goal."
     )
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
     meant = suggest_token(ports, text, argument, sent.run)
     if meant is not None:
-        near = (
-            "It is nearly one that was issued here: if that is the one you mean, send the call below, with it spelled"
-        )
-        fix = f"{near} right. Otherwise: {fix}"
+        near = "It is nearly the same as a token that was issued here. If you mean that token, send the call below."
+        fix = f"{near} Otherwise: {fix}"
         return replace(refusal, suggestion=fix, correction=Correction(instead={argument: meant}))
     places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
     return _with_look(refusal, next((place for place in places if place is not None), None))

@@ -102,7 +102,7 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
         words = target.scene.words(node)
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
-            message=f"The step of run `{words.label}` was forked {node.forks} times; at most {FORKS_PER_NODE_MAX}.",
+            message=f"The step of run `{words.label}` was forked {node.forks} times, which is the limit.",
             suggestion="Fork a later step, or begin a new run with `start_workflow`.",
             details={"path": "ackToken", "maxForks": FORKS_PER_NODE_MAX, "run": words.to_json()},
         )
@@ -154,13 +154,13 @@ def _limit_reached(mint: Mint, scene: RunContext, node: Node, blockers: tuple[Bl
     words, first = scene.words(node), chain_head(scene.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
-        note="To try the step again on a fresh branch, ack with this token.",
+        note="To retry the step on a new branch, send this as `ackToken`.",
     )
     return Refusal(
         code=ErrorCode.ATTEMPT_LIMIT_REACHED,
         message=f"The step of run `{words.label}` ({words.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times in"
-        f" a row; nothing more is recorded. Last reason: {blockers[0].message}",
-        suggestion="Stop and tell the user what is missing. To try again on a fresh branch, send `continue_workflow`"
+        f" a row; no further attempt is recorded. Last reason: {blockers[0].message}",
+        suggestion="Stop and tell the user what is missing. To retry on a new branch, send `continue_workflow`"
         f' with `ackToken` set to `details.fork.ackToken`, `run: "{words.label}"` and the evidence.',
         details={
             "run": words.to_json(),
@@ -198,7 +198,7 @@ def _told(ports: Ports, call: _Call, session: Session, recorded: facts_of.Advanc
                     ),
                 ),
                 redirect=mint.state(gone_on.node) if gone_on is not None else None,
-                where=f"already done; the run stands at {scene.stands_at(gone_on)}" if gone_on is not None else None,
+                where=f"already done; the run is at {scene.stands_at(gone_on)}" if gone_on is not None else None,
                 preferences=child.preferences if was_changed else None,
                 answered=answered_at(ports.read.reader, child),
             )
@@ -219,12 +219,12 @@ def _gone_on_to(request: Request, scene: RunContext, recorded: facts_of.Advance,
 def _warnings(request: Request, scene: RunContext, recorded: facts_of.Advance, child: Node) -> Iterator[Warned]:
     yield from warnings.notes_cut(notes_of_attempt(child))
     if child.kind == "step" and _is_branch(scene.session, recorded):
-        message = "This is a branch of its own: what came after the redone step before stays as it was."
+        message = "This is a new branch. The earlier branch is unchanged."
         yield Warned(code="BRANCH_CREATED", message=message)
     if not _is_same_request(recorded, request):
         message = (
-            "This attempt was recorded before with other content; that record stands and what came now was ignored."
-            " Go on as the next call says."
+            "This attempt is already recorded with other content. That record is unchanged; the new content was"
+            " ignored. Continue with the next call."
         )
         yield Warned(code="REPLAY_PAYLOAD_IGNORED", message=message)
     yield from warnings.decided_otherwise(scene, child)

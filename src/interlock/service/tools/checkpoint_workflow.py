@@ -92,8 +92,8 @@ def _refusal(target: Target, session: Session) -> Refusal | None:
     words = scene.words(node)
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The step of run `{words.label}` has {node.checkpoints} checkpoints; at most that many are kept.",
-        suggestion="Go on with the step: finish it, or report what is done with `continue_workflow`.",
+        message=f"The step of run `{words.label}` has {node.checkpoints} checkpoints, which is the limit.",
+        suggestion="Finish the step, or report what is done with `continue_workflow`.",
         details={"path": "checkpointToken", "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": words.to_json()},
     )
 
@@ -167,7 +167,7 @@ def _ignored(made: Node, request: Request) -> tuple[Warned, ...]:
     if made.request_digest in (None, request.digest()):
         return ()
     message = (
-        "This checkpoint was made before with other content; that record stands and what came now was ignored. Send it"
-        " again with the `checkpointToken` of this answer."
+        "This checkpoint is already recorded with other content. That record is unchanged; the new content was ignored."
+        " To save it, send it with the `checkpointToken` of this answer."
     )
     return (Warned(code="REPLAY_PAYLOAD_IGNORED", message=message),)

@@ -47,8 +47,8 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"`context` is too large: {measured} bytes, at most {CONTEXT_BYTES_MAX} ({_METHOD}).",
-            suggestion="Take documents and lists out of the context and pass references (paths, ids, links) instead;"
-            " a key sent as null is removed.",
+            suggestion="Instead of documents and lists, pass references (paths, ids, links). To remove a key, send it"
+            " as null.",
             details={"path": "context", "measuredBytes": measured, "maxBytes": CONTEXT_BYTES_MAX, "method": _METHOD},
         )
     return None

@@ -118,7 +118,7 @@ def _line(view: CatalogView, entry: Entry) -> str:
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
-    lines = listed or ["No workflow matches. Call `list_workflows` without arguments for all of them."]
+    lines = listed or ["No workflow matches. Call `list_workflows` without arguments to list all."]
     if more:
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:

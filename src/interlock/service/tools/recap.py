@@ -55,7 +55,7 @@ class Recap:
         here = self.standing.last
         notes = notes_of_checkpoint(here)
         if notes is not None and self.standing.passed_to is None:
-            head = f"**Kept at a checkpoint of this step, {title_in_code(self.scene.title(here))}**"
+            head = f"**Notes of the last checkpoint of this step, {title_in_code(self.scene.title(here))}**"
             yield truncated(f"{head}\n{quoted(notes)}", RECAP_CHECKPOINT_BYTES_MAX)
 
     def _since(self) -> Iterator[str]:
@@ -81,7 +81,7 @@ class Recap:
         is_preferred = session.runs[tip.run].tip == tip.node
         at = self.scene.place(tip)
         place = title_in_code(at.title) if at is not None else "Complete"
-        return f"{tip.depth - child.depth + 1} steps, stands at: {place}{' (preferred)' if is_preferred else ''}"
+        return f"{tip.depth - child.depth + 1} steps, now at: {place}{' (preferred)' if is_preferred else ''}"
 
     def _functions_since(self, first: Node, tip: Node) -> str | None:
         """Define the functions that the steps told of refer to, beside those of the step that is looked at."""
@@ -112,7 +112,7 @@ class Recap:
         artifacts = [f"- {kind} {digest}" for kind, digest in self._artifacts()]
         if artifacts:
             lines = "\n".join(artifacts)
-            yield truncated(f"**Artifacts stored on the way, newest first**\n{lines}", RECAP_NAMES_BYTES_MAX)
+            yield truncated(f"**Stored artifacts, newest first**\n{lines}", RECAP_NAMES_BYTES_MAX)
         keys = sorted(self.scene.session.context(self.standing.last.node).keys() - {"goal"})
         if keys:
             told = ", ".join(map(in_code, keys))

@@ -84,16 +84,16 @@ def _passed(here: _Here, facts: AnswerModel) -> AnswerModel:
     scene, first = here.scene, here.standing.first
     tip = scene.session.nodes[tip_below(scene.session, first)]
     stands = scene.stands_at(tip)
-    where = f"already done; the run stands at {stands}"
+    where = f"already done; the run is at {stands}"
     run_tip = scene.run.tip
     if run_tip is not None and run_tip != tip.node:
         preferred = scene.stands_at(scene.session.nodes[run_tip])
-        where = f"already done; this branch stands at {stands}, the run prefers another branch, at {preferred}"
+        where = f"already done; this branch is at {stands}; the run's preferred branch is at {preferred}"
     assert facts.step is not None, "a step that is done was a step"
     return replace(
         facts,
         redirect=here.mint.state(tip.node),
-        fork=_fork(here, "To redo this step on a branch of its own, keeping what came after it, ack with this"),
+        fork=_fork(here, "To redo this step on a new branch, keeping the old one,"),
         where=where,
         warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(facts.step.title)} is {where}."),),
     )
@@ -104,13 +104,13 @@ def _used_up(here: _Here, facts: AnswerModel) -> AnswerModel:
     scene, first = here.scene, here.standing.first
     warned = Warned(
         code="ATTEMPT_LIMIT_REACHED",
-        message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before trying on.",
+        message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before you try again.",
     )
     facts = replace(
         facts,
         blockers=here.standing.blockers,
         warnings=(warned,),
-        fork=_fork(here, "To try the step again on a fresh branch, ack with this"),
+        fork=_fork(here, "To retry the step on a new branch,"),
     )
     tip = tip_below(scene.session, first)
     # Where the tip is this chain's own end, looking there would lead back here: only another fork goes on.
@@ -121,4 +121,4 @@ def _used_up(here: _Here, facts: AnswerModel) -> AnswerModel:
 
 def _fork(here: _Here, words: str) -> Fork:
     first = here.standing.first
-    return Fork(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} token.")
+    return Fork(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} send this as `ackToken`.")

@@ -96,7 +96,7 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     # What cannot be read may be what is looked for, unless it is known to be another session.
     unreadable = skipped + sum(wanted.session in (None, one.session) for one in listing.unreadable)
     if unreadable:
-        reasons.append(f"Left out, because they cannot be read: {unreadable}. The user can run `interlock doctor`.")
+        reasons.append(f"Left out because they cannot be read: {unreadable}. Ask the user to run `interlock doctor`.")
     return _answer(found, " ".join(reasons) or None, more)
 
 
@@ -155,20 +155,20 @@ def _reasons(command: ResumeCommand, wanted: RunQuery, found: Sequence[Candidate
     if wanted.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
         where = f"session {command.session!r}" if command.run and command.session else "this data directory"
-        yield f"There is no {named} in {where}; nothing else is offered."
+        yield f"There is no {named} in {where}."
         return
     if command.query is not None and not wanted.words:
         said = one_line(command.query, ECHO_BYTES_MAX)
-        yield f"The query {said!r} holds no word that can be searched for (letters a to z, digits, `_`, `-`)."
+        yield f"The query {said!r} has no searchable word (letters a to z, digits, `_`, `-`)."
     if not found:
         yield "No run is stored here. Begin with `list_workflows` and `start_workflow`."
     elif found[0].why == ("recency_fallback",) and not (wanted.is_open and command.query is None):
-        yield "Nothing matches; these are the latest runs. Ask the user before you go on with one of them."
+        yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."
 
 
 def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
     shown = list(found)
-    parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to go on with**" if shown else "**No run was found**"]
+    parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to continue**" if shown else "**No run was found**"]
     if reason is not None:
         parts.append(reason)
     parts += [_words(number, one) for number, one in enumerate(shown, start=1)]
@@ -228,7 +228,7 @@ def _words(number: int, one: _Found) -> str:
     return "\n".join(
         [
             f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
-            f"   Matched: {', '.join(one.candidate.why)}. To go on, call `{CONTINUE_TOOL}`:",
+            f"   Matched: {', '.join(one.candidate.why)}. To continue, call `{CONTINUE_TOOL}`:",
             json_in_code(one.call().arguments),
             quoted(_snippet(one)),
         ]

@@ -243,7 +243,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
     wanted = [one for one in workflow.inputs if one.required or one.key in unfit or one.key not in workflow.set_by]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The workflow declares what it must be started with; `context` does not hold it:\n{lines}",
+        message=f"`context` lacks inputs that the workflow declares, or holds invalid ones:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
         correction=Correction(instead={"context": {one.key: _stand_in(one) for one in wanted}}),
@@ -253,7 +253,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
 def _misfit(declared: ContextInput, value: object) -> TypeMismatch | None:
     """Return why a value does not fit; what only says what belongs there is no value."""
     if value == _stand_in(declared):
-        return TypeMismatch(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
+        return TypeMismatch(found="the placeholder", wanted=named_type(declared.type), is_kind=True)
     return type_mismatch(declared, value)
 
 
@@ -290,7 +290,7 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
     told = (reply.unheard() if reply is not None else None) or said
     refusal = Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was begun."
+        message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was started."
         + (f" {told}" if told else ""),
         suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
         details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
@@ -308,7 +308,7 @@ def _cannot_begin(finding: Violation) -> Refusal:
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The run cannot begin: {finding.message}",
+        message=f"The run cannot start: {finding.message}",
         suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
     )

@@ -64,9 +64,9 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
         check = resolve_token(ports, replace(sent, argument="stateToken", token=sent.check), known)
     except SessionUnhealthyError as error:
         return scope_mismatch(
-            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the `{sent.argument}` to"
-            " another.",
-            f"Send the `{sent.argument}` of the run you mean, alone: it names its run by itself.",
+            f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the"
+            f" `{sent.argument}` belongs to another run.",
+            f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
             instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
         )
     return check if isinstance(check, Refusal) else check.ref
@@ -92,7 +92,7 @@ def _another_run(ports: ReadPorts, scene: RunContext, node: Node, sent: SentToke
     Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
     """
     words, found = scene.words(node), one_line(run, ECHO_BYTES_MAX)
-    same = f'To go on with run `{words.label}`, send the same token with `run: "{words.label}"`.'
+    same = f'To continue run `{words.label}`, send the same token with `run: "{words.label}"`.'
     refusal = scope_mismatch(
         f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
         f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
@@ -109,7 +109,7 @@ def _another_run(ports: ReadPorts, scene: RunContext, node: Node, sent: SentToke
     return replace(
         refusal,
         suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
-        f" shows where it stands. {same}",
+        f" shows its current step. {same}",
         correction=Correction(
             instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
         ),
@@ -139,7 +139,7 @@ def _two_runs(ports: ReadPorts, scene: RunContext, node: Node, argument: Argumen
     return scope_mismatch(
         f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
         f" `stateToken` to {named}.",
-        f"Send the `{argument}` of the run you mean, alone: it names its run by itself.",
+        f"Send only the `{argument}` of the run you mean; it identifies its run.",
         run=words.to_json(),
         instead={"stateToken": None, argument: _token_of(argument, "the run you mean")},
     )
@@ -149,7 +149,7 @@ def _two_steps(scene: RunContext, node: Node, argument: Argument) -> Refusal:
     words = scene.words(node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
-        f"Send the `{argument}` of the step you mean, alone: it names its step by itself.",
+        f"Send only the `{argument}` of the step you mean; it identifies its step.",
         run=words.to_json(),
         instead={"stateToken": None, argument: _token_of(argument, "the step you mean")},
     )
@@ -163,7 +163,7 @@ def _hash_mismatch(scene: RunContext) -> Refusal:
     words = scene.words()
     return Refusal(
         code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,
-        message=f"The `stateToken` pins another workflow than run `{words.label}` does.",
-        suggestion="Use a token of the last answer of this run.",
+        message=f"The `stateToken` is for another version of the workflow than run `{words.label}` uses.",
+        suggestion="Use a token from the last answer of this run.",
         details={"run": words.to_json()},
     )

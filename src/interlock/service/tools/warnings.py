@@ -20,8 +20,8 @@ def notes_cut(notes: str | None) -> Iterator[Warned]:
     """Warn of notes that were over their budget."""
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = (
-            f"The notes were over {NOTES_BYTES_MAX} bytes: recaps show them cut, with a marker at the end; the whole is"
-            " stored beside them as an artifact."
+            f"The notes are over {NOTES_BYTES_MAX} bytes. Recaps show them cut, with a marker at the end; the full"
+            " notes are stored as an artifact."
         )
         yield Warned(code="NOTES_TRUNCATED", message=message)
 
@@ -31,8 +31,8 @@ def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
     if now is None or now == run.workflow_hash:
         return
     message = (
-        f"The source of `{run.workflow_id}` has changed since this run began. The run goes on as it was pinned; only a"
-        " new run follows the changed source."
+        f"The source of `{run.workflow_id}` has changed since this run began. This run keeps its version; only a new"
+        " run uses the changed source."
     )
     yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
 
@@ -44,7 +44,7 @@ def decided_otherwise(scene: RunContext, node: Node) -> Iterator[Warned]:
         loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
         passes = next((ref.value for ref in refs if isinstance(ref, IterationRef)), None)
         if entry.kind == "exited_loop" and loop and passes == scene.workflow.graphs.loops[loop].max_iterations:
-            message = f"The loop {loop!r} ended because its {passes} passes are used up, not because it was done."
+            message = f"The loop {loop!r} ended at its limit of {passes} passes, not because it was done."
             yield Warned(code="LOOP_LIMIT_REACHED", message=message)
         if entry.kind == "evaluated_condition" and any(isinstance(ref, StepRef) for ref in refs):
             yield Warned(code="LEVEL_NORMALISED", message=entry.summary)
@@ -54,7 +54,7 @@ def disclosed(node: Node) -> Iterator[Warned]:
     """Tell what was missing where the run went on all the same."""
     critical = [gap for gap in node.gaps if gap.severity == "critical" and gap.resolution.kind == "unresolved"]
     for words in _counted(critical):
-        yield Warned(code="GAP_RECORDED", message=f"Missing, and disclosed as a gap of this run: {words}")
+        yield Warned(code="GAP_RECORDED", message=f"Missing, recorded as a gap of this run: {words}")
 
 
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
@@ -73,7 +73,7 @@ def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     if not still:
         return
     listed = " ".join(f"({number}) {words}" for number, words in enumerate(_counted(still), start=1))
-    message = f"The run is complete with {len(still)} open gaps; tell the user of each: {listed}"
+    message = f"The run is complete with {len(still)} open gaps; report each to the user: {listed}"
     yield Warned(code="COMPLETE_WITH_GAPS", message=message)
 
 
@@ -93,7 +93,7 @@ def claimed(node: Node) -> Iterator[Warned]:
         return
     for seen in node.observed:
         if seen.provenance.enforcement_grade == "weak":
-            words = f"That {seen.capability!r} is {seen.status} is your word alone; it is recorded as a claim."
+            words = f"You reported {seen.capability!r} as {seen.status}, without proof; it is recorded as a claim."
             yield Warned(code="CLAIMED_FACT", message=words)
 
 

@@ -70,13 +70,13 @@ def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
             history.append(session.events[at:end])
             at = end
     if at != len(session.events):
-        _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", f"attests {at} events of all")
+        _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", f"covers only the first {at} events")
     expected = [line for _, group in attested(session.session_id, history) for line in group.data.splitlines()]
     for record, line in zip(session.manifest, expected, strict=False):
         if record.to_bytes() != line:
-            _refuse_manifest(record, "not what its events call for at this place")
+            _refuse_manifest(record, "does not match the events")
     if len(session.manifest) != len(expected):
-        found = f"{len(session.manifest)} records where the events call for {len(expected)}"
+        found = f"{len(session.manifest)} records, but the events need {len(expected)}"
         _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", found)
     return tuple(history)
 
@@ -106,7 +106,7 @@ def _artifacts(session: BundledSession, named: References) -> dict[Digest, bytes
         try:
             found[digest] = text.content()
         except ValueError:
-            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.artifacts.{digest}", f"no {text.encoding}")
+            _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.artifacts.{digest}", f"not valid {text.encoding}")
         _check_digest("artifacts", digest, found[digest])
     return found
 
@@ -115,14 +115,14 @@ def _check_names(part: str, named: Iterable[str], held: Iterable[str], missing: 
     """Hold that a map has exactly what the events refer to."""
     due, there = set(named), set(held)
     for name in sorted(due - there):
-        _refuse(missing, f"session.{part}.{name}", "missing, and events refer to it")
+        _refuse(missing, f"session.{part}.{name}", "missing, but events refer to it")
     for name in sorted(there - due):
         _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.{part}.{name}", "no event refers to it")
 
 
 def _check_digest(part: str, name: Digest, data: bytes) -> None:
     if digest_of_bytes(data) != name:
-        _refuse(ErrorCode.BUNDLE_INTEGRITY_FAILED, f"session.{part}.{name}", "content of another digest than its name")
+        _refuse(ErrorCode.BUNDLE_INTEGRITY_FAILED, f"session.{part}.{name}", "its content does not match its digest")
 
 
 def _check_fit(session: BundledSession, facts: Session, contents: Contents) -> None:

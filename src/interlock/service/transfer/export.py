@@ -96,15 +96,15 @@ def _size(contents: Contents) -> int:
 def _damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
-        message=f"{prefix.session} is damaged, so it is not exported as if it were whole. Its first {prefix.events}"
-        f" events are sound; unusable is {left_out_words(banner)}.",
-        suggestion="Restore it from a backup, or export the sound part alone with `--salvage`. Nothing was written.",
+        message=f"{prefix.session} is damaged, so it is not exported. Its first {prefix.events} events are undamaged."
+        f" Unusable: {left_out_words(banner)}.",
+        suggestion="Restore it from a backup, or export only the undamaged part with `--salvage`. Nothing was written.",
         details={"salvage": banner.to_json()},
     )
 
 
 def _too_many_bytes(session: SessionId, size: int) -> Refusal:
-    found = f"{size} bytes or more, at most {BUNDLE_BYTES_MAX}"
+    found = f"{size} bytes or more; the limit is {BUNDLE_BYTES_MAX}"
     return _too_large(session, found, {"bytes": size, "bytesMax": BUNDLE_BYTES_MAX})
 
 
@@ -112,6 +112,6 @@ def _too_large(session: SessionId, found: str, details: dict[str, Json]) -> Refu
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"A bundle of {session} would have {found}.",
-        suggestion="Copy the data directory instead: it works elsewhere as it is. Nothing was written.",
+        suggestion="Copy the data directory instead: a copy works anywhere. Nothing was written.",
         details=details,
     )

@@ -10,12 +10,12 @@ from interlock.record.bundle import BundleError, SalvageBanner
 from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.service.transfer.restore import Restored, Restoring
 
-_AGAIN = "Export the session again where it is whole, and carry the file as it is: as bytes, not through an editor."
+_AGAIN = "Export the session again, and transfer the file as binary, unchanged: not through an editor."
 _FIXES = {
     ErrorCode.BUNDLE_INVALID_FORMAT: "A bundle is the file that `interlock session export` writes, byte for byte."
     f" {_AGAIN}",
-    ErrorCode.BUNDLE_UNSUPPORTED_VERSION: "A newer Interlock wrote it: import it with that one or a newer one.",
-    ErrorCode.BUNDLE_INTEGRITY_FAILED: f"It was changed or damaged on its way. {_AGAIN}",
+    ErrorCode.BUNDLE_UNSUPPORTED_VERSION: "A newer Interlock wrote it. Import it with that version or a newer one.",
+    ErrorCode.BUNDLE_INTEGRITY_FAILED: f"It was changed or damaged after the export. {_AGAIN}",
 }
 
 

@@ -149,7 +149,7 @@ def _not_there(session: SessionId) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_FOUND,
         message=f"There is no session {one_line(session, FOUND_BYTES_MAX)!r} in this data directory.",
-        suggestion="`interlock session list` names those that are there; `--data-dir` looks elsewhere.",
+        suggestion="`interlock session list` lists the sessions; `--data-dir` selects another data directory.",
     )
 
 
@@ -157,7 +157,7 @@ def _newer(salvaged: Salvaged) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{salvaged.session} was written by a newer Interlock ({salvaged.where}: {salvaged.found}).",
-        suggestion="Nothing of it is damaged. Use the Interlock that wrote it.",
+        suggestion="It is not damaged. Use the Interlock version that wrote it.",
         details={"health": salvaged.health.value, "where": salvaged.where, "found": salvaged.found},
     )
 
@@ -165,8 +165,7 @@ def _newer(salvaged: Salvaged) -> Refusal:
 def _nothing_usable(session: SessionId, banner: SalvageBanner) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
-        message=f"{banner.code}: nothing of {session} can be used. Unusable is {left_out_words(banner)}.",
-        suggestion="Restore it from a backup, or import a bundle of it. Nothing was written, and its files are as they"
-        " were.",
+        message=f"{banner.code}: no part of {session} can be used. Unusable: {left_out_words(banner)}.",
+        suggestion="Restore it from a backup, or import a bundle of it. Nothing was written; its files are unchanged.",
         details={"salvage": banner.to_json()},
     )
