@@ -44,11 +44,11 @@ class MemoryKeepMarks:
         self._state = state
 
     def kept(self) -> frozenset[SessionId]:
-        """See `KeepMarksPort.kept`."""
+        """See `RetentionPins.kept`."""
         return self._state.kept
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.keep`."""
+        """See `RetentionPins.keep`."""
         with alone(self._state):
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
@@ -57,7 +57,7 @@ class MemoryKeepMarks:
             return self._state.kept
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.unkeep`."""
+        """See `RetentionPins.unkeep`."""
         with alone(self._state):
             self._state.kept = self._state.kept.difference(sessions)
             return self._state.kept

@@ -37,6 +37,7 @@ CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
 class Item:
     """One thing that is no session: its name in the store, its size, and when it was last written.
 
+    The name of content is any text that equals what `GcSession.content` holds for a session that refers to it.
     `session` is whose it is, where it is of one. In the trash `content` is the name that readers know it by.
     """
 
@@ -165,7 +166,7 @@ class RetentionPins(Protocol):
         """Return the marked sessions. Writes nothing.
 
         Raises:
-            KeepMarksDamagedError: The marks cannot be read.
+            PinsDamagedError: The marks cannot be read.
             StoreFailureError: The disk failed.
         """
         ...
@@ -178,8 +179,8 @@ class RetentionPins(Protocol):
 
         Raises:
             SessionsMissingError: One of them is not there; nothing was changed.
-            KeepMarksDamagedError: The marks cannot be read; nothing was changed.
-            TooManyMarksError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
+            PinsDamagedError: The marks cannot be read; nothing was changed.
+            TooManyPinsError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
             UpkeepBusyError: A collection is at work, or other marks are being set.
             StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.
         """
