@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
-from interlock.record.events import Event, of_session
 from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, UpkeepBusyError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSnapshot, Retention, Skipped, Swept
 from interlock.store.ports.store import Store
 from interlock.store.retention import due
-from interlock.testing.store_contract import Suite, contents_of, expects
+from interlock.testing.store_contract import Suite, contents_of, copy_session, expects
 from interlock.views.session import Session
 
 _DAY_S = 24 * 3600.0
@@ -51,7 +50,7 @@ class UpkeepContract(Suite):
         """What a kept session shares with an expired one stays; without the mark all goes, and the id is free again."""
         store, (start, advance) = self.make_store(), self.plans()
         whole = self._append(store, start, advance)
-        kept = self._copied(store, start, advance)
+        kept = copy_session(store, start.session, _OTHER, contents_of(start, advance))
         marked = store.upkeep.mark()
         retention = _later(marked, store.upkeep.keep_marks.keep([_OTHER]))
         expected = due(marked, retention)
@@ -151,14 +150,6 @@ class UpkeepContract(Suite):
             for plan in plans[:-1]:
                 store.append(witness, plan, self.stamps())
             return store.append(witness, plans[-1], self.stamps())
-
-    def _copied(self, store: Store, *plans: AppendPlan) -> tuple[tuple[Event, ...], ...]:
-        """Copy a session under another id, and return the history of the copy."""
-        history = store.history(plans[0].session)
-        copied = tuple(tuple(of_session(event, _OTHER) for event in events) for events in history)
-        with store.hold(_OTHER) as witness:
-            store.restore(witness, copied, contents_of(*plans))
-        return copied
 
 
 def _newest_s(marked: GcSnapshot) -> float:
