@@ -9,6 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Self
 
 from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
 from interlock.kernel.canonical import digest_of_bytes
@@ -37,13 +38,16 @@ class _Expected:
 
     def __init__(self, error: type[InterlockError]) -> None:
         self._error = error
+        self.raised: BaseException | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         """Begin the block."""
+        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
         """Swallow the expected error; fail without one."""
         assert kind is not None, f"{self._error.__name__} was not raised"
+        self.raised = raised
         return issubclass(kind, self._error)
 
 

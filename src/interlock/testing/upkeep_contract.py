@@ -6,9 +6,10 @@ The suite sets no clock: a sweep of it happens long after whatever was written l
 from collections.abc import Collection
 from dataclasses import replace
 
+from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
-from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, UpkeepBusyError
+from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, TooManyPinsError, UpkeepBusyError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSnapshot, Retention, Skipped, Swept
 from interlock.store.ports.store import Store
 from interlock.store.retention import due
@@ -134,6 +135,30 @@ class UpkeepContract(Suite):
         assert again.kept() == again.unkeep([_OTHER]) == {start.session}
         assert again.unkeep([start.session]) == self.reopen(store).upkeep.keep_marks.kept() == frozenset()
 
+    def test_several_missing_sessions_are_refused_and_all_named(self) -> None:
+        """No number of them is kept, alone or beside one that is there."""
+        store, (start, _) = self.make_store(), self.plans()
+        self._append(store, start)
+        missing = _made_up(2)
+        for more in ((), (start.session,)):
+            with expects(SessionsMissingError) as refused:
+                store.upkeep.keep_marks.keep([*more, *missing])
+            assert isinstance(refused.raised, SessionsMissingError)
+            assert frozenset(refused.raised.sessions) == frozenset(missing)
+            assert self.reopen(store).upkeep.keep_marks.kept() == frozenset()
+
+    def test_no_more_sessions_are_kept_than_there_may_be(self) -> None:
+        """Those that are kept already count. The limit itself is no reason to refuse: only then is each looked up."""
+        store, (start, _) = self.make_store(), self.plans()
+        self._append(store, start)
+        marks = store.upkeep.keep_marks
+        assert marks.keep([start.session]) == {start.session}
+        many = _made_up(KEEP_MARKS_MAX)
+        for asked, error in ((many, TooManyPinsError), ((start.session, *many[1:]), SessionsMissingError)):
+            with expects(error):
+                marks.keep(asked)
+            assert self.reopen(store).upkeep.keep_marks.kept() == {start.session}
+
     def test_one_at_a_time_collects_or_sets_marks(self) -> None:
         """The second one is refused while the first is at work, and not after that."""
         store, (start, _) = self.make_store(), self.plans()
@@ -150,6 +175,11 @@ class UpkeepContract(Suite):
             for plan in plans[:-1]:
                 store.append(witness, plan, self.stamps())
             return store.append(witness, plans[-1], self.stamps())
+
+
+def _made_up(count: int) -> tuple[SessionId, ...]:
+    """Return ids of sessions that no store holds."""
+    return tuple(SessionId(derived_id("sess", "made up", number)) for number in range(count))
 
 
 def _newest_s(marked: GcSnapshot) -> float:

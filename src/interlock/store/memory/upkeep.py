@@ -50,11 +50,12 @@ class MemoryKeepMarks:
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
         with alone(self._state):
+            after = with_marks(self._state.kept, sessions)
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
                 raise SessionsMissingError(missing)
-            self._state.kept = with_marks(self._state.kept, sessions)
-            return self._state.kept
+            self._state.kept = after
+            return after
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.unkeep`."""

@@ -175,7 +175,7 @@ class RetentionPins(Protocol):
         """Mark sessions and return all marked ones.
 
         Only a session that is there is marked, and no collection takes a marked one. So a mark without a session
-        is a sign of damage, or of a session that was removed by hand.
+        is a sign of damage, or of a session that was removed by hand. Too many are refused before any is looked up.
 
         Raises:
             SessionsMissingError: One of them is not there; nothing was changed.

@@ -42,11 +42,12 @@ class KeepFile:
         """See `RetentionPins.keep`."""
 
         def marked(kept: _Marks) -> _Marks:
+            after = with_marks(kept, sessions)
             self._check_there(sessions)
-            return with_marks(kept, sessions)
+            return after
 
         # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
-        self._check_there(sessions)
+        marked(self.kept())
         return self._change(marked)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
