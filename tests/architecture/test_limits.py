@@ -46,6 +46,7 @@ NO_LIMIT = {
     "store/local/session/reading.py": {"_NULS_MIN": RULE},
     "store/local/session/summary_cache.py": {"_VERSION": FORMAT},
     "testing/harness.py": {"FIXED_UNIX_MS": SIMULATED},
+    "testing/store_contract.py": {"_WAIT_S_MAX": SIMULATED},
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
     "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED},
     "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT},

@@ -48,7 +48,7 @@ def with_marks(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> f
     """Return the kept sessions after these are marked, too.
 
     Raises:
-        TooManyMarksError: There would be more than `KEEP_MARKS_MAX`.
+        TooManyPinsError: There would be more than `KEEP_MARKS_MAX`.
     """
     after = kept.union(sessions)
     if len(after) > KEEP_MARKS_MAX:

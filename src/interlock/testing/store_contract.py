@@ -5,19 +5,27 @@ and let pytest collect the subclass. `reopen` gives a store over the same truth 
 outlives the store.
 """
 
+import threading
+import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Self
 
+from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
 from interlock.record.append_plan import AppendPlan, EventDraft, Stamps
 from interlock.record.content import Contents
+from interlock.record.events import Event, of_session
 from interlock.record.payloads import SessionCreated
-from interlock.store.ports.errors import ContentDamagedError, Health, SessionLockReleasedError
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionBusyError, SessionLockReleasedError
 from interlock.store.ports.reader import NOTHING_LEFT_OUT
 from interlock.store.ports.store import Store
-from interlock.views.session import BrokenHistoryError
+from interlock.views.session import BrokenHistoryError, Session
+
+_WAIT_S_MAX = 5 * LOCK_WAIT_MS_MAX / 1000
+"""When a wait for a lock has surely ended, also on a busy machine."""
 
 
 def expects(error: type[InterlockError]) -> "_Expected":
@@ -30,13 +38,16 @@ class _Expected:
 
     def __init__(self, error: type[InterlockError]) -> None:
         self._error = error
+        self.raised: BaseException | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         """Begin the block."""
+        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, _: object) -> bool:
         """Swallow the expected error; fail without one."""
         assert kind is not None, f"{self._error.__name__} was not raised"
+        self.raised = raised
         return issubclass(kind, self._error)
 
 
@@ -145,6 +156,68 @@ class StoreContract(Suite):
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 
+    def test_a_session_lock_says_nothing_after_its_hold(self) -> None:
+        """However a hold ends, the lock that it gave has no session any more."""
+        store, (start, _) = self.make_store(), self.plans()
+        with store.hold(start.session) as unused:
+            assert unused.session is None
+        with expects(BrokenHistoryError), store.hold(start.session) as failed:
+            store.append(failed, start, self.stamps())
+            raise BrokenHistoryError("raised by the caller")
+        for released in (unused, failed):
+            with expects(SessionLockReleasedError):
+                _ = released.session
+
+    def test_a_session_has_one_holder_and_another_waits_for_a_limited_time(self) -> None:
+        """Through the same store and through another one, a second holder is refused until the first has ended."""
+        store, (start, _) = self.make_store(), self.plans()
+        stores = (store, self.reopen(store))
+        with store.hold(start.session) as witness:
+            for second in stores:
+                assert _outcome_of_hold(second, start.session) == [start.session]
+            started = store.append(witness, start, self.stamps())
+        for second in stores:
+            assert _outcome_of_hold(second, start.session) == [started]
+
+    def test_two_open_stores_over_the_same_data_follow_each_other(self) -> None:
+        """What one appends the other one reads, whatever it has read before."""
+        store, (start, advance) = self.make_store(), self.plans()
+        other = self.reopen(store)
+        assert (other.load(start.session), other.history(start.session), other.sessions()) == (None, (), ())
+        for writer, reader, plan in ((store, other, start), (other, store, advance)):
+            with writer.hold(start.session) as witness:
+                appended = writer.append(witness, plan, self.stamps())
+            assert reader.load(start.session) == writer.load(start.session) == appended
+            assert reader.history(start.session) == writer.history(start.session)
+            assert reader.marks() == writer.marks()
+            assert reader.sessions() == (start.session,)
+
+    def test_sessions_are_listed_by_id(self) -> None:
+        """The order in which they came to be plays no part."""
+        store, (start, _) = self.make_store(), self.plans()
+        with store.hold(start.session) as witness:
+            store.append(witness, start, self.stamps())
+        ids = sorted(SessionId(derived_id("sess", name)) for name in ("b", "c", "d", "e"))
+        for session in (ids[1], ids[3], ids[0], ids[2]):
+            copy_session(store, start.session, session, contents_of(start))
+        assert store.sessions() == self.reopen(store).sessions() == tuple(sorted((*ids, start.session)))
+
+    def test_an_unknown_session_has_no_history_and_a_settled_one_nothing_unfinished(self) -> None:
+        """Unknown are also sessions that are held and not begun. Settled is what was appended and what was restored."""
+        store, (start, advance) = self.make_store(), self.plans()
+        other = SessionId(derived_id("sess", "other"))
+        assert store.history(start.session) == ()
+        with store.hold(start.session) as witness:
+            assert store.history(start.session) == ()
+            for plan in (start, advance):
+                store.append(witness, plan, self.stamps())
+                assert store.unfinished(start.session) is None
+        assert self.reopen(store).history(other) == ()
+        copy_session(store, start.session, other, contents_of(start, advance))
+        for session in (start.session, other):
+            assert store.unfinished(session) is None
+            assert self.reopen(store).unfinished(session) is None
+
     def test_a_witness_of_another_store_is_rejected(self) -> None:
         """Two stores of one kind do not take each other's witnesses, and write nothing for them."""
         one, (start, advance) = self.make_store(), self.plans()
@@ -228,6 +301,27 @@ class StoreContract(Suite):
         for workflow_hash, data in contents.workflows.items():
             assert again.workflow_bytes(workflow_hash) == data
 
+    def test_all_content_of_a_restored_session_is_read_back(self) -> None:
+        """Snapshots, pinned workflows and artifacts come with the history."""
+        store, plans = self.make_store(), self.plans()
+        session, contents = plans[0].session, contents_of(*plans)
+        with store.hold(session) as witness:
+            for plan in plans:
+                store.append(witness, plan, self.stamps())
+        whole, history = store.load(session), store.history(session)
+        other = self.make_store()
+        with other.hold(session) as witness:
+            assert other.restore(witness, history, contents) == whole
+        again = self.reopen(other)
+        assert (again.load(session), again.history(session)) == (whole, history)
+        assert contents.artifacts
+        for digest, data in contents.artifacts.items():
+            assert again.artifact(digest) == data
+        for ref, data in contents.snapshots.items():
+            assert again.snapshot(ref).to_bytes() == data
+        for workflow_hash, data in contents.workflows.items():
+            assert again.workflow_bytes(workflow_hash) == data
+
     def test_nothing_is_restored_over_history_or_from_events_that_cannot_follow_each_other(self) -> None:
         """A session that is there stays as it is; broken or foreign events leave nothing."""
         store, (start, advance) = self.make_store(), self.plans()
@@ -253,12 +347,17 @@ class StoreContract(Suite):
         """Current becomes previous; what was previous is gone."""
         store = self.make_store()
         assert store.keys() is store.key_ring_facts() is None
+        other = self.reopen(store)
         first = store.ensured()
         assert store.ensured() == store.keys() == first
+        for again in (other, self.reopen(store)):
+            assert again.ensured() == again.keys(fresh=True) == first
         second = store.rotate()
         assert second.previous == first.current != second.current
         assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
         assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous
+        for again in (other, self.reopen(store)):
+            assert again.ensured() == store.keys()
 
     def test_what_is_said_of_a_key_ring_is_how_many_keys_it_has_and_how_private_it_is(self) -> None:
         """A new ring has one key, a rotated one two; others can reach neither, and no rotation is left to finish."""
@@ -269,6 +368,38 @@ class StoreContract(Suite):
             assert facts is not None
             assert (facts.keys, len(ring.keys()), facts.has_unfinished_rotation) == (keys, keys, False)
             assert not (facts.mode | facts.directory_mode) & 0o077
+
+
+def copy_session(
+    store: Store, session: SessionId, copy: SessionId, contents: Contents
+) -> tuple[tuple[Event, ...], ...]:
+    """Restore a session under another id as well, and return the history of the copy."""
+    copied = tuple(tuple(of_session(event, copy) for event in events) for events in store.history(session))
+    with store.hold(copy) as witness:
+        store.restore(witness, copied, contents)
+    return copied
+
+
+def _outcome_of_hold(store: Store, session: SessionId) -> list[Session | SessionId | None]:
+    """Hold a session from another thread, and return what its lock shows, or the session that is busy.
+
+    Raises:
+        AssertionError: It still waits long after every wait should have ended.
+    """
+    outcome = list[Session | SessionId | None]()
+
+    def hold() -> None:
+        try:
+            with store.hold(session, since_s=time.monotonic() - _WAIT_S_MAX) as witness:
+                outcome.append(witness.session)
+        except SessionBusyError as error:
+            outcome.append(error.session)
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    thread.join(_WAIT_S_MAX)
+    assert not thread.is_alive(), "the wait for a session that is held never ends"
+    return outcome
 
 
 def contents_of(*plans: AppendPlan) -> Contents:

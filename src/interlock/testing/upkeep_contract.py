@@ -6,14 +6,14 @@ The suite sets no clock: a sweep of it happens long after whatever was written l
 from collections.abc import Collection
 from dataclasses import replace
 
+from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
-from interlock.record.events import Event, of_session
-from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, UpkeepBusyError
+from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, TooManyPinsError, UpkeepBusyError
 from interlock.store.ports.maintenance import CONTENT, Due, GcSnapshot, Retention, Skipped, Swept
 from interlock.store.ports.store import Store
 from interlock.store.retention import due
-from interlock.testing.store_contract import Suite, contents_of, expects
+from interlock.testing.store_contract import Suite, contents_of, copy_session, expects
 from interlock.views.session import Session
 
 _DAY_S = 24 * 3600.0
@@ -51,7 +51,7 @@ class UpkeepContract(Suite):
         """What a kept session shares with an expired one stays; without the mark all goes, and the id is free again."""
         store, (start, advance) = self.make_store(), self.plans()
         whole = self._append(store, start, advance)
-        kept = self._copied(store, start, advance)
+        kept = copy_session(store, start.session, _OTHER, contents_of(start, advance))
         marked = store.upkeep.mark()
         retention = _later(marked, store.upkeep.keep_marks.keep([_OTHER]))
         expected = due(marked, retention)
@@ -135,6 +135,30 @@ class UpkeepContract(Suite):
         assert again.kept() == again.unkeep([_OTHER]) == {start.session}
         assert again.unkeep([start.session]) == self.reopen(store).upkeep.keep_marks.kept() == frozenset()
 
+    def test_several_missing_sessions_are_refused_and_all_named(self) -> None:
+        """No number of them is kept, alone or beside one that is there."""
+        store, (start, _) = self.make_store(), self.plans()
+        self._append(store, start)
+        missing = _made_up(2)
+        for more in ((), (start.session,)):
+            with expects(SessionsMissingError) as refused:
+                store.upkeep.keep_marks.keep([*more, *missing])
+            assert isinstance(refused.raised, SessionsMissingError)
+            assert frozenset(refused.raised.sessions) == frozenset(missing)
+            assert self.reopen(store).upkeep.keep_marks.kept() == frozenset()
+
+    def test_no_more_sessions_are_kept_than_there_may_be(self) -> None:
+        """Those that are kept already count. The limit itself is no reason to refuse: only then is each looked up."""
+        store, (start, _) = self.make_store(), self.plans()
+        self._append(store, start)
+        marks = store.upkeep.keep_marks
+        assert marks.keep([start.session]) == {start.session}
+        many = _made_up(KEEP_MARKS_MAX)
+        for asked, error in ((many, TooManyPinsError), ((start.session, *many[1:]), SessionsMissingError)):
+            with expects(error):
+                marks.keep(asked)
+            assert self.reopen(store).upkeep.keep_marks.kept() == {start.session}
+
     def test_one_at_a_time_collects_or_sets_marks(self) -> None:
         """The second one is refused while the first is at work, and not after that."""
         store, (start, _) = self.make_store(), self.plans()
@@ -152,13 +176,10 @@ class UpkeepContract(Suite):
                 store.append(witness, plan, self.stamps())
             return store.append(witness, plans[-1], self.stamps())
 
-    def _copied(self, store: Store, *plans: AppendPlan) -> tuple[tuple[Event, ...], ...]:
-        """Copy a session under another id, and return the history of the copy."""
-        history = store.history(plans[0].session)
-        copied = tuple(tuple(of_session(event, _OTHER) for event in events) for events in history)
-        with store.hold(_OTHER) as witness:
-            store.restore(witness, copied, contents_of(*plans))
-        return copied
+
+def _made_up(count: int) -> tuple[SessionId, ...]:
+    """Return ids of sessions that no store holds."""
+    return tuple(SessionId(derived_id("sess", "made up", number)) for number in range(count))
 
 
 def _newest_s(marked: GcSnapshot) -> float:

@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Protocol
 
-from interlock.kernel.budgets import LOCK_POLL_S_MAX, LOCK_POLL_S_MIN, LOCK_WAIT_MS_MAX, LOCK_WAIT_MS_MIN
+from interlock.kernel.budgets import LOCK_POLL_S_MAX, LOCK_POLL_S_MIN, LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
+from interlock.store.lock_wait import wait_window
 from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.store.regular_file import open_regular
 
@@ -107,9 +108,7 @@ def _acquire(path: Path, wait_ms_max: int, since_s: float | None) -> int:
         _WaitedError: It was not available in time.
         OSError: The lock file cannot be opened.
     """
-    now = time.monotonic()
-    began = now if since_s is None else since_s
-    until = max(began + wait_ms_max / 1000, now + min(wait_ms_max, LOCK_WAIT_MS_MIN) / 1000)
+    began, until = wait_window(wait_ms_max, since_s)
     while True:
         handle = os.open(path, _OPEN_FLAGS, 0o600)
         try:

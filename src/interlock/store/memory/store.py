@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
+from interlock.kernel.budgets import LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
@@ -14,10 +15,12 @@ from interlock.record.events import Event, is_key_event
 from interlock.record.manifest import attested
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
+from interlock.store.lock_wait import wait_window
 from interlock.store.memory.state import MemoryState, name_of
 from interlock.store.memory.upkeep import MemoryUpkeep
 from interlock.store.ports.errors import (
     ContentDamagedError,
+    SessionBusyError,
     SessionLockReleasedError,
 )
 from interlock.store.ports.keys import KeyRing, KeyRingFacts
@@ -120,21 +123,21 @@ class MemoryStore:
         return self._found(Kind.ARTIFACT, "artifact", digest)
 
     @contextmanager
-    def hold(
-        self,
-        session: SessionId,
-        *,
-        since_s: float | None = None,  # noqa: ARG002 — one process: whoever holds it is about to let go
-    ) -> Generator[SessionLock]:
+    def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         with self._state.mutex:
             lock = self._state.locks.setdefault(session, threading.Lock())
-        with lock:
+        began, until = wait_window(LOCK_WAIT_MS_MAX, since_s)
+        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            raise SessionBusyError(session=session, waited_ms=int((time.monotonic() - began) * 1000))
+        try:
             witness = MemorySessionLock(session, self._state.folds.get(session), self)
             try:
                 yield witness
             finally:
                 witness.is_released = True
+        finally:
+            lock.release()
 
     def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""

@@ -44,20 +44,21 @@ class MemoryKeepMarks:
         self._state = state
 
     def kept(self) -> frozenset[SessionId]:
-        """See `KeepMarksPort.kept`."""
+        """See `RetentionPins.kept`."""
         return self._state.kept
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.keep`."""
+        """See `RetentionPins.keep`."""
         with alone(self._state):
+            after = with_marks(self._state.kept, sessions)
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
                 raise SessionsMissingError(missing)
-            self._state.kept = with_marks(self._state.kept, sessions)
-            return self._state.kept
+            self._state.kept = after
+            return after
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.unkeep`."""
+        """See `RetentionPins.unkeep`."""
         with alone(self._state):
             self._state.kept = self._state.kept.difference(sessions)
             return self._state.kept

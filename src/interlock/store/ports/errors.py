@@ -48,7 +48,7 @@ class SessionUnhealthyError(InterlockError):
 
 
 class SessionBusyError(InterlockError):
-    """Another process held the session's lock for longer than a call may wait."""
+    """Another holder kept the session's lock for longer than a call may wait."""
 
     def __init__(self, *, session: SessionId, waited_ms: int) -> None:
         super().__init__(f"{session} is locked; waited {waited_ms} ms")

@@ -37,6 +37,7 @@ CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
 class Item:
     """One thing that is no session: its name in the store, its size, and when it was last written.
 
+    The name of content is any text that equals what `GcSession.content` holds for a session that refers to it.
     `session` is whose it is, where it is of one. In the trash `content` is the name that readers know it by.
     """
 
@@ -165,7 +166,7 @@ class RetentionPins(Protocol):
         """Return the marked sessions. Writes nothing.
 
         Raises:
-            KeepMarksDamagedError: The marks cannot be read.
+            PinsDamagedError: The marks cannot be read.
             StoreFailureError: The disk failed.
         """
         ...
@@ -174,12 +175,12 @@ class RetentionPins(Protocol):
         """Mark sessions and return all marked ones.
 
         Only a session that is there is marked, and no collection takes a marked one. So a mark without a session
-        is a sign of damage, or of a session that was removed by hand.
+        is a sign of damage, or of a session that was removed by hand. Too many are refused before any is looked up.
 
         Raises:
             SessionsMissingError: One of them is not there; nothing was changed.
-            KeepMarksDamagedError: The marks cannot be read; nothing was changed.
-            TooManyMarksError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
+            PinsDamagedError: The marks cannot be read; nothing was changed.
+            TooManyPinsError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
             UpkeepBusyError: A collection is at work, or other marks are being set.
             StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.
         """

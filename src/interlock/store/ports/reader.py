@@ -85,7 +85,8 @@ class SessionReader(Protocol):
 
         An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
         token was made after the append of that node was settled, so this append counts even if its mark was lost.
-        A log that looks damaged is read again under its lock; `since_s` is as `SessionWriter.hold` has it.
+        A log that looks damaged is read again under its lock; `since_s` is as `SessionWriter.hold` has it. A store
+        whose appends commit atomically and durably may ignore `tag` and `since_s`.
 
         Raises:
             SessionBusyError: It looks damaged, and another process holds it.
@@ -97,13 +98,16 @@ class SessionReader(Protocol):
     def sessions(self) -> tuple[SessionId, ...]:
         """Return the sessions that are there, by id.
 
+        A damaged session is among them, even if nothing of its log is left. One that was held and never appended to
+        is not. One whose first append was interrupted may be among them although `load` returns None.
+
         Raises:
             StoreFailureError: The disk failed.
         """
         ...
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
-        """Return a session's events, one tuple for each plan that was appended, oldest first.
+        """Return a session's events, one tuple for each plan that was appended, oldest first; empty if unknown.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.
@@ -138,6 +142,8 @@ class SessionReader(Protocol):
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
         """Return what an interrupted append left in a session that verifies; None if nothing.
+
+        A store whose appends commit atomically and durably always returns None.
 
         Raises:
             SessionUnhealthyError: Its log does not verify.

@@ -23,7 +23,7 @@ class SessionLock(Protocol):
         """The session as of the lock; None where it has no history yet.
 
         Raises:
-            WitnessReleasedError: The hold has ended.
+            SessionLockReleasedError: The hold has ended.
         """
         ...
 
@@ -37,7 +37,7 @@ class SessionWriter(Protocol):
         The wait for the lock counts from `since_s`, when the call arrived by `time.monotonic`; without it, from now.
 
         Raises:
-            SessionBusyError: Another process holds it.
+            SessionBusyError: Another holder, in this process or another one, did not release it within the wait.
             SessionUnhealthyError: Its log does not verify.
             ContentDamagedError: What is unsettled refers to content that is missing or damaged.
             StoreFailureError: The disk failed; `may_be_recorded` if it failed while settling.
@@ -50,7 +50,7 @@ class SessionWriter(Protocol):
         A plan whose key event is in the log already is a replay: nothing is written.
 
         Raises:
-            WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
             BrokenHistoryError: The plan does not fit the history; nothing was touched.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
                 `hold` says whether the plan counts.
@@ -61,7 +61,7 @@ class SessionWriter(Protocol):
         """Cache the summary of a session as its log is now. It is not durable, and never needed (RES-4).
 
         Raises:
-            WitnessReleasedError: The witness is not valid.
+            SessionLockReleasedError: The witness is not valid.
             StoreFailureError: The disk failed; what was cached before is not used either.
         """
         ...
@@ -75,8 +75,9 @@ class SessionWriter(Protocol):
             contents: All that the events refer to.
 
         Raises:
-            WitnessReleasedError: The witness is not valid, or is another session's; nothing was touched.
-            BrokenHistoryError: The events cannot follow each other, or the session has history; nothing was touched.
+            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            BrokenHistoryError: The events are another session's or cannot follow each other, or the session has
+                history; nothing was touched.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
         """
         ...

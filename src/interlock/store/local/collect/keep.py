@@ -26,7 +26,7 @@ class KeepFile:
         self._locks = locks
 
     def kept(self) -> frozenset[SessionId]:
-        """See `KeepMarksPort.kept`."""
+        """See `RetentionPins.kept`."""
         try:
             return parse_keep_marks(self._files.read(layout.KEEP))
         except (FileNotFoundError, NotADirectoryError):
@@ -39,18 +39,19 @@ class KeepFile:
             raise store_failure(error) from error
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.keep`."""
+        """See `RetentionPins.keep`."""
 
         def marked(kept: _Marks) -> _Marks:
+            after = with_marks(kept, sessions)
             self._check_there(sessions)
-            return with_marks(kept, sessions)
+            return after
 
         # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
-        self._check_there(sessions)
+        marked(self.kept())
         return self._change(marked)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `KeepMarksPort.unkeep`. Where no marks were ever set, no file is made."""
+        """See `RetentionPins.unkeep`. Where no marks were ever set, no file is made."""
         try:
             if self._files.stat(layout.KEEP) is None:
                 return frozenset()

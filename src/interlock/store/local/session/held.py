@@ -31,7 +31,7 @@ class LocalSessionLock:
         """Return what was verified under the lock.
 
         Raises:
-            WitnessReleasedError: The hold has ended.
+            SessionLockReleasedError: The hold has ended.
         """
         if self._verified is None:
             raise SessionLockReleasedError("the session's hold has ended")
@@ -46,7 +46,7 @@ def own_witness(witness: SessionLock, maker: object) -> LocalSessionLock:
     """Return a witness as the one that this maker made.
 
     Raises:
-        WitnessReleasedError: Another store made it.
+        SessionLockReleasedError: Another store made it.
     """
     if not isinstance(witness, LocalSessionLock) or witness.maker is not maker:
         raise SessionLockReleasedError("not a witness of this store")
