@@ -206,7 +206,7 @@ def test_with_json_the_faults_of_a_file_are_data(root: Path) -> None:
         ("team.w --dir own.json", "own.json is not a directory, or a part of its path is a file."),
         ("team.w --dir own.json/below", "own.json/below is not a directory, or a part of its path is a file."),
         ("team.w --dir /dev/null", "/dev/null is not a directory, or a part of its path is a file."),
-        (f"team.{'a' * 200}", "The id has 205 characters, at most 128."),
+        (f"team.{'a' * 200}", "The id has 205 characters; the limit is 128."),
     ],
 )
 def test_what_keeps_a_new_file_from_being_written_is_named(root: Path, arguments: str, said: str) -> None:

@@ -21,7 +21,7 @@ BROKEN = [
 ]
 ACTS = (
     "1  An agent starts a workflow",
-    "2  It works",
+    "2  The agent reports steps",
     "3  kill -9, in the middle of a call",
     "4  A new server continues",
     "5  A new chat reads the state",
@@ -80,6 +80,7 @@ def test_the_demo_checks_every_act_draws_the_run_and_leaves_nothing(tmp_path: Pa
     assert f"{claims} claims checked, all of them hold" in done.stdout
     assert len(set(re.findall(r"[Pp]rocess (\d+)", done.stdout))) == 2
     assert "\x1b" not in done.stdout
+    assert not re.search(r"(ack|st)_\w{8}", done.stdout), "a token is printed as its kind and its end"
     assert_nothing_is_left(tmp_path, done.stdout)
 
 
@@ -95,7 +96,7 @@ def test_the_data_directory_can_be_kept_and_is_whole(tmp_path: Path) -> None:
 def test_what_does_not_hold_is_named_and_fails_the_demo(tmp_path: Path) -> None:
     done = play(BROKEN, environment(tmp_path))
     assert done.returncode == 1
-    assert "✗ This does not hold: start_workflow is answered; instead it said: **WORKFLOW_NOT_FOUND**" in done.stdout
+    assert "✗ Check failed: start_workflow returned an error: **WORKFLOW_NOT_FOUND**" in done.stdout
     assert "Traceback" not in done.stderr
     assert_nothing_is_left(tmp_path, done.stdout)
 

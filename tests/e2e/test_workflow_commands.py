@@ -86,7 +86,6 @@ def test_looking_and_checking_write_nothing(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["unknown"],
         ["validate"],
         ["validate", "none.json"],

@@ -1,7 +1,7 @@
 """Every command: its name, its module and its line of help.
 
-A command is one module with `add_arguments` and `run`, and one row here. The row is all that a start reads of it: only
-the modules whose names are among the words of the command line are imported, so no command pays for another.
+A command is one module with `add_arguments` and `run`, and one row here. Only modules
+whose command is named on the command line are imported, so that no command waits for the imports of another.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from interlock.version import VERSION
 
 
 class CommandModule(Protocol):
-    """What the module of a command holds."""
+    """The interface of a command's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
         """Add the command's arguments to its parser."""
@@ -30,7 +30,7 @@ class CommandModule(Protocol):
 
 
 class Command(NamedTuple):
-    """A command. `module` is a name below `interlock.cli`; without one, `main` answers by itself."""
+    """A command. `module` is a name below `interlock.cli`; if it is empty, `main` runs the command."""
 
     name: str
     help: str
@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Commands with a word in common."""
+    """Commands with a common first word, such as `session list`."""
 
     name: str
     help: str
@@ -119,11 +119,11 @@ COMMANDS: tuple[Command | Group, ...] = (
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""`add_parser` of what `add_subparsers` returns."""
+"""The `add_parser` method of the object that `add_subparsers` returns."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that suggests a command for a mistyped one. Parsers below it are of the same class."""
+    """A parser that suggests a command for a mistyped one. Subparsers have the same class."""
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         is_command = action.dest in {"command", "action"} and action.choices is not None
@@ -140,7 +140,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def command_line(words: Collection[str]) -> argparse.ArgumentParser:
-    """Return the parser for these words. It knows all commands, and the arguments of those that the words name."""
+    """Build the parser for these words: with all commands, and the arguments of those that the words name."""
     parser = _Parser(
         prog="interlock",
         description="A durable workflow server for AI agents. Without a command, it serves MCP on stdin and stdout.",
@@ -152,13 +152,13 @@ def command_line(words: Collection[str]) -> argparse.ArgumentParser:
         if isinstance(row, Group):
             _add_group(add_parser, row, words)
         else:
-            _fill(add_parser(row.name, help=row.help), row, words)
+            _add_arguments(add_parser(row.name, help=row.help), row, words)
     return parser
 
 
 def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add the directories that a server works with."""
-    # Given before or after the command; a default of the later parser must not undo the earlier one's value.
+    """Add the options for the directories of a server."""
+    # These options may precede or follow the command: a default of the later parser would overwrite the earlier value.
     parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of the sessions (INTERLOCK_DATA_DIR)")
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument(
@@ -176,17 +176,17 @@ def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> 
     add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
     for command in group.commands:
         sentence = f"{command.help[0].upper()}{command.help[1:]}."
-        _fill(add_action(command.name, help=command.help, description=sentence), command, words)
+        _add_arguments(add_action(command.name, help=command.help, description=sentence), command, words)
 
 
 def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
-    """Answer a group without an action."""
+    """Print the help of a group that was named without an action."""
     parser.print_help()
     return 0
 
 
-def _fill(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:
-    """Give a parser the arguments of its command, if the words name it."""
+def _add_arguments(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:
+    """Add the arguments of a command to its parser, if the words name the command."""
     if command.name in words and command.module:
         module = cast("CommandModule", import_module(f"interlock.cli.{command.module}"))
         module.add_arguments(parser)

@@ -1,11 +1,10 @@
-"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. Nothing is staged.
+"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. Nothing is simulated.
 
-What is printed after an arrow was sent or came back; what is printed after a tick was checked right there. The first
-claim that does not hold ends the demo with exit code 1.
+An arrow precedes a message that was sent or received. A tick precedes a claim that was checked at that moment. The
+first false claim ends the demo with exit code 1.
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -20,16 +19,14 @@ from typing import cast
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters, types
-from rich.console import Console
-from rich.text import Text
 
+from interlock.cli.render.demo_screen import ClaimError, DemoScreen, open_console
 from interlock.cli.render.run_tree import LEGEND, draw_run
 from interlock.engine.request import without_placeholders
-from interlock.kernel.budgets import DEMO_LINE_BYTES_MAX, DEMO_SECONDS_MAX
+from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, RunId, SessionId
-from interlock.kernel.text import one_line
 from interlock.record.events import AdvanceRecordedEvent, Event, parse_event
 from interlock.record.manifest import SegmentClosed
 from interlock.record.outcome import Blocked
@@ -43,16 +40,25 @@ from interlock.views.session import Session
 WORKFLOW = "wr.code_review"
 GOAL = "Review the change to the login form"
 NOTES = {
-    "scope": "Base 4f3c2a1, head 9d8e7f6: 3 files, 120 lines. The build and its 214 tests pass.",
-    "intent": "It locks an account after five failed logins. Nothing else is meant to change.",
-    "correctness": "Candidate: login.py:41 does not reset the counter after a successful login.",
-    "tests_and_risks": "No test of this change logs in after a failure. Rollback: one flag.",
-    "abuse": "Who can lock whom out: anybody who knows a name, with five wrong passwords. No other surface.",
-    "refute": "Refuted: session.py:12 resets the counter on every success. Ran it: four failures, one login, 0 left.",
-    "verdict": "Clean: no finding is left. A test of the reset would be welcome.",
+    "scope": "Base 4f3c2a1, head 9d8e7f6 (`git diff 4f3c2a1 9d8e7f6`): 3 files, 120 lines, none left out."
+    " The build and its 214 tests pass on both. Everything could be run here.",
+    "intent": "Passwords can be guessed without a limit; the change locks an account after five failed logins. Before,"
+    " each login checks the password. After, a locked account is refused. Invariant: a success resets the counter.",
+    "correctness": "C1: login.py:41 does not reset the counter after a successful login. Trigger: four failures, one"
+    " login, one failure. Expected: not locked; actual: locked. Read only.",
+    "tests_and_risks": "Lock after five failures: `test_lock`. T1: no test of this change logs in after a failure."
+    " One deliberate break, login.py:38: caught. Rollback: one flag.",
+    "abuse": "S1: who knows a name can lock its owner out with five wrong passwords. No other surface.",
+    "refute": "C1: refuted, session.py:12 resets the counter on every success. Ran: four failures, one login, 0 left."
+    " T1: confirmed, nit. S1: question for the author.",
+    "verdict": "Clean, valid for 9d8e7f6: no finding blocks the merge. A test of the reset would be welcome (T1)."
+    " Question: is a lock by a stranger acceptable (S1)? Everything was read.",
 }
-"""What the agent of the demo says it did, by step."""
-OTHER_NOTES = "Another base: 1a2b3c4. The change is larger than it looked."
+"""The notes of the demo's agent, by step: as long as the workflow demands."""
+OTHER_NOTES = (
+    "Another base: 1a2b3c4, head 9d8e7f6 (`git diff 1a2b3c4 9d8e7f6`): 5 files, 190 lines. The change is larger than it"
+    " seemed. The build and its 214 tests pass on both."
+)
 
 _EXPECTED = (InterlockError, MCPError, OSError, LookupError, KeyboardInterrupt)
 _BOOT = """
@@ -62,11 +68,7 @@ with open(sys.argv[1], "w") as file:
 sys.argv[:] = ["interlock", *sys.argv[2:]]
 runpy.run_module("interlock", run_name="__main__", alter_sys=True)
 """
-"""Says the server's own process id, then is `python -m interlock`."""
-
-
-class ClaimError(InterlockError):
-    """What the demo says does not hold."""
+"""Writes the process id of the server to a file, then runs `python -m interlock`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,18 +78,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the demo in a directory of its own and return the exit code: 0 only if every claim was checked and holds."""
-    screen = _Screen(_console())
+    screen = DemoScreen(open_console())
     root = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
     stage = _Stage(root=root, data_dir=root / "data", screen=screen)
     exit_code, faults = 0, list[BaseException]()
     try:
-        # As Ctrl-C does, so that the server and the directory go too.
+        # SIGTERM acts as Ctrl-C, so that the server ends and the directory is deleted.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         anyio.run(_play, stage)
     except* _EXPECTED as group:
-        faults = _single(group)
+        faults = _flatten(group)
     except* SystemExit:
-        exit_code = 1  # rich leaves when nobody reads on
+        exit_code = 1  # rich exits when the reader closed the pipe
     finally:
         if not options.keep:
             shutil.rmtree(root, ignore_errors=True)
@@ -98,23 +100,15 @@ def run(options: argparse.Namespace) -> int:
     return 1 if faults else exit_code
 
 
-def _console() -> Console:
-    # Where the arrows cannot be written, the demo goes on without them.
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-    return Console(highlight=False, emoji=False)
-
-
-def _single(error: BaseException) -> list[BaseException]:
+def _flatten(error: BaseException) -> list[BaseException]:
     if not isinstance(error, BaseExceptionGroup):
         return [error]
-    return [single for part in cast("tuple[BaseException, ...]", error.exceptions) for single in _single(part)]
+    return [single for part in cast("tuple[BaseException, ...]", error.exceptions) for single in _flatten(part)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One answer, as data and as text, and the call that it answers."""
+    """One answer as data and as text, with the arguments of its call."""
 
     sent: dict[str, Json]
     structure: dict[str, Json]
@@ -128,92 +122,40 @@ class Response:
         return cast("dict[str, Json]", self.structure[name])
 
     def next_call(self) -> dict[str, Json]:
-        """Return the arguments of the call that comes next, with the notes of the pending step where words go."""
+        """Return the arguments of `nextCall` with the notes of the pending step in place of placeholders."""
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
         return cast("dict[str, Json]", without_placeholders(self.part("nextCall")["arguments"], lambda _: notes))
 
+    def summary(self) -> str:
+        """Return the kind of the answer and the current step."""
+        return f"{self['kind']} · {self.place()}"
+
     def place(self) -> str:
-        """Return where the run stands by this answer."""
+        """Return the current step of the run, or `complete`."""
         if self["isComplete"] is True:
             return "complete"
         step = cast("dict[str, Json]", self.part("run")["step"])
         return f"step {step['number']} of {step['total']}: {self.part('pending')['title']}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Screen:
-    """Prints the acts: arrows for what was sent and came back, ticks for claims that were checked and hold."""
-
-    console: Console
-    claims: list[str] = field(default_factory=list[str])
-
-    def act(self, title: str, about: str) -> None:
-        self.console.print(Text(f"\n{title}", style="bold cyan"))
-        self.console.print(Text(about, style="italic dim"))
-
-    def sent(self, tool: str, arguments: dict[str, Json]) -> None:
-        told = ", ".join(f"{name} {_shortened(value)}" for name, value in arguments.items())
-        self._line("→", "blue", f"{tool}: {told}")
-
-    def came(self, heard: Response, *more: str) -> None:
-        self._line("←", "magenta", f"{heard['kind']} · {heard.place()}", is_cut=True)
-        for text in more:
-            self._line(" ", "dim", one_line(text, DEMO_LINE_BYTES_MAX), is_cut=True)
-
-    def note(self, words: str, mark: str = "·") -> None:
-        self._line(mark, "yellow", words)
-
-    def claim(self, words: str, *, holds: bool) -> None:
-        """Say what was checked, and go on only if it holds.
-
-        Raises:
-            ClaimError: It does not.
-        """
-        if not holds:
-            raise ClaimError(words)
-        self.claims.append(words)
-        self._line("✓", "green", words)
-
-    def failed(self, fault: BaseException) -> None:
-        told = "Check failed" if isinstance(fault, ClaimError) else f"Stopped by {type(fault).__name__}"
-        self._line("✗", "bold red", f"{told}: {fault}" if str(fault) else told)
-
-    def _line(self, mark: str, style: str, words: str, *, is_cut: bool = False) -> None:
-        text, room = Text(words, style=style if mark in " ✗" else ""), self.console.width - 4
-        if is_cut:
-            text.truncate(room, overflow="ellipsis")
-        for number, row in enumerate(text.wrap(self.console, room)):
-            head = Text(f"  {' ' if number else mark} ", style=style)
-            self.console.print(head.append_text(row), soft_wrap=True)
-
-
-def _shortened(value: Json) -> str:
-    """Return an argument as a reader wants it: of a token its kind and its end, of an output its notes."""
-    if isinstance(value, dict) and "notesMarkdown" in value:
-        return _shortened(value["notesMarkdown"])
-    if isinstance(value, str) and value.startswith(("ack.v1.", "st.v1.")):
-        return f"{value.partition('.')[0]}…{value[-4:]}"
-    return json.dumps(value, ensure_ascii=False)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """Where the demo plays: a directory that is the server's workspace and holds its data."""
+    """The directory of the demo: the workspace of the server, with its data directory inside."""
 
     root: Path
     data_dir: Path
-    screen: _Screen
+    screen: DemoScreen
     acked: set[str] = field(default_factory=set[str])
-    """Every ackToken that was sent: one attempt each, however often."""
+    """Every ackToken that was sent. Each makes one attempt, however often it is sent."""
 
     def files(self) -> dict[str, bytes]:
-        """Return every file of the record with its bytes; a settled mark says how durable the record is."""
+        """Return the bytes of every recorded file. Settled marks are left out: they hold no record."""
         files = (path for path in self.data_dir.rglob("*") if path.is_file() and path.name != "settled")
         return {str(path): path.read_bytes() for path in files}
 
     @asynccontextmanager
     async def server(self) -> AsyncGenerator["_Server"]:
-        """Start a server process of our own, know its id, and connect the SDK's client to it."""
+        """Start a server process and connect the SDK's client to it."""
         pid_file = self.root / "server.pid"
         own = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
         parameters = StdioServerParameters(
@@ -236,31 +178,31 @@ class _Server:
     stage: _Stage
 
     async def call(self, tool: str, arguments: dict[str, Json]) -> Response:
-        """Show a call, send it, and return its answer."""
+        """Print a call, send it, and return its answer."""
         self.stage.screen.sent(tool, arguments)
         if "ackToken" in arguments:
             self.stage.acked.add(str(arguments["ackToken"]))
         result = await self.client.call_tool(tool, arguments)
         text = "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
         if result.is_error:
-            raise ClaimError(f"{tool} is answered; instead it said: {text}")
+            raise ClaimError(f"{tool} returned an error: {text}")
         structure = cast("dict[str, Json]", result.structured_content or {})
         return Response(sent=arguments, structure=structure, text=text)
 
-    async def go_on(self, arguments: dict[str, Json]) -> Response:
+    async def continue_run(self, arguments: dict[str, Json]) -> Response:
         return await self.call("continue_workflow", arguments)
 
     def kill(self) -> None:
         """Send SIGKILL to the server, and to nothing else."""
         if hasattr(os, "waitid"):
-            # Raises if it is no child of ours any more, when its id may be another's.
+            # Raises if the process is not our child any more: its id may then belong to another process.
             os.waitid(os.P_PID, self.process_id, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         os.kill(self.process_id, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Log:
-    """A session as the disk holds it, read and verified by a store that remembers nothing, and its parts as bytes."""
+    """A session read from disk and verified by a new store, with the bytes of its segments."""
 
     session: Session
     segments: list[tuple[SegmentClosed, bytes]]
@@ -281,7 +223,7 @@ def _read_log(data_dir: Path, session_id: SessionId) -> _Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Killed:
-    """What the first server left behind: answers that came, a call whose answer may not have come."""
+    """State at the kill of the first server: the answers received, and a call whose answer may be lost."""
 
     session: SessionId
     run: RunId
@@ -297,10 +239,10 @@ async def _play(stage: _Stage) -> None:
     killed = await _work_until_killed(stage)
     async with stage.server() as server:
         here = await _repeat_the_lost_call(stage, server, killed)
-        await _look(stage, server, here)
-        end = await _be_refused_and_finish(stage, server, killed, here)
+        await _read_state(stage, server, here)
+        end = await _send_weak_evidence_and_finish(stage, server, killed, here)
         branch = await _fork(stage, server, killed, end)
-    _draw(stage, killed, _verify(stage, killed), branch)
+    _draw_run(stage, killed, _verify(stage, killed), branch)
     claims, seconds = len(stage.screen.claims), time.monotonic() - began
     stage.screen.note(f"{claims} claims checked, all of them hold. It took {seconds:.1f} s.")
 
@@ -315,9 +257,9 @@ async def _work_until_killed(stage: _Stage) -> _Killed:
         _show_step(screen, first)
         screen.claim("the answer contains the first step", holds=first.place().startswith("step 1 "))
         screen.act("2  The agent reports steps", "Each report contains notes; each answer contains the next step.")
-        second = await server.go_on(first.next_call())
+        second = await server.continue_run(first.next_call())
         _show_step(screen, second)
-        third = await server.go_on(second.next_call())
+        third = await server.continue_run(second.next_call())
         _show_step(screen, third)
         session, run = SessionId(str(first.part("run")["sessionId"])), RunId(str(first.part("run")["runId"]))
         attempts = _read_log(stage.data_dir, session).attempts
@@ -336,8 +278,19 @@ async def _work_until_killed(stage: _Stage) -> _Killed:
     return _Killed(session=session, run=run, first=first, last=third, lost=lost, late=late, is_recorded=is_recorded)
 
 
-def _show_step(screen: _Screen, heard: Response) -> None:
-    screen.came(heard, str(heard.part("pending")["prompt"]).partition("\n")[0])
+def _show_step(screen: DemoScreen, response: Response) -> None:
+    _check_accepted(response)
+    screen.received(response.summary(), str(response.part("pending")["prompt"]).partition("\n")[0])
+
+
+def _check_accepted(response: Response) -> None:
+    """Stop at a report that was refused: the notes of the demo do not fit the workflow.
+
+    Raises:
+        ClaimError: It was refused.
+    """
+    if response["kind"] != "ok":
+        raise ClaimError(f"the report is accepted; instead: {response['blockers']}")
 
 
 async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[str, Json]) -> Response | None:
@@ -348,7 +301,7 @@ async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[s
 
     async def ask() -> None:
         try:
-            answers.append(await server.go_on(arguments))
+            answers.append(await server.continue_run(arguments))
         except MCPError as error:
             if error.code != types.CONNECTION_CLOSED:
                 raise
@@ -361,7 +314,7 @@ async def _kill_in_a_call(server: _Server, session: SessionId, arguments: dict[s
         server.kill()
         screen.note(f"SIGKILL to server process {server.process_id}", mark="✗")
     for answer in answers:
-        screen.came(answer, "This answer came just before the server died.")
+        screen.received(answer.summary(), "This answer came just before the server died.")
     return answers[0] if answers else None
 
 
@@ -374,56 +327,56 @@ def _is_gone(process_id: int) -> bool:
 
 
 async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed) -> Response:
-    """Send the lost call again, and again, and then one whose answer had come before the crash."""
+    """Send the lost call twice, then a call whose answer was received before the crash."""
     screen = stage.screen
     screen.act("4  A new server continues", f"Process {server.process_id}. The agent sends the same call again.")
     before = stage.files()
-    heard = await server.go_on(killed.lost)
-    _show_step(screen, heard)
+    response = await server.continue_run(killed.lost)
+    _show_step(screen, response)
     is_unchanged = stage.files() == before
     if killed.is_recorded:
         screen.claim("the answer is the recorded one: no byte on disk changed", holds=is_unchanged)
     else:
         screen.claim("the call was not recorded; now it is", holds=not is_unchanged)
     if killed.late is not None:
-        screen.claim("the answer is the one that came before the kill", holds=heard == killed.late)
-    again = await server.go_on(killed.lost)
-    screen.claim("the same call again: the answer is identical", holds=again == heard)
-    older = await server.go_on(killed.last.sent)
-    screen.came(older)
+        screen.claim("the answer is the one that came before the kill", holds=response == killed.late)
+    again = await server.continue_run(killed.lost)
+    screen.claim("the same call again: the answer is identical", holds=again == response)
+    older = await server.continue_run(killed.last.sent)
+    screen.received(older.summary())
     screen.claim("an older call: the answer is the one of the killed server", holds=older == killed.last)
     attempts, sent = _read_log(stage.data_dir, killed.session).attempts, len(stage.acked)
     screen.claim(f"{sent} steps reported, {attempts} recorded: none lost, none recorded twice", holds=attempts == sent)
-    return heard
+    return response
 
 
-async def _look(stage: _Stage, server: _Server, here: Response) -> None:
-    """Rehydrate: what a new chat gets that has nothing but a stateToken."""
+async def _read_state(stage: _Stage, server: _Server, here: Response) -> None:
+    """Rehydrate: read the state of the run with only a stateToken, as a new chat does."""
     screen = stage.screen
     screen.act(
         "5  A new chat reads the state", "It has only a stateToken. The answer reports what was done; nothing changes."
     )
     before = stage.files()
-    looked = await server.go_on({"stateToken": here["stateToken"]})
-    recap = str(looked["recap"])
-    screen.came(looked, *(line for line in recap.splitlines() if line))
-    is_same = (looked["pending"], looked["nextCall"]) == (here["pending"], here["nextCall"])
+    state = await server.continue_run({"stateToken": here["stateToken"]})
+    recap = str(state["recap"])
+    screen.received(state.summary(), *(line for line in recap.splitlines() if line))
+    is_same = (state["pending"], state["nextCall"]) == (here["pending"], here["nextCall"])
     screen.claim("the answer has the same step and the same next call", holds=is_same)
     notes = [NOTES[step] for step in ("scope", "intent", "correctness")]
     screen.claim(
         "the recap contains all notes, also those of the killed call", holds=all(note in recap for note in notes)
     )
-    again = await server.go_on(looked.sent)
+    again = await server.continue_run(state.sent)
     screen.claim(
-        "a second read gives the same answer; both wrote nothing", holds=again == looked and stage.files() == before
+        "a second read gives the same answer; both wrote nothing", holds=again == state and stage.files() == before
     )
 
 
-async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Response) -> Response:
+async def _send_weak_evidence_and_finish(stage: _Stage, server: _Server, killed: _Killed, here: Response) -> Response:
     screen = stage.screen
     screen.act("6  Weak evidence is refused", "A report without notes. The answer says what is missing.")
-    refused = await server.go_on({"ackToken": here["ackToken"], "run": here.part("run")["label"]})
-    screen.came(refused)
+    refused = await server.continue_run({"ackToken": here["ackToken"], "run": here.part("run")["label"]})
+    screen.received(refused.summary())
     blockers = cast("list[dict[str, Json]]", refused["blockers"])
     for blocker in blockers:
         screen.note(f"{blocker['code']}: {blocker['message']} {blocker['suggestedFix']}", mark="!")
@@ -435,40 +388,45 @@ async def _be_refused_and_finish(stage: _Stage, server: _Server, killed: _Killed
     screen.act(
         "7  The agent completes the run", "Each call is the `nextCall` of the last answer, with the notes filled in."
     )
-    heard = refused
-    while heard["nextCall"] is not None:
-        heard = await server.go_on(heard.next_call())
-        screen.came(heard)
-    screen.claim("the run is complete", holds=heard["isComplete"] is True)
-    return heard
+    response = refused
+    while response["nextCall"] is not None:
+        response = await server.continue_run(response.next_call())
+        _check_accepted(response)
+        screen.received(response.summary())
+    screen.claim("the run is complete", holds=response["isComplete"] is True)
+    return response
 
 
 async def _fork(stage: _Stage, server: _Server, killed: _Killed, end: Response) -> Response:
-    """Redo the first step on a branch, go on there, and return the last answer of the branch."""
+    """Redo the first step on a branch, continue there, and return the last answer of the branch."""
     screen = stage.screen
     screen.act(
         "8  The agent redoes an old step",
         "It sends the first stateToken. The answer reports the state and offers a fork.",
     )
-    looked = await server.go_on({"stateToken": killed.first["stateToken"]})
-    screen.came(looked, looked.text.partition("\n")[0].rpartition(" · ")[2], str(looked.part("fork")["note"]))
-    screen.claim("the answer for a finished step has no ordinary ackToken", holds="ackToken" not in looked.structure)
-    branch = await server.go_on({"ackToken": looked.part("fork")["ackToken"], "output": {"notesMarkdown": OTHER_NOTES}})
+    state = await server.continue_run({"stateToken": killed.first["stateToken"]})
+    screen.received(
+        state.summary(), state.text.partition("\n")[0].rpartition(" · ")[2], str(state.part("fork")["note"])
+    )
+    screen.claim("the answer for a finished step has no ordinary ackToken", holds="ackToken" not in state.structure)
+    branch = await server.continue_run(
+        {"ackToken": state.part("fork")["ackToken"], "output": {"notesMarkdown": OTHER_NOTES}}
+    )
     _show_step(screen, branch)
-    branch = await server.go_on(branch.next_call())
+    branch = await server.continue_run(branch.next_call())
     _show_step(screen, branch)
-    recap = str((await server.go_on({"stateToken": branch["stateToken"]}))["recap"])
+    recap = str((await server.continue_run({"stateToken": branch["stateToken"]}))["recap"])
     is_own = OTHER_NOTES in recap and NOTES["scope"] not in recap
     screen.claim("the branch contains the new notes of that step, not the old ones", holds=is_own)
-    untouched = await server.go_on({"stateToken": end["stateToken"]})
-    screen.came(untouched)
+    untouched = await server.continue_run({"stateToken": end["stateToken"]})
+    screen.received(untouched.summary())
     is_untouched = untouched["isComplete"] is True and NOTES["scope"] in str(untouched["recap"])
     screen.claim("the other branch is still complete, with its own notes", holds=is_untouched)
     return branch
 
 
 def _verify(stage: _Stage, killed: _Killed) -> _Log:
-    """Read the whole log again with nothing remembered, then show that the reading would have found a lie."""
+    """Read the log from disk and verify it, then show that a changed bit is detected."""
     screen, log = stage.screen, _read_log(stage.data_dir, killed.session)
     screen.act("9  The log, verified from disk", "A new reader, no server. It reads and hashes every file again.")
     is_hashed, count = all(digest_of_bytes(data) == record.sha256 for record, data in log.segments), len(log.segments)
@@ -484,12 +442,12 @@ def _verify(stage: _Stage, killed: _Killed) -> _Log:
     refs[files.pinned_workflow(pinned)] = pinned
     is_named = all(digest_of_bytes(path.read_bytes()) == ref for path, ref in refs.items())
     screen.claim(f"{len(refs) - 1} snapshots and the pinned workflow: each is named by its sha256", holds=is_named)
-    screen.claim(f"a copy with one bit flipped is refused: {_flipped(stage, killed)}", holds=True)
+    screen.claim(f"a copy with one bit flipped is refused: {_check_flipped_bit(stage, killed)}", holds=True)
     return log
 
 
-def _flipped(stage: _Stage, killed: _Killed) -> str:
-    """Flip one bit in a copy of the data, and return how reading it is refused."""
+def _check_flipped_bit(stage: _Stage, killed: _Killed) -> str:
+    """Flip one bit in a copy of the data, and return the error of reading it."""
     copy = stage.root / "flipped"
     shutil.copytree(stage.data_dir, copy)
     _, path = open_session_files(copy, killed.session).segments()[1]
@@ -505,12 +463,13 @@ def _flipped(stage: _Stage, killed: _Killed) -> str:
     raise ClaimError("a copy with one bit flipped is refused")
 
 
-def _draw(stage: _Stage, killed: _Killed, log: _Log, branch: Response) -> None:
+def _draw_run(stage: _Stage, killed: _Killed, log: _Log, branch: Response) -> None:
     screen = stage.screen
     screen.act("10  The run, drawn from the log", LEGEND)
     graph = run_graph(log.session, killed.run)
-    scene = load_run_context(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
-    screen.console.print(draw_run(graph, f"{scene.workflow.name} · run {scene.words().label} · {GOAL}", scene.title))
-    ends = [(scene.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
+    run_context = load_run_context(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
+    title = f"{run_context.workflow.name} · run {run_context.words().label} · {GOAL}"
+    screen.console.print(draw_run(graph, title, run_context.title))
+    ends = [(run_context.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}
     screen.claim("two branches; the run prefers the branch with the latest step", holds=set(ends) == expected)

@@ -1,4 +1,4 @@
-"""The command `interlock`: with a client on stdin it serves, in a terminal it helps."""
+"""The command `interlock`: without arguments it serves a client on stdin, or prints help in a terminal."""
 
 import argparse
 import gc

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the places that a command line names."""
+"""Options that several commands share, and the directories that a command line names."""
 
 import argparse
 import os
@@ -11,19 +11,19 @@ from interlock.config.settings import PlaceArguments, SettingsError, data_dir_of
 
 
 def add_store_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every command over a data directory takes."""
-    # A default here would undo a value that was given before the command.
+    """Add the options of every command that reads a data directory."""
+    # A default here would overwrite a value that was given before the command.
     parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of the sessions (INTERLOCK_DATA_DIR)")
     add_json(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Let a command print JSON."""
+    """Add `--json`."""
     parser.add_argument("--json", dest="as_json", action="store_true", help="print one JSON value")
 
 
 def place_arguments(options: argparse.Namespace) -> PlaceArguments:
-    """Return the places that a command line names; a command need not know all of them."""
+    """Return the directories that a command line names; a command may lack some of these options."""
     return PlaceArguments(
         data_dir=getattr(options, "data_dir", None),
         workspace=getattr(options, "workspace", None),
@@ -44,7 +44,7 @@ def chosen_data_dir(options: argparse.Namespace) -> Path:
 
 @contextmanager
 def checked_settings() -> Generator[None]:
-    """End a command with 2 if the directories that it was given cannot be used.
+    """End a command with exit code 2 if a directory that it was given cannot be used.
 
     Raises:
         StopError: They cannot.

@@ -1,4 +1,4 @@
-"""How a command is run: with what it imported settled, and plain about faults and about an output that is closed."""
+"""Run a command: tune garbage collection, print refusals, and report an output that cannot be written."""
 
 import argparse
 import errno
@@ -22,10 +22,10 @@ def run_command(options: argparse.Namespace) -> int:
     """Run the command that was chosen and return its exit code. Refusals are printed, never raised."""
     from interlock.cli.screen import StopError, complain  # noqa: PLC0415 — a server does not pay for it
 
-    _make_bearable(sys.stdout)
-    _make_bearable(sys.stderr)
-    # Imported code stays. A command makes many values and keeps few, so that a collection after every few hundred of
-    # them would take a tenth of its time.
+    _replace_unprintable(sys.stdout)
+    _replace_unprintable(sys.stderr)
+    # Imported code is never garbage. A command makes many short-lived values: at the default threshold, collections
+    # would take a tenth of its time.
     gc.freeze()
     gc.set_threshold(COLLECTION_VALUES_MIN)
     gc.enable()
@@ -36,19 +36,19 @@ def run_command(options: argparse.Namespace) -> int:
         return stop.exit_code
 
 
-def _make_bearable(stream: object) -> None:
-    """Let a terminal that cannot show a character show a mark instead of ending the command."""
+def _replace_unprintable(stream: object) -> None:
+    """Replace a character that a terminal cannot show, instead of ending the command with an error."""
     reconfigure: Callable[..., Any] | None = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
 
 
 class OutputFailedError(OSError):
-    """Standard output does not take what is written to it."""
+    """Standard output cannot be written."""
 
 
 class _Output(io.FileIO):
-    """Standard output whose failures cannot be mistaken for those of another file."""
+    """Standard output with an error class of its own, to distinguish its failures from those of other files."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
@@ -60,19 +60,19 @@ class _Output(io.FileIO):
 def printing(command: Callable[[], int]) -> int:
     """Run a command that prints its result and return its exit code: `NOT_PRINTED` if the result did not get out.
 
-    A command that has nowhere to print to is not begun.
+    If standard output is closed, the command does not start.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is in a process without one
-        return _lost("standard output is closed")
+        return _report_failed_output("standard output is closed")
     _watch_output()
     try:
         exit_code = command()
         sys.stdout.flush()
     except OutputFailedError as error:
-        _print_no_more()
+        _discard_output()
         if error.errno == errno.EPIPE:
-            return NOT_PRINTED  # whoever read has seen enough
-        return _lost(error.strerror or "it failed")
+            return NOT_PRINTED  # the reader closed the pipe: it needs no more
+        return _report_failed_output(error.strerror or "it failed")
     return exit_code
 
 
@@ -95,11 +95,11 @@ def _watch_output() -> None:
     )
 
 
-def _lost(why: str) -> int:
+def _report_failed_output(why: str) -> int:
     print(f"interlock: the output cannot be written: {why}. Write it to a file instead.", file=sys.stderr)
     return NOT_PRINTED
 
 
-def _print_no_more() -> None:
-    """See that the interpreter does not stumble over the same output when it leaves."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device, so that the interpreter does not fail on it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What the commands print: words that cannot steer a terminal, tables, faults with their places."""
+"""Printing for commands: text without terminal control characters, tables, faults with their places."""
 
 import json
 import re
@@ -12,8 +12,8 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
 from interlock.kernel.text import flat, printable
 
-_SAID_PLACE = re.compile(r"Line (\d+)(?:, column (\d+))?")
-"""A file that cannot be read as JSON or YAML has no document path; its fault says where the text breaks off."""
+_PLACE_IN_MESSAGE = re.compile(r"Line (\d+)(?:, column (\d+))?")
+"""The place in the message of a fault that has no document path: the file is not valid JSON or YAML."""
 _UNIT_STEP = 1000
 _GAP = "  "
 """Between two columns of a table."""
@@ -21,9 +21,9 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 
 class StopError(InterlockError):
-    """A command cannot go on: what is wrong, what to do, and how it exits (1 refused, 2 wrong command line).
+    """A command cannot continue: what is wrong, how to fix it, and the exit code (1 refused, 2 wrong command line).
 
-    Where a file's faults are why, they are told between the two.
+    If a file has faults, they are printed between the message and the fix.
     """
 
     def __init__(self, message: str, fix: str, *, exit_code: int, file: str = "", faults: Diagnostics = ()) -> None:
@@ -32,41 +32,41 @@ class StopError(InterlockError):
         super().__init__(self.in_lines())
 
     def in_lines(self) -> str:
-        """Return it in words: what is wrong, each fault on a line of its own, what to do."""
+        """Return the message, each fault on its own line, and the fix."""
         return "\n".join([self.message, *fault_lines(self.file, self.faults), self.fix])
 
     def to_json(self) -> dict[str, Json]:
         """Return it as `--json` prints it."""
-        told: dict[str, Json] = {"message": self.message, "fix": self.fix}
+        error: dict[str, Json] = {"message": self.message, "fix": self.fix}
         if self.faults:
-            told |= {"file": self.file, "diagnostics": [one.to_json() for one in self.faults]}
-        return {"error": told}
+            error |= {"file": self.file, "diagnostics": [one.to_json() for one in self.faults]}
+        return {"error": error}
 
 
 def say(text: str) -> None:
-    """Print text. What it holds of others' words cannot steer the terminal."""
+    """Print text with its terminal control characters escaped."""
     print(printable(text))
 
 
 def say_json(value: object) -> None:
-    """Print a JSON value, in ASCII: every terminal and pipe carries it unchanged."""
+    """Print a JSON value in ASCII, which every terminal and pipe passes on unchanged."""
     print(json.dumps(value, indent=2))
 
 
 def complain(stop: StopError, group: str, *, as_json: bool = False) -> None:
-    """Print why a command cannot go on, and what to do, on stderr; for a program that reads JSON, on stdout too."""
+    """Print an error on stderr, and with `--json` on stdout too."""
     print(printable(f"interlock {group}: {stop.in_lines()}"), file=sys.stderr)
     if as_json:
         say_json(stop.to_json())
 
 
 def printable_line(text: str) -> str:
-    """Return text as `printable` does, on one line: for names of files, which may hold anything."""
+    """Escape text as `printable` does, and line breaks too: names of files may contain any character."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def fault_lines(file: str, diagnostics: Diagnostics) -> list[str]:
-    """Return a file's faults in the order of their places, each on one line that editors and terminals can follow."""
+    """Render the faults of a file in the order of their places, each as `file:line:column: …`, which editors open."""
     placed = sorted(((_place(one), one) for one in diagnostics), key=lambda pair: pair[0])
     return [
         f"{file}:{line}:{column}: {one.severity} {one.code} {one.path or '(document)'}: {one.message} {one.fix}"
@@ -77,18 +77,18 @@ def fault_lines(file: str, diagnostics: Diagnostics) -> list[str]:
 def _place(diagnostic: Diagnostic) -> tuple[int, int]:
     if diagnostic.line is not None:
         return diagnostic.line, diagnostic.column or 1
-    said = _SAID_PLACE.match(diagnostic.message)
-    return (int(said[1]), int(said[2] or 1)) if said else (1, 1)
+    match = _PLACE_IN_MESSAGE.match(diagnostic.message)
+    return (int(match[1]), int(match[2] or 1)) if match else (1, 1)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is one."""
+    """Render a number with its noun, in the plural unless the number is one."""
     plural = "es" if noun.endswith("h") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
 
 
 def in_units(size: int) -> str:
-    """Return a number of bytes in the largest unit of which there is one, with one decimal."""
+    """Render a number of bytes in the largest unit that gives at least 1.0, with one decimal."""
     if size < _UNIT_STEP:
         return f"{size} B"
     power = 1

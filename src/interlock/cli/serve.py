@@ -31,12 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the client leaves or a signal says so; return the exit code: 2 if it cannot begin as told.
+    """Serve until the client disconnects or a signal arrives. Return the exit code: 2 if a setting is invalid.
 
-    Logs go to stderr. A configuration with a fault starts nothing: to go on with other values than were written would
-    be silent.
+    Logs go to stderr. A faulty configuration ends the command: to serve with other values than the file says would
+    hide the fault.
     """
-    # Until the server listens to signals itself, Ctrl-C ends the process as it ends others: without a traceback.
+    # Until the server handles signals, Ctrl-C ends the process in the default way: without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         _check_streams()
@@ -52,14 +52,14 @@ def run(options: argparse.Namespace) -> int:
     _log.info("appliedConfigHash %s", applied_config_hash(settings))
     if sys.stdin.isatty():
         print("interlock serve: waiting for an MCP client on standard input; Ctrl-C ends it.", file=sys.stderr)
-    # Importing the SDK takes half a second, in which Ctrl-C must be quiet already.
+    # Importing the SDK takes half a second: Ctrl-C must print no traceback in that time.
     import anyio  # noqa: PLC0415 — see above
 
     from interlock.server.app import build_server, local_ports  # noqa: PLC0415 — as above
     from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
     server = build_server(local_ports(settings), settings.workspace)
-    # What stands now stands for good; collections need not look at it again.
+    # Everything that exists now lives as long as the process; collections need not search it.
     gc.freeze()
     gc.enable()
     return anyio.run(serve_stdio, server)

@@ -1,4 +1,4 @@
-"""The store as commands meet it: opened where the command line says, and what it cannot do, reported in words."""
+"""The store for commands: opened in the data directory of the command line, with failures as messages."""
 
 import argparse
 from collections.abc import Generator
@@ -19,7 +19,7 @@ def open_chosen_store(options: argparse.Namespace) -> Store:
     """Return the store of the chosen data directory.
 
     Raises:
-        StopError: What was named is no directory and cannot become one.
+        StopError: The path is not a directory and cannot become one.
     """
     data_dir = chosen_data_dir(options)
     with checked_settings():
@@ -37,7 +37,7 @@ def open_chosen_reader(options: argparse.Namespace) -> StoreReader:
 
 
 class RefusedError(StopError):
-    """A refusal ends the command with 1: its code stands before the words, and `--json` prints the whole envelope."""
+    """A refusal. It ends the command with 1; its code precedes the message, and `--json` prints the whole envelope."""
 
     def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
@@ -50,19 +50,19 @@ class RefusedError(StopError):
 
 @contextmanager
 def answered_by_store() -> Generator[None]:
-    """Tell damage and failed disks in words, and end with 1.
+    """Report damage and disk failures as messages, and end with 1.
 
     Raises:
-        RefusedError: The store could not answer.
+        RefusedError: The store failed.
     """
     try:
         yield
     except EXPECTED_ERRORS as error:
-        raise RefusedError(_of_commands(refusal_of(error))) from error
+        raise RefusedError(_for_command(refusal_of(error))) from error
 
 
-def _of_commands(refusal: Refusal) -> Refusal:
-    """Return a refusal as a command gives it: a lock that was not met through a token has a code of its own."""
+def _for_command(refusal: Refusal) -> Refusal:
+    """Adapt a refusal to a command: a locked session that was not named by a token has another code."""
     if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
         return refusal
     fix = (

@@ -1,4 +1,4 @@
-"""`interlock config check`: every fault of a configuration file."""
+"""`interlock config check`: report every fault of a configuration file."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Check a file, or that of the data directory; print every fault or a summary, and return the exit code.
 
     Raises:
-        StopError: There is no file of the name that was given.
+        StopError: The named file does not exist.
     """
     file: str | None = options.file
     path = Path(file) if file is not None else chosen_data_dir(options) / CONFIG_FILE

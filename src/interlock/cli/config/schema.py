@@ -7,7 +7,7 @@ from interlock.config.form import config_schema
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments."""
+    """Add no arguments."""
     parser.description = None
 
 

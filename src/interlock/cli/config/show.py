@@ -1,4 +1,4 @@
-"""`interlock config show`: what a server with the same arguments and environment would have in effect, and why."""
+"""`interlock config show`: the settings that a server with the same arguments and environment would use."""
 
 import argparse
 import json
@@ -19,15 +19,15 @@ from interlock.kernel.ids import Digest
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    # A default here would undo a value that was given before the command.
+    # A default here would overwrite a value that was given before the command.
     parser.add_argument("--workflows-dir", default=argparse.SUPPRESS, help="your own workflow files")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print each key's value in effect, its origin and its mark, and the hash over all; return the exit code.
+    """Print the value of each key, its origin and whether a change needs a restart, and the hash; return the exit code.
 
     Raises:
-        StopError: The configuration file has faults, all of which are named.
+        StopError: The configuration file has faults. The error lists all of them.
     """
     with checked_settings():
         settings = read_settings(os.environ, place_arguments(options))
@@ -38,21 +38,21 @@ def run(options: argparse.Namespace) -> int:
         )
     file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
     if options.as_json:
-        say_json(_told(file, keys, digest))
+        say_json(_to_json(file, keys, digest))
         return 0
     found = "" if file.is_file() else " (this file does not exist)"
     say(f"{printable_line(str(file))}{found}")
-    marks = _marks()
+    marks = _restart_marks()
     heads = ("key", "value", "from", "a change")
-    rows = [(one.key, _shown(one.value), one.origin, _words(is_restart=marks[one.key])) for one in keys]
+    rows = [(one.key, _format_value(one.value), one.origin, _format_change(is_restart=marks[one.key])) for one in keys]
     say_table(heads, rows, ids=("key",))
     say(f"appliedConfigHash {digest}")
     say("Values apply when a server starts; those of retention apply when `interlock gc` runs.")
     return 0
 
 
-def _told(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[str, Json]:
-    marks = _marks()
+def _to_json(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[str, Json]:
+    marks = _restart_marks()
     return {
         "file": str(file),
         "exists": file.is_file(),
@@ -65,13 +65,13 @@ def _told(file: Path, keys: tuple[AppliedKey, ...], digest: Digest) -> dict[str,
     }
 
 
-def _marks() -> dict[str, bool]:
+def _restart_marks() -> dict[str, bool]:
     return {key: schema[RESTART_MARK] is True for key, schema in key_schemas()}
 
 
-def _words(*, is_restart: bool) -> str:
+def _format_change(*, is_restart: bool) -> str:
     return "restart-required" if is_restart else "runtime-safe"
 
 
-def _shown(value: Json) -> str:
+def _format_value(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Charts as text: nodes, edges and frames, in the words of Mermaid or of Graphviz."""
+"""Charts as text in the languages of Mermaid and Graphviz: nodes, edges and frames."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from interlock.plan.records import NodeKind
 
 
 class Mermaid:
-    """A Mermaid flowchart. Labels are quoted, and what means something inside them is written by its number."""
+    """A Mermaid flowchart. Labels are quoted; characters with a meaning in Mermaid are written as character codes."""
 
     _SHAPES: dict[NodeKind, tuple[str, str]] = {  # noqa: RUF012 — never changed
         "task": ("[", "]"),
@@ -22,11 +22,11 @@ class Mermaid:
     _UNSAFE = re.compile(r'["#%&;<>\[\]{}()|`\\]')
 
     def begin(self, title: str) -> str:
-        """Return the line that opens the chart, with the title in a comment: not every viewer reads a header."""
+        """Return the line that opens the chart, with the title in a comment: not every viewer supports a header."""
         return f"flowchart TD\n  %% {flat(self._UNSAFE.sub(' ', title))}"
 
     def end(self) -> str:
-        """Return the line that closes the chart: nothing closes a flowchart."""
+        """Return the line that closes the chart: empty for a flowchart."""
         return ""
 
     def frame(self, name: str, label: str) -> str:
@@ -97,4 +97,4 @@ class Dot:
 
 
 Pen: TypeAlias = Mermaid | Dot
-"""Writes a chart, line by line. Names are made of ASCII letters, digits and `_`; labels may hold anything."""
+"""Renders the lines of a chart. Names consist of ASCII letters, digits and `_`; labels may contain any text."""

@@ -1,4 +1,4 @@
-"""A page as one HTML file: no script, nothing loaded, the style inside, every text escaped."""
+"""Render a page as one HTML file: without scripts, with its style inside, with every text escaped."""
 
 from html import escape
 from typing import assert_never
@@ -70,7 +70,7 @@ def _block(block: Block) -> str:
 
 
 def _line(line: Line) -> str:
-    """Return a line; others' words are kept apart from the direction of ours."""
+    """Return a line; the direction of untrusted text cannot affect ours."""
     return "".join(
         f"<bdi>{escape(flat(part.text))}</bdi>" if isinstance(part, UntrustedText) else escape(part) for part in line
     )

@@ -1,4 +1,4 @@
-"""What lists and pages say in a few words: how long ago something was, which step it is."""
+"""Short phrases for lists and pages: relative times and names of steps."""
 
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ _MINUTE, _HOUR, _DAY = 60_000, 3_600_000, 86_400_000
 
 
 def ago(at: str | None, now_ms: int) -> str:
-    """Return how long ago a recorded time was, in words; its date if that is long ago, `unknown` if it is no time."""
+    """Render a recorded time relative to now; an old one as its date, an invalid one as `unknown`."""
     moment = moment_of(at)
     if moment is None:
         return "unknown"
@@ -28,12 +28,12 @@ def ago(at: str | None, now_ms: int) -> str:
 
 
 def step_words(run: RunSummary) -> str:
-    """Return where a run stands among its workflow's steps."""
+    """Render the number of a run's current step, as in `2 of 5`."""
     return f"{run.number} of {run.total}" if run.number is not None else "-"
 
 
 def place_words(place: StepLabel) -> str:
-    """Return how a step is called: by its number, its title, and the pass of the loop it is in."""
+    """Render a step with its number, its title, and the pass of its loop."""
     within = f" (pass {place.loop.pass_})" if place.loop is not None else ""
     return f"step {place.number}, {place.title}{within}"
 

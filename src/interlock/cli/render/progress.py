@@ -1,4 +1,4 @@
-"""How far a long reading is, on a terminal's error output and nowhere else."""
+"""Progress of a long read on stderr, only if stderr is a terminal."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ _ERASE = "\r\x1b[K"
 
 @contextmanager
 def shown_progress(what: str) -> Generator[Progress]:
-    """Return what takes the progress and shows it on one line of stderr, which is empty again afterwards."""
+    """Yield a callback that shows progress on one line of stderr; the line is erased at the end."""
     if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] — it may be closed
         yield report_nothing
         return
@@ -37,7 +37,7 @@ def shown_progress(what: str) -> Generator[Progress]:
 
 
 def with_progress(read: Iterable[_Read], total: int, what: str) -> Iterator[_Read]:
-    """Yield what is read, and tell how many of `total` came; the words are gone when the last has come."""
+    """Yield the items of a read, and show how many of `total` were read until the last one."""
     with shown_progress(what) as show:
         for number, one in enumerate(read, start=1):
             show(number, total)

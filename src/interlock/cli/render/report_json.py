@@ -1,4 +1,4 @@
-"""The account of a session as data, as `--json` prints it."""
+"""The report of a session as JSON, for `--json`."""
 
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import Blocker
@@ -13,21 +13,21 @@ from interlock.service.run.context import StepLabel
 from interlock.views.summary import run_json
 
 
-def session_json(account: SessionReport) -> dict[str, Json]:
-    """Return the account of a session."""
-    runs: list[Json] = [_run(run) for run in account.runs]
-    return {"session": account.session, "events": account.events, "runs": runs}
+def session_json(report: SessionReport) -> dict[str, Json]:
+    """Return the report of a session."""
+    runs: list[Json] = [_run(run) for run in report.runs]
+    return {"session": report.session, "events": report.events, "runs": runs}
 
 
-def gap_json(told: GapReport) -> dict[str, Json]:
+def gap_json(report: GapReport) -> dict[str, Json]:
     """Return an open gap."""
-    step = _place(told.step) if told.step is not None else None
-    return {**told.gap.to_json(), "node": told.node, "step": step, "at": told.at, "remedy": told.remedy}
+    step = _place(report.step) if report.step is not None else None
+    return {**report.gap.to_json(), "node": report.node, "step": step, "at": report.at, "remedy": report.remedy}
 
 
 def _run(run: RunReport) -> dict[str, Json]:
     observed: dict[str, Json] = {str(key): value for key, value in run.observed.items()}
-    told: dict[str, Json] = {
+    details: dict[str, Json] = {
         "workflowHash": run.workflow_hash,
         "sourceKind": run.source_kind,
         "source": run.source_ref,
@@ -40,7 +40,7 @@ def _run(run: RunReport) -> dict[str, Json]:
         "contextKeys": list(run.context_keys),
         "observed": observed,
     }
-    return run_json(run.summary) | told
+    return run_json(run.summary) | details
 
 
 def _step(step: StepReport) -> dict[str, Json]:
@@ -57,10 +57,10 @@ def _step(step: StepReport) -> dict[str, Json]:
 
 
 def _place(place: StepLabel) -> dict[str, Json]:
-    told: dict[str, Json] | None = None
+    loop: dict[str, Json] | None = None
     if place.loop is not None:
-        told = {"loopId": place.loop.loop_id, "pass": place.loop.pass_}
-    return {"number": place.number, "title": place.title, "loop": told}
+        loop = {"loopId": place.loop.loop_id, "pass": place.loop.pass_}
+    return {"number": place.number, "title": place.title, "loop": loop}
 
 
 def _branch(branch: Branch) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""A run's graph, drawn for a terminal."""
+"""Draw the graph of a run for a terminal."""
 
 from collections.abc import Callable
 
@@ -16,11 +16,11 @@ _MARKS = {"step": "●", "blocked_attempt": "✗", "checkpoint": "◇"}
 
 
 def draw_run(graph: GraphNode, title: str, title_of: Callable[[Node], str]) -> Tree:
-    """Return a run as a tree: what came by ordinary attempts stays on one line, forks hang below where they began.
+    """Return a run as a tree: ordinary attempts follow each other at one level, forks are below the node they began at.
 
     Args:
         graph: The run's root.
-        title: What the run is called.
+        title: The title of the tree.
         title_of: The title of the step that is pending at a node.
     """
     tree = Tree(Text(flat(title), style="bold"))

@@ -1,4 +1,4 @@
-"""A page for a terminal: indented, and folded to its width."""
+"""Render a page for a terminal: indented and folded to its width."""
 
 import textwrap
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""Which session a person means: an id or a part of it, a run's label or id, a node, a token, or the only one there."""
+"""Select a session by its id or a part of it, a run's label or id, a node, a token, or as the only session."""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable
@@ -26,26 +26,26 @@ _ONE_OF = "Name one by its session id or by the last characters of that id."
 
 
 def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only session") -> None:
-    """Add the session that is meant, which may be left out."""
+    """Add the optional argument that names a session."""
     parser.add_argument("session", metavar="SESSION", nargs="?", help=f"{_SESSION} (default: {without})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedSession:
-    """A session; `run` where one of its runs was meant, and not all of them."""
+    """A session; with `run`, only that run of it."""
 
     session: SessionId
     run: RunId | None = None
 
-    def runs(self, facts: Session) -> list[RunId]:
-        """Return the runs that are meant, in the order they began."""
-        runs = sorted(facts.runs.values(), key=lambda run: run.index)
+    def runs(self, session: Session) -> list[RunId]:
+        """Return the selected runs in the order they began."""
+        runs = sorted(session.runs.values(), key=lambda run: run.index)
         return [run.run for run in runs if self.run in (None, run.run)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferredNode:
-    """The session of a token; its run and node where the session is there and holds them."""
+    """The session of a token, with its run and node if the session exists and contains them."""
 
     session: SessionId
     run: RunId | None = None
@@ -53,12 +53,12 @@ class ReferredNode:
 
 
 def referred(store: StoreReader, text: str) -> ReferredNode | TokenFault:
-    """Return what a token of either format refers to, or why it is none of this data directory.
+    """Resolve a token of either format, or return why it is not a token of this data directory.
 
     Raises:
-        SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
+        SessionUnhealthyError, StoreFailureError: The session of a short token cannot be read.
     """
-    # Most names are no tokens, and need no keys.
+    # Most names are not tokens and need no keys.
     from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415 — only a token needs it
     from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415 — only a token needs it
 
@@ -76,26 +76,26 @@ def referred(store: StoreReader, text: str) -> ReferredNode | TokenFault:
 
 
 def chosen_session(store: StoreReader, plans: Plans, wanted: str | None) -> SelectedSession:
-    """Return the session that is meant, and the run where one was named.
+    """Select the session that a name refers to, and the run if it names one.
 
     Raises:
-        StopError: There is none, or more than one fits.
+        StopError: No session or more than one matches.
         StoreFailureError, KeyRingDamagedError: See `answered_by_store`.
     """
     if wanted is None:
-        return _only_one(store, plans)
+        return _select_only_session(store, plans)
     name = wanted.strip().strip("`")
     if not name:
         raise StopError("An argument is empty.", f"Name a session or a run. {_LIST}", exit_code=2)
     if "." in name or name.startswith(_TOKENS):
-        return _of_token(store, name)
+        return _select_by_token(store, name)
     if name.startswith("node_"):
-        return _of_node(store, NodeId(name))
-    return _of_name(store, plans, name.lower())
+        return _select_by_node(store, NodeId(name))
+    return _select_by_name(store, plans, name.lower())
 
 
 def read_history(store: StoreReader, chosen: SelectedSession) -> History:
-    """Return the history of the session that is meant.
+    """Load the history of the selected session.
 
     Raises:
         StopError: It has none.
@@ -108,13 +108,13 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> History:
 
 
 def listing(store: StoreReader, plans: Plans) -> Listing:
-    """Return all sessions as they are listed, with progress on a terminal."""
+    """Load all sessions for a list, with progress on a terminal."""
     with shown_progress("Reading sessions") as show:
         return Summaries().listing(store, plans, show)
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
-    """Return how each of these sessions is named in short: by the fewest last characters that name it alone."""
+    """Return a function that shortens a session id to its last characters, as few as tell these sessions apart."""
     named = set(sessions)
     chars = SHORT_ID_CHARS_MIN
     while len({session[-chars:] for session in named}) < len(named):
@@ -122,21 +122,21 @@ def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     return lambda session: session[-chars:]
 
 
-def _only_one(store: StoreReader, plans: Plans) -> SelectedSession:
+def _select_only_session(store: StoreReader, plans: Plans) -> SelectedSession:
     sessions = store.sessions()
     if len(sessions) == 1:
         return SelectedSession(session=sessions[0])
     if not sessions:
         raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
     message = f"There are {len(sessions)} sessions. Name one."
-    raise _several(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
+    raise _ambiguous(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
 
 def named_session(store: StoreReader, name: str) -> SessionId:
-    """Return the session of an id, whether it is there and whole or not, or the one that else is meant.
+    """Return the session of a name. A complete id is returned as it is, also if the session is missing or damaged.
 
     Raises:
-        StopError: It is no id, and names none, or more than one.
+        StopError: It is not an id, and no session or more than one matches.
     """
     if name.startswith("sess_"):
         return SessionId(name)
@@ -148,12 +148,12 @@ def named_sessions(store: StoreReader, names: Iterable[str]) -> list[SessionId]:
     """Return the session of each name, as `named_session` does.
 
     Raises:
-        StopError: One is no id, and names none, or more than one.
+        StopError: A name is not an id, and no session or more than one matches.
     """
     return [named_session(store, name) for name in names]
 
 
-def _of_token(store: StoreReader, name: str) -> SelectedSession:
+def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
     found = referred(store, name)
     if isinstance(found, TokenFault):
         raise StopError(
@@ -166,14 +166,14 @@ def _of_token(store: StoreReader, name: str) -> SelectedSession:
     return SelectedSession(session=found.session, run=found.run)
 
 
-def _of_node(store: StoreReader, node: NodeId) -> SelectedSession:
+def _select_by_node(store: StoreReader, node: NodeId) -> SelectedSession:
     session = session_of_node(store, node)
     if session is None:
-        raise StopError(f"No readable session contains the node {_echoed(node)}.", _LIST, exit_code=1)
+        raise StopError(f"No readable session contains the node {_quote(node)}.", _LIST, exit_code=1)
     return SelectedSession(session=session.session, run=session.nodes[node].run)
 
 
-def _of_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
+def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
     sessions = store.sessions()
     if name in sessions:
         return SelectedSession(session=SessionId(name))
@@ -181,18 +181,18 @@ def _of_name(store: StoreReader, plans: Plans, name: str) -> SelectedSession:
     by_session = [one for one in sessions if _is_part(body, one)]
     if len(by_session) == 1 and not _may_be_label(name):
         return SelectedSession(session=by_session[0])
-    told = listing(store, plans)
-    by_run = [row for row in _rows(told) if name in (row.run.run, row.run.label)]
+    listed = listing(store, plans)
+    by_run = [row for row in _rows(listed) if name in (row.run.run, row.run.label)]
     if len(by_run) == 1 and {row.session for row in by_run} >= set(by_session):
         return SelectedSession(session=by_run[0].session, run=by_run[0].run.run)
     if len(by_session) == 1 and not by_run:
         return SelectedSession(session=by_session[0])
     if by_session or by_run:
-        candidates = _candidates(told, by_session, by_run)
-        raise _several(f"{_echoed(name)} matches {len(candidates)} runs.", candidates, exit_code=1)
-    message = f"No session or run in this data directory matches {_echoed(name)}."
-    if told.unreadable:
-        message += f" {len(told.unreadable)} sessions cannot be read, so their runs were not searched."
+        candidates = _candidates(listed, by_session, by_run)
+        raise _ambiguous(f"{_quote(name)} matches {len(candidates)} runs.", candidates, exit_code=1)
+    message = f"No session or run in this data directory matches {_quote(name)}."
+    if listed.unreadable:
+        message += f" {len(listed.unreadable)} sessions cannot be read, so their runs were not searched."
     raise StopError(message, _LIST, exit_code=1)
 
 
@@ -205,20 +205,20 @@ def _may_be_label(name: str) -> bool:
     return len(name) in (LABEL_CHARS, LABEL_CHARS_ON_CLASH) or name.startswith("run_")
 
 
-def _rows(told: Listing) -> list[Row]:
-    return newest_first(row for session in told.sessions for row in rows_of(session))
+def _rows(listed: Listing) -> list[Row]:
+    return newest_first(row for session in listed.sessions for row in rows_of(session))
 
 
-def _several(message: str, candidates: list[str], *, exit_code: int) -> StopError:
+def _ambiguous(message: str, candidates: list[str], *, exit_code: int) -> StopError:
     more = len(candidates) - NAMED_MAX
     rest = [f"  and {more} more; `interlock session list` lists them."] if more > 0 else []
     return StopError("\n".join([message, *candidates[:NAMED_MAX], *rest]), _ONE_OF, exit_code=exit_code)
 
 
-def _candidates(told: Listing, sessions: Collection[SessionId], runs: Collection[Row]) -> list[str]:
+def _candidates(listed: Listing, sessions: Collection[SessionId], runs: Collection[Row]) -> list[str]:
     """Return a line for each of these runs, and for each run of these sessions."""
-    known = [_candidate(row) for row in _rows(told) if row.session in sessions or row in runs]
-    return known + [f"  {one.session}  {one.health}" for one in told.unreadable if one.session in sessions]
+    known = [_candidate(row) for row in _rows(listed) if row.session in sessions or row in runs]
+    return known + [f"  {one.session}  {one.health}" for one in listed.unreadable if one.session in sessions]
 
 
 def _candidate(row: Row) -> str:
@@ -227,5 +227,5 @@ def _candidate(row: Row) -> str:
     return f"  {row.session}  run {run.label}  {status_words(run.status)}  {flat(what)}"
 
 
-def _echoed(name: str) -> str:
+def _quote(name: str) -> str:
     return f"'{one_line(name, ECHO_BYTES_MAX)}'"

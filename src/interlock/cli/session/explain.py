@@ -1,4 +1,4 @@
-"""`interlock session explain`: why a run stands where it stands."""
+"""`interlock session explain`: why a run is at a step."""
 
 import argparse
 
@@ -24,25 +24,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell each condition with its inputs and the way taken, what was set, what is missing."""
+    """Print each condition with its inputs and result, what was set, and the gaps."""
     store = open_chosen_reader(options)
     with answered_by_store():
-        told = explain(store, Plans(store), *_found(store, options.node))
+        explanation = explain(store, Plans(store), *_find_node(store, options.node))
     if options.as_json:
-        say_json(told.to_json())
+        say_json(explanation.to_json())
     else:
-        _say(told)
+        _say(explanation)
     return 0
 
 
-def _say(told: Explanation) -> None:
-    say(f"{told.node} of {told.session}: {told.title}")
+def _say(explanation: Explanation) -> None:
+    say(f"{explanation.node} of {explanation.session}: {explanation.title}")
     parts = {
-        "Refused": told.refusal,
-        "Decided": told.decisions,
-        "Set": told.effects,
-        "Gaps": told.gaps,
-        "In short": told.reasons,
+        "Refused": explanation.refusal,
+        "Decided": explanation.decisions,
+        "Set": explanation.effects,
+        "Gaps": explanation.gaps,
+        "In short": explanation.reasons,
     }
     for head, lines in parts.items():
         if lines:
@@ -51,11 +51,11 @@ def _say(told: Explanation) -> None:
         say("No decision led here: it is the next step of the plan.")
 
 
-def _found(store: StoreReader, wanted: str) -> tuple[Session, Node]:
-    """Return the node that an id or a token names, with its session.
+def _find_node(store: StoreReader, wanted: str) -> tuple[Session, Node]:
+    """Find the node that an id or a token names, with its session.
 
     Raises:
-        StopError: It is neither, or there is no such node.
+        StopError: It is neither an id nor a token, or the node does not exist.
         SessionUnhealthyError: The session that the token names does not verify.
     """
     if wanted.startswith("node_"):

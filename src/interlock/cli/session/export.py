@@ -1,4 +1,4 @@
-"""`interlock session export`: one session with all it refers to, as one file."""
+"""`interlock session export`: write one session and everything that it refers to into one file."""
 
 import argparse
 import os
@@ -55,20 +55,20 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.buffer.write(exported.data)
         return 0
     _write(path, exported.data, is_forced=options.is_forced)
-    _tell(exported, path, as_json=options.as_json)
+    _report(exported, path, as_json=options.as_json)
     return 0
 
 
-def _tell(exported: Exported, path: Path, *, as_json: bool) -> None:
+def _report(exported: Exported, path: Path, *, as_json: bool) -> None:
     if as_json:
-        told = {
+        fields = {
             "file": str(path),
             "bundleId": exported.bundle_id,
             "sessionId": exported.session,
             "events": exported.events,
             "bytes": len(exported.data),
         }
-        say_json(told | ({"salvage": exported.banner.to_json()} if exported.banner is not None else {}))
+        say_json(fields | ({"salvage": exported.banner.to_json()} if exported.banner is not None else {}))
         return
     if exported.banner is not None:
         say(f"{exported.banner.code}: this is not the complete session. Left out: {left_out_words(exported.banner)}.")
@@ -100,7 +100,7 @@ def _write(path: Path, data: bytes, *, is_forced: bool) -> None:
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        # What is left of the temporary file changes nothing of the outcome.
+        # A temporary file that remains does not change the result.
         with suppress(OSError):
             Path(temp).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""`interlock session graph`: runs as they went, drawn for a terminal, or as text that Mermaid and Graphviz draw."""
+"""`interlock session graph`: draw runs for a terminal, or as text for Mermaid and Graphviz."""
 
 import argparse
 import sys
@@ -33,7 +33,7 @@ _SHAPES: dict[NodeKind, Shape] = {"step": "task", "blocked_attempt": "decision",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawn:
+class _Drawing:
     """A run to draw, with the title of each of its nodes."""
 
     name: str
@@ -54,25 +54,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the graph of each run that is meant; return the exit code.
+    """Print the graph of each selected run; return the exit code.
 
     Raises:
-        StopError: No one session is meant, or the store cannot answer.
+        StopError: No single session was named, or the store cannot answer.
     """
     store = open_chosen_reader(options)
     form: GraphForm = options.format
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        facts = read_history(store, chosen).facts
-        drawn = [_drawn(load_run_context(facts, facts.runs[run], plans)) for run in chosen.runs(facts)]
+        session = read_history(store, chosen).facts
+        drawn = [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
-        say_json({"session": facts.session, "runs": runs})
+        say_json({"session": session.session, "runs": runs})
         return 0
     match form:
         case "mermaid" | "dot":
-            say(_chart(facts.session, drawn, form))
+            say(_chart(session.session, drawn, form))
         case "terminal":
             console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX)
             for one in drawn:
@@ -83,42 +83,42 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def drawn_text(scene: RunContext) -> str:
+def drawn_text(run_context: RunContext) -> str:
     """Return a run's tree as plain text, as wide as it takes."""
-    one = _drawn(scene)
-    return _as_text(draw_run(one.graph, one.name, one.title_of))
+    one = _load_drawing(run_context)
+    return _render_tree(draw_run(one.graph, one.name, one.title_of))
 
 
-def _drawn(scene: RunContext) -> _Drawn:
-    graph, words = run_graph(scene.session, scene.run.run), scene.words()
+def _load_drawing(run_context: RunContext) -> _Drawing:
+    graph, words = run_graph(run_context.session, run_context.run.run), run_context.words()
     goal = f" · {words.goal}" if words.goal is not None else ""
-    return _Drawn(
+    return _Drawing(
         name=f"{words.workflow_name} · run {words.label}{goal}",
         graph=graph,
-        titles={here.node.node: _title(scene, here.node) for here in walk(graph)},
+        titles={here.node.node: _title(run_context, here.node) for here in walk(graph)},
     )
 
 
-def _title(scene: RunContext, node: Node) -> str:
-    place = scene.place(node)
+def _title(run_context: RunContext, node: Node) -> str:
+    place = run_context.place(node)
     return place_words(place) if place is not None else "complete"
 
 
-def _as_text(tree: Tree) -> str:
+def _render_tree(tree: Tree) -> str:
     out = StringIO()
     Console(file=out, width=UNFOLDED_CHARS_MAX, color_system=None, highlight=False, emoji=False).print(tree)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def _chart(session: SessionId, drawn: list[_Drawn], form: Literal["mermaid", "dot"]) -> str:
+def _chart(session: SessionId, drawn: list[_Drawing], form: Literal["mermaid", "dot"]) -> str:
     titles = {node: title for one in drawn for node, title in one.titles.items()}
     pen = Mermaid() if form == "mermaid" else Dot()
     runs = [(one.name, one.graph) for one in drawn]
-    return _charted_runs(session, runs, lambda node: titles[node.node], pen)
+    return _chart_runs(session, runs, lambda node: titles[node.node], pen)
 
 
-def _charted_runs(title: str, runs: Sequence[tuple[str, GraphNode]], title_of: Callable[[Node], str], pen: Pen) -> str:
-    """Return runs as the text of a chart, each in a frame that bears its name. The same runs give the same text."""
+def _chart_runs(title: str, runs: Sequence[tuple[str, GraphNode]], title_of: Callable[[Node], str], pen: Pen) -> str:
+    """Return runs as the text of a chart, each in a frame with its name. The same runs give the same text."""
     nodes = [here for _, graph in runs for here in walk(graph)]
     names = {here.node.node: f"n{number}" for number, here in enumerate(nodes, start=1)}
     lines = [pen.begin(one_line(title, GRAPH_LABEL_BYTES_MAX))]
@@ -154,7 +154,7 @@ def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[st
     return edges + [pen.edge(own, names[fork.node.node], "fork") for fork in forks]
 
 
-def _json(one: _Drawn) -> dict[str, Json]:
+def _json(one: _Drawing) -> dict[str, Json]:
     nodes: list[Json] = []
     for here in walk(one.graph):
         forks = {fork.node.node for fork in parted(here)[1]}

@@ -1,4 +1,4 @@
-"""`interlock session import`: a bundle becomes a session of this data directory."""
+"""`interlock session import`: create a session from a bundle."""
 
 import argparse
 import json
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import a bundle, say how its runs go on, and return the exit code.
+    """Import a bundle, print how to continue its runs, and return the exit code.
 
     Raises:
-        StopError: The file cannot be read, or is not imported.
+        StopError: The file cannot be read, or the import is refused.
     """
     store = open_chosen_store(options)
-    data = _data_of(options.file)
+    data = _read_bundle(options.file)
     with answered_by_store():
         imported = import_session(restoring(store), data)
     if isinstance(imported, Refusal):
@@ -42,17 +42,17 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(_json(imported))
     else:
-        _tell(imported)
+        _report(imported)
     return 0
 
 
 def restoring(store: Store) -> Restoring:
-    """Return what making a session takes, over a data directory."""
+    """Return the ports that restore a session in a data directory."""
     return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=SystemClock())
 
 
 def say_ways_on(restored: Restored) -> None:
-    """Say how each run of a session that was made goes on."""
+    """Print how to continue each run of a restored session."""
     for way in restored.ways_on:
         run = way.run
         status = way.status.replace("_", " ")
@@ -61,7 +61,7 @@ def say_ways_on(restored: Restored) -> None:
 
 
 def restored_json(restored: Restored) -> dict[str, Json]:
-    """Return a session that was made as `--json` prints it."""
+    """Return a restored session as `--json` prints it."""
     return {
         "sessionId": restored.session,
         "events": restored.events,
@@ -70,8 +70,8 @@ def restored_json(restored: Restored) -> dict[str, Json]:
     }
 
 
-def _data_of(file: str) -> bytes:
-    """Return a file's bytes; of one that is too large no more than shows that it is."""
+def _read_bundle(file: str) -> bytes:
+    """Read a file, but of a file over the limit only one byte more than the limit."""
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(BUNDLE_BYTES_MAX + 1)
@@ -83,13 +83,13 @@ def _data_of(file: str) -> bytes:
 
 
 def _json(imported: Imported) -> dict[str, Json]:
-    told: dict[str, Json] = {**restored_json(imported.restored), "bundledSessionId": imported.source}
+    fields: dict[str, Json] = {**restored_json(imported.restored), "bundledSessionId": imported.source}
     if imported.banner is not None:
-        told["salvage"] = imported.banner.to_json()
-    return told
+        fields["salvage"] = imported.banner.to_json()
+    return fields
 
 
-def _tell(imported: Imported) -> None:
+def _report(imported: Imported) -> None:
     restored = imported.restored
     if imported.banner is not None:
         say(

@@ -1,4 +1,4 @@
-"""`interlock session keep` and `unkeep`: sessions that stay whatever their age."""
+"""`interlock session keep` and `unkeep`: protect sessions from deletion by age."""
 
 import argparse
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
     """Mark sessions as kept, or remove their marks, and return the exit code.
 
     Raises:
-        StopError: One of them is not there, or none had a mark to remove; the marks cannot be read, or another command
-            is at work.
+        StopError: A session does not exist, or none had a mark to remove; the marks cannot be read, or another command
+            is running.
     """
     names, is_unkeep = named_sessions(open_chosen_reader(options), options.sessions), options.action == "unkeep"
     marks = open_store(chosen_data_dir(options)).upkeep.keep_marks

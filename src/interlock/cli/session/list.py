@@ -1,4 +1,4 @@
-"""`interlock session list`: what was worked on, the newest first, and every session that cannot be read."""
+"""`interlock session list`: recorded runs, the newest first, and every session that cannot be read."""
 
 import argparse
 import re
@@ -37,11 +37,11 @@ _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What fits, newest first; how many runs there are; the sessions that nothing can be told of."""
+    """The runs that match, newest first; how many runs there are; all sessions, with those that cannot be read."""
 
     rows: list[Row]
     total: int
-    told: Listing
+    listed: Listing
     short: Callable[[SessionId], str] = field(compare=False)
 
 
@@ -67,17 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the runs that fit; return the exit code.
+    """Print the runs that match; return the exit code.
 
     Raises:
-        StopError: What was asked cannot be followed, or the store cannot answer.
+        StopError: An option has an invalid value, or the store cannot answer.
     """
     store, now_ms = open_chosen_reader(options), SystemClock().unix_ms()
     if options.limit < 1 or options.page < 1:
         raise StopError("--limit and --page must be at least 1.", "Leave them out for the first page.", exit_code=2)
     since_ms = since(options.since, now_ms) if options.since is not None else None
     with answered_by_store():
-        found = _found(store, options, since_ms)
+        found = _find_runs(store, options, since_ms)
     first = (options.page - 1) * options.limit
     shown = found.rows[first : first + options.limit]
     if options.as_json:
@@ -89,28 +89,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def since(said: str, now_ms: int) -> int:
-    """Return the moment that `--since` means: a date or time (UTC), or a span back from now, as in `3d`.
+def since(text: str, now_ms: int) -> int:
+    """Parse the value of `--since`: a date, a time (UTC) or a period before now such as `3d`. Return milliseconds.
 
     Raises:
-        StopError: It is neither.
+        StopError: It is none of them.
     """
-    span = _SPAN.fullmatch(said)
+    span = _SPAN.fullmatch(text)
     if span is not None:
         return now_ms - int(span[1]) * _UNITS[span[2]]
-    moment = moment_of(said)
+    moment = moment_of(text)
     if moment is None:
         fix = "Use a date (2025-01-31), a time (2025-01-31T14:00, UTC), or a period before now (90m, 12h, 3d, 2w)."
         raise StopError(
-            f"--since: {one_line(said, ECHO_BYTES_MAX)!r} is not a date, a time or a period.", fix, exit_code=2
+            f"--since: {one_line(text, ECHO_BYTES_MAX)!r} is not a date, a time or a period.", fix, exit_code=2
         )
     return moment
 
 
-def _found(store: StoreReader, options: argparse.Namespace, since_ms: int | None) -> _Found:
+def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | None) -> _Found:
     plans = Plans(store)
-    told = listing(store, plans)
-    rows = [row for session in told.sessions for row in rows_of(session)]
+    listed = listing(store, plans)
+    rows = [row for session in listed.sessions for row in rows_of(session)]
     wanted = ListFilter(
         statuses=frozenset(options.statuses or ()),
         workflow=options.workflow,
@@ -123,21 +123,21 @@ def _found(store: StoreReader, options: argparse.Namespace, since_ms: int | None
         fitting = [row for row in searched if holds_all(_all_texts(store, plans, row), options.words)]
     elif options.words:
         fitting = [row for row in fitting if holds_all(texts_of(row), options.words)]
-    names = [*(one.session for one in told.sessions), *(one.session for one in told.unreadable)]
-    return _Found(rows=fitting, total=len(rows), told=told, short=short_of(names))
+    names = [*(one.session for one in listed.sessions), *(one.session for one in listed.unreadable)]
+    return _Found(rows=fitting, total=len(rows), listed=listed, short=short_of(names))
 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
-    """Return what deep search looks in: what every search does, and the titles and notes of all steps."""
+    """Return the texts that a deep search reads: those of every search, and the titles and notes of all steps."""
     texts = list(texts_of(row))
     try:
-        facts = store.load(row.session)
-        if facts is None or row.run.run not in facts.runs:
+        session = store.load(row.session)
+        if session is None or row.run.run not in session.runs:
             return texts
-        scene = load_run_context(facts, facts.runs[row.run.run], plans)
-        for node in facts.nodes.values():
+        run_context = load_run_context(session, session.runs[row.run.run], plans)
+        for node in session.nodes.values():
             if node.run == row.run.run:
-                texts += [scene.title(node), notes_of_attempt(node) or "", notes_of_checkpoint(node) or ""]
+                texts += [run_context.title(node), notes_of_attempt(node) or "", notes_of_checkpoint(node) or ""]
     except (SessionUnhealthyError, ContentDamagedError):
         return texts
     return texts
@@ -149,7 +149,7 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
     ]
     unreadable: list[Json] = [
         {"session": one.session, "health": one.health, "found": one.found, "fix": _fix(one)}
-        for one in found.told.unreadable
+        for one in found.listed.unreadable
     ]
     return {
         "runs": runs,
@@ -165,7 +165,7 @@ def _say_rows(found: _Found, shown: list[Row], now_ms: int) -> None:
     if shown:
         is_watched = sys.stdout.isatty()
         say_table(_HEADS, (_row(row, found, now_ms if is_watched else None) for row in shown), ids=_IDS)
-    elif not found.total and not found.told.unreadable:
+    elif not found.total and not found.listed.unreadable:
         say(
             "There are no sessions here yet. A session begins when an agent starts a workflow:"
             " `interlock workflow list` lists what it can start. `--data-dir` names another data directory."
@@ -199,11 +199,11 @@ def _say_rest(found: _Found, shown: list[Row], options: argparse.Namespace) -> N
 
 
 def _say_unreadable(found: _Found) -> None:
-    if found.told.unreadable:
+    if found.listed.unreadable:
         say("\nCannot be read:")
-        rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.told.unreadable)
+        rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.listed.unreadable)
         say_table(("SESSION", "HEALTH", "FOUND"), rows, ids=_IDS)
-        for fix in dict.fromkeys(_fix(one) for one in found.told.unreadable):
+        for fix in dict.fromkeys(_fix(one) for one in found.listed.unreadable):
             say(fix)
 
 

@@ -1,4 +1,4 @@
-"""`interlock session open-gaps`: what is still open, why, where, and what would resolve it."""
+"""`interlock session open-gaps`: open gaps, with the reason, the step and how to resolve each."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ from interlock.store.ports.store import StoreReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Open:
-    """What is open on one run."""
+class _OpenRun:
+    """The open gaps of one run."""
 
     session: SessionId
     run: RunId
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the open gaps of a session, or of all; return 1 if a critical one is open, or what is open is not known."""
+    """Print the open gaps of a session, or of all; return 1 if a gap is critical or a session cannot be read."""
     store, unreadable = open_chosen_reader(options), list[SessionId]()
     with answered_by_store():
         plans = Plans(store)
         if options.session is not None:
-            found = list(_of_session(store, plans, chosen_session(store, plans, options.session)))
+            found = list(_load_session(store, plans, chosen_session(store, plans, options.session)))
         else:
-            found = list(_of_all(store, plans, unreadable))
+            found = list(_load_all(store, plans, unreadable))
     if options.as_json:
         say_json({"runs": [_json(one) for one in found], "unreadable": unreadable})
     else:
@@ -55,28 +55,28 @@ def run(options: argparse.Namespace) -> int:
     return 1 if is_critical or unreadable else 0
 
 
-def _of_all(store: StoreReader, plans: Plans, unreadable: list[SessionId]) -> Iterator[_Open]:
+def _load_all(store: StoreReader, plans: Plans, unreadable: list[SessionId]) -> Iterator[_OpenRun]:
     sessions = store.sessions()
-    for session in with_progress(sessions, len(sessions), "Reading sessions"):
+    for session_id in with_progress(sessions, len(sessions), "Reading sessions"):
         try:
-            facts = store.load(session)
-            if facts is not None and facts.open_gaps:
-                yield from list(_of_session(store, plans, SelectedSession(session=session)))
+            session = store.load(session_id)
+            if session is not None and session.open_gaps:
+                yield from list(_load_session(store, plans, SelectedSession(session=session_id)))
         except (SessionUnhealthyError, ContentDamagedError):
-            unreadable.append(session)
+            unreadable.append(session_id)
 
 
-def _of_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_Open]:
+def _load_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_OpenRun]:
     history = read_history(store, chosen)
-    facts, accounts = history.facts, SessionReporter(store, plans, history)
-    for run in chosen.runs(facts):
-        gaps = accounts.gaps(run)
+    session, reporter = history.facts, SessionReporter(store, plans, history)
+    for run in chosen.runs(session):
+        gaps = reporter.gaps(run)
         if gaps:
-            workflow = facts.runs[run].workflow_id
-            yield _Open(session=facts.session, run=run, label=facts.label(run), workflow=workflow, gaps=gaps)
+            workflow = session.runs[run].workflow_id
+            yield _OpenRun(session=session.session, run=run, label=session.label(run), workflow=workflow, gaps=gaps)
 
 
-def _say(found: list[_Open], *, is_whole: bool) -> None:
+def _say(found: list[_OpenRun], *, is_whole: bool) -> None:
     if not found:
         say("There are no open gaps." if is_whole else "There are no open gaps in the sessions that can be read.")
     for one in found:
@@ -85,17 +85,17 @@ def _say(found: list[_Open], *, is_whole: bool) -> None:
             say("\n".join(f"  {line}" for line in gap_lines(gap)))
 
 
-def gap_lines(told: GapReport) -> list[str]:
-    """Return an open gap in lines: what, where and when, what would resolve it."""
-    gap = told.gap
-    where = place_words(told.step) if told.step is not None else "the start"
+def gap_lines(report: GapReport) -> list[str]:
+    """Return an open gap as lines: the summary, the step and the time, how to resolve it."""
+    gap = report.gap
+    where = place_words(report.step) if report.step is not None else "the start"
     return [
         flat(f"{gap.severity}, {gap.reason.detail.replace('_', ' ')}: {gap.summary}"),
-        "  " + flat(f"opened in {where}, {told.at or 'at an unknown time'} ({told.node})"),
-        f"  to resolve: {told.remedy}",
+        "  " + flat(f"opened in {where}, {report.at or 'at an unknown time'} ({report.node})"),
+        f"  to resolve: {report.remedy}",
     ]
 
 
-def _json(one: _Open) -> dict[str, Json]:
+def _json(one: _OpenRun) -> dict[str, Json]:
     gaps: list[Json] = [gap_json(gap) for gap in one.gaps]
     return {"session": one.session, "run": one.run, "label": one.label, "workflowId": one.workflow, "gaps": gaps}

@@ -1,4 +1,4 @@
-"""`interlock session repair`: what is sound of a damaged session, as a session of its own."""
+"""`interlock session repair`: copy the intact part of a damaged session into a new session."""
 
 import argparse
 
@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy the sound beginning of a damaged session into a new one, say what was left out, return the exit code.
+    """Copy the intact beginning of a damaged session into a new one, print what was left out, return the exit code.
 
     Raises:
-        StopError: There is nothing to repair, or nothing sound.
+        StopError: The session needs no repair, or no part of it is intact.
     """
     store = open_chosen_store(options)
     session = named_session(store, options.session)
@@ -33,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
         raise RefusedError(repaired)
     restored, banner = repaired.restored, repaired.banner
     if options.as_json:
-        told = {**restored_json(restored), "repairedSessionId": session, "salvage": banner.to_json()}
-        say_json(told)
+        fields = {**restored_json(restored), "repairedSessionId": session, "salvage": banner.to_json()}
+        say_json(fields)
         return 0
     say(f"{banner.code}: copied {restored.events} events in {restored.groups} appends into {restored.session}.")
     say(f"Left out: {left_out_words(banner)}.")

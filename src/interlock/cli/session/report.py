@@ -30,12 +30,12 @@ def run(options: argparse.Namespace) -> int:
     """Write or print the report of a session, or of one run of it; return the exit code.
 
     Raises:
-        StopError: No one session is meant, the store cannot answer, or the file cannot be written.
+        StopError: No single session was named, the store cannot answer, or the file cannot be written.
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
-    look = RenderOptions(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
-    page = page_of(account_of(open_chosen_reader(options), options.session), look)
+    render_options = RenderOptions(newest_first=False, is_whole=True, is_for_others=True, draw=drawn)
+    page = page_of(account_of(open_chosen_reader(options), options.session), render_options)
     text = as_html(page) if form == "html" else as_markdown(page)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             sys.stdout.write(text)
         return 0
-    assert out is not None, "what is not printed goes to a file"
+    assert out is not None, "without a file the report was printed"
     data = text.encode("utf-8", "backslashreplace")
     _write(out, data, is_forced=options.is_forced)
     if options.as_json:

@@ -1,4 +1,4 @@
-"""`interlock session show`: one session whole: its runs, where they stand, what was done, what is open."""
+"""`interlock session show`: one session: the status of its runs, the steps done, the open gaps."""
 
 import argparse
 import shutil
@@ -29,30 +29,30 @@ def run(options: argparse.Namespace) -> int:
     """Print one session, or one run of it; return the exit code.
 
     Raises:
-        StopError: No one session is meant, or the store cannot answer.
+        StopError: No single session was named, or the store cannot answer.
     """
     shows_all: bool = options.shows_all
-    account = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
+    report = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
     if options.as_json:
-        say_json(session_json(account))
+        say_json(session_json(report))
         return 0
-    look = RenderOptions(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
-    say(as_text(page_of(account, look), shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    render_options = RenderOptions(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
+    say(as_text(page_of(report, render_options), shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     return 0
 
 
-def drawn(scene: RunContext) -> str:
+def drawn(run_context: RunContext) -> str:
     """Return the tree of a run that branched."""
     from interlock.cli.session.graph import drawn_text  # noqa: PLC0415 — most runs never branch
 
-    return drawn_text(scene)
+    return drawn_text(run_context)
 
 
 def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> SessionReport:
-    """Return the account of what is meant.
+    """Load the report of the selected session or run.
 
     Raises:
-        StopError: No one session is meant, or the store cannot answer.
+        StopError: No single session was named, or the store cannot answer.
     """
     with answered_by_store():
         plans = Plans(store)

@@ -1,4 +1,4 @@
-"""`interlock session status`: where each run stands, a line each."""
+"""`interlock session status`: the status of each run in one line."""
 
 import argparse
 
@@ -46,10 +46,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
-    """Return the rows to show, and how many sessions nothing can be told of."""
+    """Return the rows to show, and how many sessions cannot be read."""
     if wanted is None:
-        told = listing(store, plans)
-        return newest_first(row for session in told.sessions for row in rows_of(session)), len(told.unreadable)
+        listed = listing(store, plans)
+        return newest_first(row for session in listed.sessions for row in rows_of(session)), len(listed.unreadable)
     chosen = chosen_session(store, plans, wanted)
     summary = summary_of(read_history(store, chosen).facts, plans)
     return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], 0

@@ -1,4 +1,4 @@
-"""`interlock session timeline`: what happened, in order, in words: when, through whom, what, and what came with it."""
+"""`interlock session timeline`: what happened in a session, in order: time, client, event, details."""
 
 import argparse
 import sys
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     """Print what happened in a session, or in one run of it, oldest first; return the exit code.
 
     Raises:
-        StopError: No one session is meant, or the store cannot answer.
+        StopError: No single session was named, or the store cannot answer.
     """
     store = open_chosen_reader(options)
     if options.limit < 1 or (options.last is not None and options.last < 1):
@@ -60,10 +60,10 @@ class _Page:
 
 
 class _Titles:
-    """Names steps, of whichever run they are."""
+    """Titles of steps of all runs of a session. Runs are loaded on first use."""
 
-    def __init__(self, facts: Session, plans: Plans) -> None:
-        self._facts = facts
+    def __init__(self, session: Session, plans: Plans) -> None:
+        self._facts = session
         self._plans = plans
         self._scenes: dict[RunId, RunContext] = {}
 
@@ -76,7 +76,7 @@ class _Titles:
 
 
 def _page(history: History, chosen: SelectedSession, plans: Plans, options: argparse.Namespace) -> _Page:
-    """Return what is shown. Only of that the steps are looked up."""
+    """Return one page of entries. Titles are loaded only for the steps on it."""
     about = [plan for plan in history.appended if chosen.run is None or chosen.run in map(_run_of, plan)]
     if options.last is not None:
         first, shown = max(0, len(about) - options.last), about[-options.last :]
@@ -93,13 +93,13 @@ def _run_of(event: Event) -> RunId | None:
     return scope.run_id if scope is not None else None
 
 
-def _say(facts: Session, page: _Page, now_ms: int | None) -> None:
-    say(f"{facts.session}: {facts.next_index} events")
+def _say(session: Session, page: _Page, now_ms: int | None) -> None:
+    say(f"{session.session}: {session.next_index} events")
     if page.earlier:
         say(f"  … {page.earlier} earlier")
     for entry in page.entries:
         when = ago(entry.at, now_ms) if now_ms is not None else entry.at or "unknown"
-        label = f" run {facts.label(entry.run)}" if entry.run is not None else ""
+        label = f" run {session.label(entry.run)}" if entry.run is not None else ""
         who = f" {entry.who}" if entry.who is not None else ""
         say(f"{entry.first:>5}  " + flat(f"{when}{label}{who}: {entry.what}"))
         for line in entry.more:

@@ -1,4 +1,4 @@
-"""`interlock session verify`: make every recorded decision again and compare."""
+"""`interlock session verify`: compute every recorded decision again and compare."""
 
 import argparse
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verify sessions, or all of them; return 1 where something does not follow."""
+    """Verify sessions, or all of them; return 1 if a decision differs."""
     store = open_chosen_reader(options)
     wanted, is_forced = named_sessions(store, options.sessions), bool(options.is_forced)
     with answered_by_store():
@@ -44,12 +44,12 @@ def run(options: argparse.Namespace) -> int:
         for name, mismatches in found.items():
             say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
-                say(_told(one))
+                say(_render_mismatch(one))
             if name in notes:
                 say(f"  note: {notes[name]}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
     return 1 if count else 0
 
 
-def _told(one: Mismatch) -> str:
+def _render_mismatch(one: Mismatch) -> str:
     return f"  {one.code} at {one.node or 'the session'}, {one.where}: {one.found}\n    {one.fix}"

@@ -1,4 +1,4 @@
-"""What `interlock doctor` looks at beside sessions: the program, the data directory, the configuration, the keys."""
+"""The checks of `interlock doctor` except sessions: the program, the data directory, the configuration, the keys."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ from interlock.cli.upkeep.place import (
     free_bytes,
     loose_mode,
     network_file_system,
-    synchronising,
+    synchronised_directory,
 )
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import FaultyConfig
@@ -30,15 +30,15 @@ _ORIGINS: dict[Origin, str] = {
 }
 
 
-def program() -> Iterator[Finding]:
-    """Look at what runs."""
+def check_program() -> Iterator[Finding]:
+    """Report the version and the platform."""
     yield fine("program", f"interlock {VERSION}, Python {platform.python_version()} on {platform.system()}")
     if os.name == "nt":
         yield note("program", "Windows is untested: file modes have no effect, and locks were never tried.")
 
 
-def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
-    """Look at where the data directory stands, who can reach it, and what fits into it."""
+def check_data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
+    """Check the data directory: its file system, its permissions and its free space."""
     check, named = "data directory", f"{path}, {_ORIGINS[origin]}"
     try:
         check_data_dir(path)
@@ -49,16 +49,16 @@ def data_directory(path: Path, origin: Origin) -> Iterator[Finding]:
         yield note(check, f"{named}, does not exist yet: the first run creates it.")
     else:
         yield fine(check, named)
-        yield from _access(check, path)
+        yield from _check_access(check, path)
     free = free_bytes(path)
     if free < FREE_BYTES_MIN:
         yield attention(check, f"Its disk has only {in_units(free)} free.", "Free some space: a full disk stops runs.")
     else:
         yield fine(check, f"{in_units(free)} are free.")
-    yield from _unsupported(check, path)
+    yield from _check_file_system(check, path)
 
 
-def _access(check: str, path: Path) -> Iterator[Finding]:
+def _check_access(check: str, path: Path) -> Iterator[Finding]:
     mode = loose_mode(path)
     if mode is not None:
         message = f"Other users of this machine can access it: its mode is {mode:04o}."
@@ -69,9 +69,9 @@ def _access(check: str, path: Path) -> Iterator[Finding]:
         yield attention(check, "You cannot write to it.", "Let the user who runs Interlock own it, or name another.")
 
 
-def _unsupported(check: str, path: Path) -> Iterator[Finding]:
+def _check_file_system(check: str, path: Path) -> Iterator[Finding]:
     fix = "Move it to a local disk, and name the new path with --data-dir or INTERLOCK_DATA_DIR."
-    network, synchronised = network_file_system(path), synchronising(path)
+    network, synchronised = network_file_system(path), synchronised_directory(path)
     if network is not None:
         yield attention(
             check, f"It is on a network file system ({network}): locks and syncs are not reliable there.", fix
@@ -81,8 +81,8 @@ def _unsupported(check: str, path: Path) -> Iterator[Finding]:
         yield attention(check, message, fix)
 
 
-def configuration(data_dir: Path) -> Iterator[Finding]:
-    """Look at config.toml."""
+def check_configuration(data_dir: Path) -> Iterator[Finding]:
+    """Check config.toml."""
     found = read_config(data_dir / CONFIG_FILE)
     if isinstance(found, FaultyConfig):
         yield attention("configuration", "\n".join(found.lines()), "Correct the file: a server does not start with it.")
@@ -92,8 +92,8 @@ def configuration(data_dir: Path) -> Iterator[Finding]:
         yield fine("configuration", "Every key has its default.")
 
 
-def key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
-    """Look at the keys that sign tokens, without a word of what they are.
+def check_key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
+    """Check the keys that sign tokens. No key is printed.
 
     Raises:
         StoreFailureError: The disk failed.

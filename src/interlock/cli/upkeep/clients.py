@@ -1,4 +1,4 @@
-"""How a client is told to start this Interlock on this data directory: a command, a block for its file, a link."""
+"""The registration of this Interlock with a client: a command, a block for the client's file, a link."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from interlock.config.settings import PlaceArguments, data_dir_origin, settings_
 from interlock.kernel.canonical import Json
 
 NAME = "interlock"
-"""What the server is called in a client's configuration."""
+"""The name of the server in a client's configuration."""
 
 PLACES: Mapping[str, str] = MappingProxyType(
     {
@@ -31,17 +31,17 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "json": "the client's own file",
     }
 )
-"""Where each block belongs."""
+"""The file that each block belongs in."""
 
 _REPLACED: Mapping[str, str] = MappingProxyType(
     {"claude-code": r"\$\{", "cursor": r"\$\{", "vscode": r"\$\{", "gemini": r"\$\{?\w"}
 )
-"""What each client replaces in its file, if the environment knows the name that follows; there is no escape."""
+"""What each client replaces in its file if the environment has the name that follows. It cannot be escaped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What registers the server with a client. Whatever a client has not is empty."""
+    """Ways to register the server with a client. A way that a client does not support is empty."""
 
     client: str
     command: tuple[str, ...]
@@ -51,7 +51,7 @@ class Registration:
     link: str = ""
 
     def warning(self) -> str:
-        """Return what to do where the client would change the command as it reads its file."""
+        """Return a warning if the client would change the command as it reads its file."""
         pattern = _REPLACED.get(self.client)
         if pattern is None or not any(re.search(pattern, word) for word in self.command):
             return ""
@@ -59,28 +59,28 @@ class Registration:
 
     def to_json(self) -> dict[str, Json]:
         """Return it as `--json` prints it."""
-        told: dict[str, Json] = {"client": self.client, "file": PLACES[self.client]}
-        told |= {"command": list[Json](self.command), "block": self.block}
+        fields: dict[str, Json] = {"client": self.client, "file": PLACES[self.client]}
+        fields |= {"command": list[Json](self.command), "block": self.block}
         given = {"add": self.add, "remove": self.remove, "link": self.link, "warning": self.warning()}
-        return told | {key: words for key, words in given.items() if words}
+        return fields | {key: words for key, words in given.items() if words}
 
     def in_words(self) -> str:
-        """Return it for people: each way with what it says to do, what is to be copied on lines of its own."""
+        """Render it for people: each way with an instruction, and the text to copy on lines of its own."""
         ways = [
             ("run this in a terminal", self.add),
             ("open this link", self.link),
             (f"put this into {PLACES[self.client]}; if it lists other servers, add only the entry", self.block),
         ]
         given = [(words, text) for words, text in ways if text]
-        told = [f"{'or ' * (number > 0)}{words}:\n\n{text}" for number, (words, text) in enumerate(given)]
-        told = [f"{one[0].upper()}{one[1:]}" for one in told]
+        paragraphs = [f"{'or ' * (number > 0)}{words}:\n\n{text}" for number, (words, text) in enumerate(given)]
+        paragraphs = [f"{one[0].upper()}{one[1:]}" for one in paragraphs]
         if self.remove:
-            told.append(f"To remove it again:\n\n{self.remove}")
-        return "\n\n".join([*told, *filter(None, [self.warning()])])
+            paragraphs.append(f"To remove it again:\n\n{self.remove}")
+        return "\n\n".join([*paragraphs, *filter(None, [self.warning()])])
 
 
 def registration(client: str, command: list[str]) -> Registration:
-    """Return what registers a command with a client."""
+    """Return the ways to register a command with a client."""
     add, remove = _own_commands(client, command)
     return Registration(
         client=client,
@@ -106,10 +106,10 @@ def client_block(client: str, command: list[str]) -> str:
 def serving_command(environment: Mapping[str, str], arguments: PlaceArguments) -> list[str]:
     """Return the command that serves, with absolute paths: clients start it anywhere, in an environment of their own.
 
-    So what arguments or this environment name is written out. What the platform gives, every server finds by itself.
+    So paths from arguments or from this environment are written out. Every server finds the defaults of the platform.
 
     Raises:
-        SettingsError: An argument names a directory that is none.
+        SettingsError: An argument names a path that is not a directory.
     """
     settings = settings_from(environment, arguments, Config())
     command = [*_program(), "serve"]
@@ -123,7 +123,7 @@ def serving_command(environment: Mapping[str, str], arguments: PlaceArguments) -
 
 
 def shell_line(words: list[str]) -> str:
-    """Return words as one line that a shell reads as these words, and that cannot steer the terminal that shows it."""
+    """Quote words as one line for a shell, without terminal control characters."""
     return " ".join(map(_shell_word, words))
 
 
@@ -161,13 +161,13 @@ def _entry(command: list[str]) -> dict[str, Json]:
 
 
 def _program() -> list[str]:
-    beside = Path(sys.executable).with_name("interlock")
-    found = str(beside) if beside.is_file() else shutil.which("interlock")
+    sibling = Path(sys.executable).with_name("interlock")
+    found = str(sibling) if sibling.is_file() else shutil.which("interlock")
     return [str(Path(found).absolute())] if found is not None else [sys.executable, "-m", "interlock"]
 
 
 def _shell_word(word: str) -> str:
-    """Return a word quoted. One that could steer a terminal is spelled in bytes, which shells read in any locale."""
+    """Quote a word. Terminal control characters are written as bytes, which shells read in any locale."""
     if printable_line(word) == word:
         return shlex.quote(word)
     spelled = (char if " " <= char <= "~" and char not in "\\'" else _in_bytes(char) for char in word)

@@ -1,4 +1,4 @@
-"""`interlock doctor`: whether everything is as it should be, and what to do where it is not. Nothing is written."""
+"""`interlock doctor`: check the installation and the data, and report fixes. It writes no file."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from interlock.cli.upkeep import checks
 from interlock.cli.upkeep.clients import PLACES, registration, serving_command
 from interlock.cli.upkeep.failures import READ_FIX
 from interlock.cli.upkeep.finding import Finding, attention
-from interlock.cli.upkeep.sessions import sessions, sessions_deeply
+from interlock.cli.upkeep.sessions import check_sessions, check_sessions_deeply
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.model import Config, FaultyConfig
 from interlock.config.settings import PlaceArguments, data_dir_of, data_dir_origin
@@ -49,66 +49,66 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool, as_json: bool) -> int:
-    """Look at everything, print what was found, and return the exit code: 1 if something needs attention.
+    """Run all checks, print the findings, and return the exit code: 1 if something needs attention.
 
-    What cannot be read needs attention itself, and the other checks are made all the same.
+    Data that cannot be read needs attention; the other checks still run.
 
     Raises:
-        StopError: An argument names a directory that is none.
+        StopError: An argument names a path that is not a directory.
     """
     with checked_settings():
         findings = list(_findings(environment, arguments, is_deep=is_deep))
-    wanting = [one for one in findings if one.level == "attention"]
+    problems = [one for one in findings if one.level == "attention"]
     if as_json:
-        told: list[Json] = [one.to_json() for one in findings]
+        found: list[Json] = [one.to_json() for one in findings]
         data_dir, origin = data_dir_of(environment, arguments), data_dir_origin(environment, arguments)
         place: dict[str, Json] = {"dataDir": str(data_dir), "dataDirOrigin": origin}
-        say_json({"interlock": VERSION, **place, "deep": is_deep, "attention": len(wanting), "findings": told})
+        say_json({"interlock": VERSION, **place, "deep": is_deep, "attention": len(problems), "findings": found})
     else:
         for one in findings:
-            say(_line(one))
-        say(_verdict(len(wanting)))
-    return 1 if wanting else 0
+            say(_render_finding(one))
+        say(_render_verdict(len(problems)))
+    return 1 if problems else 0
 
 
 def _register(environment: Mapping[str, str], arguments: PlaceArguments, client: str, *, as_json: bool) -> int:
     """Print how to register this Interlock with a client, and return the exit code.
 
     Raises:
-        StopError: An argument names a directory that is none.
+        StopError: An argument names a path that is not a directory.
     """
     with checked_settings():
-        told = registration(client, serving_command(environment, arguments))
+        entry = registration(client, serving_command(environment, arguments))
     if as_json:
-        say_json(told.to_json())
+        say_json(entry.to_json())
     else:
-        say(told.in_words())
+        say(entry.in_words())
     return 0
 
 
 def _findings(environment: Mapping[str, str], arguments: PlaceArguments, *, is_deep: bool) -> Iterator[Finding]:
     data_dir = data_dir_of(environment, arguments)
-    yield from checks.program()
+    yield from checks.check_program()
     origin = data_dir_origin(environment, arguments)
-    yield from _as_far_as_readable("data directory", checks.data_directory(data_dir, origin))
-    if not os.path.isdir(data_dir):  # noqa: PTH112 — what cannot be reached is told above
+    yield from _findings_until_unreadable("data directory", checks.check_data_directory(data_dir, origin))
+    if not os.path.isdir(data_dir):  # noqa: PTH112 — an unreachable directory is reported above
         return
-    yield from checks.configuration(data_dir)
-    yield from _as_far_as_readable("keys", checks.key_ring(open_store(data_dir)))
-    yield from _as_far_as_readable("sessions", _sessions(data_dir, is_deep=is_deep))
+    yield from checks.check_configuration(data_dir)
+    yield from _findings_until_unreadable("keys", checks.check_key_ring(open_store(data_dir)))
+    yield from _findings_until_unreadable("sessions", _sessions(data_dir, is_deep=is_deep))
 
 
 def _sessions(data_dir: Path, *, is_deep: bool) -> Iterator[Finding]:
     if not is_deep:
-        yield from sessions(data_dir)
+        yield from check_sessions(data_dir)
         return
     config = read_config(data_dir / CONFIG_FILE)
     days = (Config() if isinstance(config, FaultyConfig) else config).retention_days
-    yield from sessions_deeply(data_dir, CollectCommand(days=days, now_s=time.time(), is_dry_run=True))
+    yield from check_sessions_deeply(data_dir, CollectCommand(days=days, now_s=time.time(), is_dry_run=True))
 
 
-def _as_far_as_readable(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield what is found up to where something cannot be read, and then that."""
+def _findings_until_unreadable(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield findings; if a read fails, yield that as the last one."""
     try:
         yield from findings
     except (StoreFailureError, OSError) as error:
@@ -116,18 +116,18 @@ def _as_far_as_readable(check: str, findings: Iterator[Finding]) -> Iterator[Fin
         yield attention(check, f"This cannot be read completely ({found}).", READ_FIX)
 
 
-def _line(one: Finding) -> str:
+def _render_finding(one: Finding) -> str:
     margin = " " * 11
     fix = [one.fix] if one.fix else []
     lines = "\n".join([f"{one.check}: {one.message}", *fix]).splitlines()
     return printable(f"{one.level:<{len(margin)}}" + f"\n{margin}".join(lines))
 
 
-def _verdict(wanting: int) -> str:
-    match wanting:
+def _render_verdict(problems: int) -> str:
+    match problems:
         case 0:
             return "No problem found. To register Interlock with a client: interlock doctor --client NAME"
         case 1:
             return "One thing needs attention."
         case _:
-            return f"{wanting} things need attention."
+            return f"{problems} things need attention."

@@ -1,4 +1,4 @@
-"""What upkeep cannot do, reported in words."""
+"""Failures of upkeep commands as messages."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,10 +20,10 @@ READ_FIX = "Give the user who runs Interlock access to all of the data directory
 
 @contextmanager
 def answered_by_upkeep() -> Generator[None]:
-    """Tell in words what the store could not do, and end with 1.
+    """Report a failure of the store as a message, and end with 1.
 
     Raises:
-        StopError: It could not.
+        StopError: The store failed.
     """
     try:
         yield
@@ -51,10 +51,10 @@ def answered_by_upkeep() -> Generator[None]:
 
 @contextmanager
 def unconfirmed(message: str, fix: str) -> Generator[None]:
-    """Report a change that may have been made although the disk failed, and end with 1.
+    """Report a change whose result is unknown because the disk failed, and end with 1.
 
     Raises:
-        StopError: It may have been made.
+        StopError: The change may have been made.
     """
     try:
         yield

@@ -1,15 +1,15 @@
-"""What `interlock doctor` finds: one thing that it looked at, and what to do about it if anything."""
+"""A finding of `interlock doctor`: what was checked, the result, and the fix if one is needed."""
 
 from typing import Literal
 
 from interlock.engine.published import Published
 
 Level = Literal["fine", "note", "attention"]
-"""Whether there is something to do: nothing, nothing now, something."""
+"""`fine`: no action. `note`: no action now. `attention`: action needed."""
 
 
 class Finding(Published):
-    """One thing that was looked at: what it is, what was found, and what to do. Only `attention` calls for it."""
+    """One check with its result. `fix` says what to do; only `attention` needs it."""
 
     check: str
     level: Level
@@ -18,15 +18,15 @@ class Finding(Published):
 
 
 def fine(check: str, message: str) -> Finding:
-    """Return that something is as it should be."""
+    """Return a finding without a problem."""
     return Finding(check=check, level="fine", message=message)
 
 
 def note(check: str, message: str, fix: str = "") -> Finding:
-    """Return something to know."""
+    """Return a finding to know about."""
     return Finding(check=check, level="note", message=message, fix=fix)
 
 
 def attention(check: str, message: str, fix: str) -> Finding:
-    """Return something to act on."""
+    """Return a finding that needs action."""
     return Finding(check=check, level="attention", message=message, fix=fix)

@@ -1,4 +1,4 @@
-"""`interlock gc`: take what has expired and what nothing refers to, or show what that would be."""
+"""`interlock gc`: delete expired and unreferenced data, or show what would be deleted."""
 
 import argparse
 import os
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Collect, print what went, and return the exit code: 1 where something cannot be relied on and nothing went.
+    """Collect, print what was deleted, and return the exit code: 1 if damage kept it from deleting anything.
 
     Raises:
         StopError: The configuration has faults, another command is at work, or the disk failed.
@@ -53,13 +53,13 @@ def run(options: argparse.Namespace) -> int:
     data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
     days = read_config_of(data_dir).retention_days
     collector = open_store(data_dir).upkeep
-    # Where there is nothing to collect, nothing is made either.
-    is_look = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
-    command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_look)
-    with answered_by_upkeep(), shown_progress("Reading sessions") as told:
-        found = collect(collector, collector.keep_marks, command, told)
+    # Without a data directory there is nothing to collect, and none is created.
+    is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
+    command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
+    with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
+        found = collect(collector, collector.keep_marks, command, progress)
     if options.as_json:
-        say_json(_told(data_dir, days, found, is_dry_run=is_dry_run))
+        say_json(_to_json(data_dir, days, found, is_dry_run=is_dry_run))
     else:
         _say(days, found, is_dry_run=is_dry_run)
     return 1 if found.is_safe_mode else 0
@@ -69,7 +69,7 @@ def read_config_of(data_dir: Path) -> Config:
     """Return the configuration of a data directory.
 
     Raises:
-        StopError: It has faults, all of which are named.
+        StopError: It has faults. The error lists all of them.
     """
     config = read_config(data_dir / CONFIG_FILE)
     if isinstance(config, FaultyConfig):
@@ -77,8 +77,8 @@ def read_config_of(data_dir: Path) -> Config:
     return config
 
 
-def counted(due: Due) -> dict[Kind, tuple[int, int]]:
-    """Return the count and the bytes of each kind, in the order in which kinds are told."""
+def count_by_kind(due: Due) -> dict[Kind, tuple[int, int]]:
+    """Return the count and the bytes of each kind, in the order in which they are printed."""
     sums: dict[Kind, tuple[int, int]] = dict.fromkeys(Kind, (0, 0))
     for kind, size in due.sizes():
         count, total = sums[kind]
@@ -89,10 +89,10 @@ def counted(due: Due) -> dict[Kind, tuple[int, int]]:
 def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     if found.is_safe_mode:
         say("Safe mode: nothing is deleted until these problems are solved.")
-        for doubt in found.doubts:
-            say(f"{doubt.message}\n  {doubt.fix}")
+        for blocker in found.doubts:
+            say(f"{blocker.message}\n  {blocker.fix}")
         return
-    sums = counted(found.taken)
+    sums = count_by_kind(found.taken)
     rows = [(_WORDS[kind], str(count), in_units(size)) for kind, (count, size) in sums.items()]
     total = sum(size for _, size in sums.values())
     say_table(("would be deleted" if is_dry_run else "deleted", "count", "size"), [*rows, ("all", "", in_units(total))])
@@ -108,8 +108,8 @@ def _policy(days: int, found: Collected) -> str:
     return f"{age} (`retention.days` in config.toml); {found.kept} of {found.sessions} are kept regardless of age."
 
 
-def _told(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -> dict[str, Json]:
-    sums = counted(found.taken)
+def _to_json(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -> dict[str, Json]:
+    sums = count_by_kind(found.taken)
     return {
         "dataDir": str(data_dir),
         "dryRun": is_dry_run,
@@ -120,10 +120,10 @@ def _told(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -> d
         "taken": [{"what": kind.value, "count": count, "bytes": size} for kind, (count, size) in sums.items()],
         "expired": [one.session for one in found.taken.sessions],
         "skipped": [_skipped(one) for one in found.skipped],
-        "warnings": [doubt.to_json() for doubt in found.doubts],
+        "warnings": [blocker.to_json() for blocker in found.doubts],
     }
 
 
 def _skipped(one: Skipped) -> dict[str, Json]:
-    told: dict[str, Json] = {"session": one.session, "why": one.why}
-    return told | ({"code": ErrorCode.SESSION_LOCKED.value} if one.why == "busy" else {})
+    fields: dict[str, Json] = {"session": one.session, "why": one.why}
+    return fields | ({"code": ErrorCode.SESSION_LOCKED.value} if one.why == "busy" else {})

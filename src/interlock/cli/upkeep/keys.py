@@ -1,4 +1,4 @@
-"""`interlock keys status` and `interlock keys rotate`: the keys that sign tokens, of which none is ever shown."""
+"""`interlock keys status` and `interlock keys rotate`: the keys that sign tokens. No key is printed."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run one of the two and return its exit code.
+    """Run the chosen command and return its exit code.
 
     Raises:
         StopError: See `_status` and `rotate_and_report`.
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
-    """Say how many keys there are, how old and how private, and return the exit code: 1 if there is something to do.
+    """Print the number, age and permissions of the keys. Return the exit code: 1 if something is to do.
 
     Raises:
         StopError: The ring cannot be used.
@@ -47,11 +47,11 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         facts = ring.key_ring_facts()
     is_private = facts is None or is_private_ring(facts)
     if as_json:
-        say_json(_told(facts, is_private=is_private))
+        say_json(_to_json(facts, is_private=is_private))
     elif facts is None:
         say("There are no keys yet: the first `start_workflow` creates one.")
     else:
-        say(_words(facts))
+        say(_render_status(facts))
         say("Only you can read them." if is_private else "\n".join(loose_words(facts)))
         if facts.has_unfinished_rotation:
             say("\n".join(UNFINISHED))
@@ -59,7 +59,7 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
 
 
 def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
-    """Sign with a new key from now on, say which tokens still verify, and return the exit code.
+    """Rotate the keys, print which tokens still verify, and return the exit code.
 
     Raises:
         StopError: There is no ring to rotate, it cannot be used, or another command is at work.
@@ -91,13 +91,13 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
 
 
 def is_private_ring(facts: KeyRingFacts) -> bool:
-    """Say whether only its user can read the ring. Where modes mean nothing, nothing is claimed against it."""
+    """Say whether only its user can read the ring. Without file modes (Windows), the answer is yes."""
     loose = (facts.mode & ~PRIVATE_FILE) | (facts.directory_mode & ~PRIVATE_DIRECTORY)
     return os.name == "nt" or not loose & 0o077
 
 
 def loose_words(facts: KeyRingFacts) -> tuple[str, str]:
-    """Say how others can read a ring that is not private, and what to do."""
+    """Return the problem of a ring that others can read, and the fix."""
     return (
         f"Other users can access them: keys/keyring.json has mode {facts.mode:04o}, keys/ {facts.directory_mode:04o}.",
         "Run `chmod 700 keys; chmod 600 keys/keyring.json` in the data directory, then `interlock keys rotate` twice.",
@@ -105,18 +105,18 @@ def loose_words(facts: KeyRingFacts) -> tuple[str, str]:
 
 
 def age_words(facts: KeyRingFacts) -> str:
-    """Say when a ring was made or rotated last."""
+    """Render the time since the ring was created or rotated."""
     days = _age_days(facts)
     return "today" if days < 1 else "a day ago" if days == 1 else f"{days} days ago"
 
 
-def _words(facts: KeyRingFacts) -> str:
+def _render_status(facts: KeyRingFacts) -> str:
     if facts.keys == 1:
         return f"One key, created {age_words(facts)}. It was never rotated; every token it signed works."
     return f"Two keys, rotated {age_words(facts)}. Tokens of both work until the next rotation drops the older key."
 
 
-def _told(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
+def _to_json(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
     if facts is None:
         return {"keys": 0}
     return {

@@ -1,6 +1,6 @@
-"""What `interlock doctor` says of sessions: which are whole, which are not, which are held, and what lies around.
+"""The checks of `interlock doctor` for sessions: damage, locks, leftover files and expired data.
 
-Without `--deep` it claims no more than it looked at: that the bytes are those that the manifests attest.
+Without `--deep` they check only that the bytes match the manifests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,64 +25,64 @@ _DEBRIS = {
 }
 
 
-def sessions(data_dir: Path) -> Iterator[Finding]:
-    """Look whether each session's bytes are those that its manifest attests, and at what lies around.
+def check_sessions(data_dir: Path) -> Iterator[Finding]:
+    """Check that the bytes of each session match its manifest, and report leftover files.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     collector = open_store(data_dir).upkeep
-    with shown_progress("Checking sessions") as told:
-        kept, seen = read_kept(collector.keep_marks), collector.glance(told)
-    yield from _doubts(doubts_of(kept, seen.attested, seen.unsound))
+    with shown_progress("Checking sessions") as progress:
+        kept, seen = read_kept(collector.keep_marks), collector.glance(progress)
+    yield from _report_blockers(doubts_of(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
-    yield from _held(collector)
-    yield from _lying_around(seen.debris)
+    yield from _report_locks(collector)
+    yield from _report_debris(seen.debris)
 
 
-def sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding]:
-    """Read every session and everything that one refers to, and say what a collection would take.
+def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[Finding]:
+    """Read every session and everything that it refers to, and report what `interlock gc` would delete.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     collector = open_store(data_dir).upkeep
-    with shown_progress("Reading sessions") as told:
-        kept, marked = read_kept(collector.keep_marks), collector.mark(told)
-    doubts = doubts_of(kept, marked.names(), marked.unsound)
-    yield from _doubts(doubts)
-    yield fine("sessions", f"{len(marked.sessions)} are healthy: every record was read.")
-    yield from _content(marked, collector)
-    yield from _held(collector)
-    yield from _lying_around([item for item in marked.items if item.kind not in CONTENT])
-    if not (doubts or isinstance(kept, PinsDamagedError)):
-        yield from _expired(marked, kept, command)
+    with shown_progress("Reading sessions") as progress:
+        kept, snapshot = read_kept(collector.keep_marks), collector.mark(progress)
+    blockers = doubts_of(kept, snapshot.names(), snapshot.unsound)
+    yield from _report_blockers(blockers)
+    yield fine("sessions", f"{len(snapshot.sessions)} are healthy: every record was read.")
+    yield from _check_content(snapshot, collector)
+    yield from _report_locks(collector)
+    yield from _report_debris([item for item in snapshot.items if item.kind not in CONTENT])
+    if not (blockers or isinstance(kept, PinsDamagedError)):
+        yield from _report_expired(snapshot, kept, command)
 
 
-def _doubts(doubts: Iterable[GcBlocker]) -> Iterator[Finding]:
-    for doubt in doubts:
-        check = "sessions" if doubt.code == "SESSION_NOT_HEALTHY" else "keep marks"
-        yield attention(check, doubt.message, doubt.fix)
+def _report_blockers(blockers: Iterable[GcBlocker]) -> Iterator[Finding]:
+    for blocker in blockers:
+        check = "sessions" if blocker.code == "SESSION_NOT_HEALTHY" else "keep marks"
+        yield attention(check, blocker.message, blocker.fix)
 
 
-def _content(marked: GcSnapshot, inspector: StoreInspector) -> Iterator[Finding]:
-    damaged = inspector.damaged_content(marked)
+def _check_content(snapshot: GcSnapshot, inspector: StoreInspector) -> Iterator[Finding]:
+    damaged = inspector.damaged_content(snapshot)
     for one in damaged:
-        named = _named(one.sessions)
+        named = _join_names(one.sessions)
         fix = "Restore the file from a backup. Until then, what these sessions record in it cannot be shown."
         yield attention("content", f"{one.name} is damaged ({one.found}); {named} refer to it.", fix)
     if not damaged:
         yield fine("content", "Every file that sessions refer to exists and matches its hash.")
 
 
-def _held(inspector: StoreInspector) -> Iterator[Finding]:
+def _report_locks(inspector: StoreInspector) -> Iterator[Finding]:
     held = inspector.held_sessions()
     if held:
-        yield note("locks", f"Other processes are writing to {_named(held)}.")
+        yield note("locks", f"Other processes are writing to {_join_names(held)}.")
 
 
-def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
+def _report_debris(debris: Iterable[Item]) -> Iterator[Finding]:
     found = list(debris)
     for kind, words in _DEBRIS.items():
         sizes = [item.bytes for item in found if item.kind is kind]
@@ -91,17 +91,17 @@ def _lying_around(debris: Iterable[Item]) -> Iterator[Finding]:
             yield note("debris", f"{message}: `interlock gc` deletes what is older than a day.")
 
 
-def _expired(marked: GcSnapshot, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
-    taken = due(marked, command.retention(kept))
-    sizes = [size for _, size in taken.sizes()]
+def _report_expired(snapshot: GcSnapshot, kept: frozenset[SessionId], command: CollectCommand) -> Iterator[Finding]:
+    expired = due(snapshot, command.retention(kept))
+    sizes = [size for _, size in expired.sizes()]
     if sizes:
         message = (
-            f"`interlock gc` would delete {len(taken.sessions)} expired sessions and {len(taken.items)} other items"
+            f"`interlock gc` would delete {len(expired.sessions)} expired sessions and {len(expired.items)} other items"
         )
         yield note("retention", f"{message}, {in_units(sum(sizes))} in all.")
 
 
-def _named(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     named = list(names)
     more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
     return ", ".join(named[:NAMED_MAX]) + more

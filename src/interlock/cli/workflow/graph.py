@@ -1,4 +1,4 @@
-"""`interlock workflow graph`: a plan as a tree for a terminal, or as text that Mermaid and Graphviz draw."""
+"""`interlock workflow graph`: draw a plan as a tree for a terminal, or as text for Mermaid and Graphviz."""
 
 import argparse
 import re
@@ -69,22 +69,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def drawn(workflow: CompiledWorkflow) -> Tree:
-    """Return a plan as a tree: loops hold their steps, decisions their ways, and a barrier follows its branches."""
+    """Return a plan as a tree: loops contain their steps, decisions their paths; a barrier follows its branches."""
     tree = Tree(Text(flat(f"{workflow.name} ({workflow.workflow_id})"), style="bold"))
     for part in shape_of(workflow):
-        _hang(tree, part, workflow)
+        _add_part(tree, part, workflow)
     return tree
 
 
-def _hang(tree: Tree, part: ShapeNode, workflow: CompiledWorkflow) -> None:
-    """Hang a part below a branch. Plans nest little, so that recursion is bounded."""
+def _add_part(tree: Tree, part: ShapeNode, workflow: CompiledWorkflow) -> None:
+    """Add a part below a branch. The nesting of plans is limited, so recursion is safe."""
     here = tree.add(_label(part, workflow))
     for way in part.ways:
         branch = here.add(Text(flat(way.words), style="italic"))
         for inner in way.parts:
-            _hang(branch, inner, workflow)
+            _add_part(branch, inner, workflow)
     for inner in part.body:
-        _hang(here, inner, workflow)
+        _add_part(here, inner, workflow)
 
 
 def _label(part: ShapeNode, workflow: CompiledWorkflow) -> Text:
@@ -114,8 +114,8 @@ class _Chart:
         self._workflow = workflow
         self._graphs = workflow.graphs
         self._pen = pen
-        # Numbered, because two ids may differ only in what a name cannot hold, and begun with a letter, because
-        # some names mean something to Mermaid (`end`).
+        # With a number, because two ids may differ only in characters that a name cannot contain; with a letter first,
+        # because Mermaid reserves some names (`end`).
         self._names = {
             node.node_id: f"n{number}_{_UNSAFE_IN_NAME.sub('_', node.node_id)}"
             for number, node in enumerate(workflow.plan.nodes, start=1)
@@ -129,7 +129,7 @@ class _Chart:
         return "\n".join([*lines, end] if end else lines)
 
     def _scope(self, loop_id: str | None, level: int) -> list[str]:
-        """Return the nodes of a graph, and in a frame those of each loop in it."""
+        """Return the lines for the nodes of a graph, with the nodes of each loop in a frame."""
         indent = "  " * level
         lines: list[str] = []
         for node in self._graphs.members[loop_id]:

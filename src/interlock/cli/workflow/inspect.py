@@ -1,4 +1,4 @@
-"""`interlock workflow inspect`: what an agent is shown of a workflow before it starts one."""
+"""`interlock workflow inspect`: show a workflow as an agent sees it before a start."""
 
 import argparse
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a workflow as `inspect_workflow` tells it, the plan always whole; return the exit code.
+    """Print a workflow as the tool `inspect_workflow` returns it, but the plan complete; return the exit code.
 
     Raises:
         StopError: There is no such workflow, or it has faults.
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     places, workflow_id = chosen_places(options), str(options.workflow_id)
     detail: Detail = options.detail
     _, pinned = workflow_of(places, workflow_id)
-    # The service shortens a plan that is too long for an answer; a terminal takes all of it.
+    # The service shortens a plan that is too long for an answer; a terminal shows all of it.
     asked = "summary" if detail == "plan" else detail
     command = InspectCommand(workflow_id=workflow_id, workspace=places.workspace, detail=asked)
     answer = inspect_workflow(places.catalog, command)

@@ -1,4 +1,4 @@
-"""`interlock workflow list`: everything that can be started here, and everything that cannot, with its first fault."""
+"""`interlock workflow list`: workflows that can be started, and files that cannot, with their first fault."""
 
 import argparse
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the workflows that match, and every file that cannot be started; return the exit code.
 
-    Unlike a server's list it compiles each, so that whatever it calls startable is.
+    Unlike the list of a server, it compiles each workflow, so that each one listed can be started.
     """
     places = chosen_places(options)
     view = places.catalog.view(places.workspace)
@@ -38,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     startable = [entry for entry in matching if not isinstance(entry.compiled, RefusedFile)]
     refused = [*view.refused, *(entry.compiled for entry in matching if isinstance(entry.compiled, RefusedFile))]
     if options.as_json:
-        say_json({"workflows": [_told(view, one) for one in startable], "refused": [_refused(one) for one in refused]})
+        workflows = [_workflow_json(view, one) for one in startable]
+        say_json({"workflows": workflows, "refused": [_refused_json(one) for one in refused]})
         return 0
     if startable:
         say_table(("ID", "STEPS", "SOURCE", "TAGS", "WHAT IT IS"), map(_row, startable), ids=("ID",))
@@ -57,9 +58,9 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return document.id, str(step_count(document)), entry.source.kind, " ".join(document.tags), words
 
 
-def _told(view: CatalogView, entry: Entry) -> dict[str, Json]:
+def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
     document = entry.document
-    told: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "workflowId": document.id,
         "name": document.name,
         "description": document.description,
@@ -70,21 +71,21 @@ def _told(view: CatalogView, entry: Entry) -> dict[str, Json]:
         "idStatus": id_status(document.id) or "legacy",
     }
     suggested = view.suggested(entry)
-    return told | ({"suggestedId": suggested} if suggested else {})
+    return fields | ({"suggestedId": suggested} if suggested else {})
 
 
 def _refused_row(file: RefusedFile) -> tuple[str, ...]:
     return file.source.ref, file.source.kind, _first_error(file).in_one_line()
 
 
-def _refused(file: RefusedFile) -> dict[str, Json]:
-    told: dict[str, Json] = {"source": file.source.ref, "sourceKind": file.source.kind}
+def _refused_json(file: RefusedFile) -> dict[str, Json]:
+    fields: dict[str, Json] = {"source": file.source.ref, "sourceKind": file.source.kind}
     if file.workflow_id is not None:
-        told["workflowId"] = file.workflow_id
-    told["diagnostic"] = _first_error(file).to_json()
-    return told
+        fields["workflowId"] = file.workflow_id
+    fields["diagnostic"] = _first_error(file).to_json()
+    return fields
 
 
 def _first_error(file: RefusedFile) -> Diagnostic:
-    """Return what keeps a file from being started; a warning may stand before it."""
+    """Return the first error of a file; a warning may precede it."""
     return next((one for one in file.diagnostics if one.severity == "error"), file.diagnostics[0])

@@ -1,4 +1,4 @@
-"""`interlock workflow new`: a file for an author to begin with. Never overwrites one."""
+"""`interlock workflow new`: write a new workflow file. Never overwrites a file."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
 
 _EXAMPLE = Path(__file__).with_name("example.yaml")
-"""Shows what most workflows use; the JSON form is made from it."""
+"""An example with the features that most workflows use; the JSON example is converted from it."""
 _EXAMPLE_ID, _EXAMPLE_NAME = "team.example", "An example"
 
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Write a new workflow file, say what to do next, and return the exit code.
 
     Raises:
-        StopError: The id is none or taken, the origin cannot be copied, or the file exists.
+        StopError: The id is invalid or taken, the origin cannot be copied, or the file exists.
     """
     places, workflow_id, given = chosen_places(options), str(options.workflow_id), options.directory
     form: Form = "yaml" if options.is_yaml else "json"
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_id(workflow_id: str) -> None:
-    """Refuse an id that a project's file cannot have."""
+    """Refuse an id that is not valid in a project."""
     if is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for built-in workflows."
     elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
@@ -82,7 +82,7 @@ def _check_free(places: WorkflowLocations, workflow_id: str) -> None:
 
 
 def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, form: Form) -> str:
-    """Return the text of the new file: an example, or a copy of the origin."""
+    """Render the new file: the example, or a copy of the origin."""
     if origin_id is not None:
         origin, _ = workflow_of(places, origin_id)
         value = {**origin.value, "id": workflow_id}
@@ -102,7 +102,7 @@ def _as_yaml(value: dict[str, Json]) -> str:
 
 
 def _check_valid(places: WorkflowLocations, source: Source) -> None:
-    """Refuse to write what could not be started: what runs where it ships may not run under another id."""
+    """Refuse to write a workflow that cannot run: a copied built-in may be invalid under another id."""
     found = places.entry_in(source)
     compiled = found.compiled if isinstance(found, Entry) else found
     diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings

@@ -1,4 +1,4 @@
-"""Which workflow a command means: the sources that a server here would serve, and single files."""
+"""Find the workflow that a command names: in the sources of a server with the same settings, or in a file."""
 
 import argparse
 import os
@@ -29,12 +29,12 @@ from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import FORMS, LocalWorkflowFiles
 
 ROUTINE_MARK = b"routine-"
-"""Stands in the id of every file that defines a routine."""
+"""A part of the id of every file that defines a routine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowLocations:
-    """Where workflows are read, as a server with the same arguments and environment would. Paths are absolute."""
+    """The directories from which a server with the same arguments and environment reads workflows; absolute paths."""
 
     workspace: Path
     user_dir: Path
@@ -42,7 +42,7 @@ class WorkflowLocations:
 
     @property
     def core_dirs(self) -> tuple[Path, ...]:
-        """What ships, then what is mounted as core."""
+        """The built-in workflows, then the directory added as core."""
         return (BUNDLED,) if self.core_source is None else (BUNDLED, self.core_source)
 
     @cached_property
@@ -78,14 +78,14 @@ class WorkflowLocations:
         return {**builtin_routines(), **found}
 
     def kind_of(self, path: Path) -> SourceKind:
-        """Return the source that a file belongs to by where it lies; what lies elsewhere is judged as a project's."""
+        """Return the source of a file by its directory; a file outside of all sources counts as one of the project."""
         real = path.resolve()
         if any(real.is_relative_to(core_dir.resolve()) for core_dir in self.core_dirs):
             return "bundled"
         return "user" if real.is_relative_to(self.user_dir.resolve()) else "project"
 
     def entry_of(self, path: Path) -> Entry | RefusedFile:
-        """Return what a file holds, read and checked by itself, with the library that a server would give it."""
+        """Read and check one file, with the library that a server would use for it."""
         kind, ref = self.kind_of(path), shown(path)
         try:
             data = read_regular(path, DOCUMENT_BYTES_MAX)
@@ -96,9 +96,9 @@ class WorkflowLocations:
         return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data))
 
     def entry_in(self, source: Source) -> Entry | RefusedFile:
-        """Return what bytes would hold if they were a file of a source.
+        """Read and check bytes as if they were a file of a source.
 
-        Where only the id is out of place, it is an entry still: its other faults show when it is compiled.
+        If only the namespace of the id is wrong, the result is still an entry: compiling it reports its other faults.
         """
         parsed, placement = read_source(source), None
         if isinstance(parsed, RefusedFile) and {one.code for one in parsed.diagnostics} == {"reserved_namespace"}:
@@ -117,8 +117,8 @@ class WorkflowLocations:
 
 
 def add_place_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says where workflows are read."""
-    # A default here would undo a value that was given before the command.
+    """Add the options for the directories of workflows."""
+    # A default here would overwrite a value that was given before the command.
     parser.add_argument("--workspace", default=argparse.SUPPRESS, help="directory of the project (INTERLOCK_WORKSPACE)")
     parser.add_argument("--data-dir", default=argparse.SUPPRESS, help="directory of config.toml (INTERLOCK_DATA_DIR)")
     parser.add_argument(
@@ -144,7 +144,7 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Work
     """Return the places that a server with the same arguments and environment would read.
 
     Raises:
-        StopError: See `settings_from`, or no server starts with the configuration.
+        StopError: See `settings_from`, or the configuration has faults.
     """
     with checked_settings():
         settings = read_settings(environment, arguments)
@@ -157,7 +157,7 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Work
 
 
 def shown(path: Path) -> str:
-    """Return a path as it is printed: relative where it lies below the current directory, else as it was given."""
+    """Render a path: relative if it is below the current directory, else as given."""
     normal = Path(os.path.normpath(path))
     try:
         here = Path.cwd()
@@ -170,7 +170,7 @@ def given_path(text: str) -> Path:
     """Return the path that an argument names.
 
     Raises:
-        StopError: The argument is empty, as an unset variable makes it; a path that is empty means the directory here.
+        StopError: The argument is empty, for example from an unset variable; as a path it would be this directory.
     """
     if not text.strip():
         raise StopError("An argument is empty.", "Name a workflow file or a directory.", exit_code=2)
@@ -178,10 +178,10 @@ def given_path(text: str) -> Path:
 
 
 def checked_file(path: Path) -> Path:
-    """Return a path that a command was given for a workflow file.
+    """Check the name of a workflow file.
 
     Raises:
-        StopError: No source would read a file of this name.
+        StopError: Sources do not read files with this name.
     """
     if path.suffix not in FORMS:
         raise StopError(
@@ -193,10 +193,10 @@ def checked_file(path: Path) -> Path:
 
 
 def chosen_workflow(places: WorkflowLocations, workflow: str) -> tuple[Entry, Pinnable]:
-    """Return the workflow of an id or of a file, compiled. A file may lie where its id would keep it from running.
+    """Return the workflow of an id or of a file, compiled. A file may be in a directory where its id is not allowed.
 
     Raises:
-        StopError: There is none, or it has faults, all of which are named.
+        StopError: It does not exist, or it has faults; the error lists all of them.
     """
     path = given_path(workflow)
     if path.is_file():

@@ -1,4 +1,4 @@
-"""`interlock workflow plan`: the typed plan that a run would follow. Writes nothing."""
+"""`interlock workflow plan`: the compiled plan that a run would follow. Writes nothing."""
 
 import argparse
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from interlock.define.native.forms import WorkflowForm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments."""
+    """Add no arguments."""
     parser.description = None
 
 

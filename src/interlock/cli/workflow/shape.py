@@ -1,4 +1,4 @@
-"""A plan as it reads: parts one after the other, with the ways of decisions and the bodies of loops inside them."""
+"""A plan as a tree: a sequence of parts, with the paths of decisions and the bodies of loops inside them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from interlock.plan.records import NOTES_CONTRACT, Plan, PlanEdge, PlanNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingPath:
-    """One way out of a decision or into a branch, up to where all of them meet."""
+    """One path out of a decision or into a branch, up to the node where all paths meet."""
 
     words: str
     parts: tuple["ShapeNode", ...]
@@ -19,7 +19,7 @@ class OutgoingPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeNode:
-    """A node with what stands inside it."""
+    """A node with the parts inside it."""
 
     node: PlanNode
     ways: tuple[OutgoingPath, ...] = ()
@@ -27,12 +27,12 @@ class ShapeNode:
 
 
 def shape_of(workflow: CompiledWorkflow) -> tuple[ShapeNode, ...]:
-    """Return the parts of a plan that was found fit to run."""
+    """Return the parts of a valid plan."""
     return _Shaper(workflow.graphs, meetings(workflow.plan, workflow.graphs)).scope(None)
 
 
 def facts_of(node: PlanNode) -> list[str]:
-    """Return what sets a node apart from a plain step of an agent, in a few words each."""
+    """Return short phrases for each difference of a node from an ordinary step of an agent."""
     facts: list[str] = []
     if node.owner not in {"agent", "harness"}:
         facts.append(node.owner)
@@ -48,17 +48,17 @@ def facts_of(node: PlanNode) -> list[str]:
 
 
 def way_words(graphs: Graphs, edge: PlanEdge) -> str:
-    """Return when an edge is taken; nothing where it always is."""
+    """Render the condition of an edge; empty if the edge is always taken."""
     if edge.condition_id is not None:
         return f"if {in_words(graphs.conditions[edge.condition_id])}"
     return "otherwise" if graphs.nodes[edge.source].kind == "decision" else ""
 
 
 def meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:
-    """Return for each node the nearest one that every way from it comes by; none for the ends."""
+    """Return for each node the nearest node on every path from it; end nodes have none."""
     meets: dict[str, str] = {}
     depth: dict[str, int] = {}
-    # Nodes stand in an order of their edges, so that what a node leads to is known before it.
+    # Plans list nodes in topological order, so in reverse the targets of a node come before it.
     for node in reversed(plan.nodes):
         targets = [edge.target for edge in graphs.out_edges.get(node.node_id, ())]
         if not targets:
@@ -68,7 +68,7 @@ def meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:
         for other in targets[1:]:
             while common != other:
                 deeper, common = (other, common) if depth[other] > depth[common] else (common, other)
-                other = meets[deeper]  # noqa: PLW2901 — the one that lies further from the end moves on
+                other = meets[deeper]  # noqa: PLW2901 — the node further from the end advances
         meets[node.node_id] = common
         depth[node.node_id] = depth[common] + 1
     return meets
@@ -88,7 +88,7 @@ class _Shaper:
         while here is not None and here != stop:
             node = self.graphs.nodes[here]
             following = self.meets.get(here)
-            # The end of a loop's body says nothing that the loop does not.
+            # The end of a loop's body adds nothing to the loop.
             if node.kind != "terminal" or self.graphs.scope_of[here] is None:
                 parts.append(ShapeNode(node=node, ways=self._ways(node, following), body=self._body(node)))
             here = following

@@ -1,4 +1,4 @@
-"""`interlock workflow validate`: every fault of every file, each with its place and its fix. Writes nothing."""
+"""`interlock workflow validate`: report every fault of every file with its place and its fix. Writes nothing."""
 
 import argparse
 import sys
@@ -27,7 +27,7 @@ _BAR_WIDTH = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What one file came to."""
+    """The result of checking one file."""
 
     file: str
     workflow_id: str | None
@@ -36,16 +36,16 @@ class Checked:
 
     def to_json(self) -> dict[str, Json]:
         """Return it as `--json` prints it."""
-        told: dict[str, Json] = {"file": self.file, "workflowId": self.workflow_id}
+        fields: dict[str, Json] = {"file": self.file, "workflowId": self.workflow_id}
         if self.workflow_hash is not None:
-            told["workflowHash"] = self.workflow_hash
-        told["diagnostics"] = [one.to_json() for one in self.diagnostics]
-        return told
+            fields["workflowHash"] = self.workflow_hash
+        fields["diagnostics"] = [one.to_json() for one in self.diagnostics]
+        return fields
 
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """How many files came to what, and how many faults were found."""
+    """Counts of files by result, and of faults."""
 
     fine: int = 0
     warned: int = 0
@@ -54,7 +54,7 @@ class Totals:
     warnings: int = 0
 
     def count(self, checked: Checked) -> None:
-        """Take one more file into account."""
+        """Add the result of one file."""
         errors = sum(one.severity == "error" for one in checked.diagnostics)
         self.errors += errors
         self.warnings += len(checked.diagnostics) - errors
@@ -77,16 +77,16 @@ class Totals:
         }
 
     def in_one_line(self) -> str:
-        """Return it in words."""
+        """Return the counts as one line of text."""
         files = self.fine + self.warned + self.refused
         faults = f"({counted(self.errors, 'error')}, {counted(self.warnings, 'warning')})"
-        told = f"{self.fine} fine, {self.warned} with warnings, {self.refused} refused {faults}"
-        return f"{counted(files, 'file')}: {told}"
+        counts = f"{self.fine} fine, {self.warned} with warnings, {self.refused} refused {faults}"
+        return f"{counted(files, 'file')}: {counts}"
 
 
 @dataclass(slots=True, kw_only=True)
 class _Progress:
-    """A bar on stderr, drawn only where somebody looks at it."""
+    """A progress bar on stderr, drawn only on a terminal."""
 
     total: int
     is_shown: bool
@@ -122,24 +122,24 @@ def run(options: argparse.Namespace) -> int:
     files = _files(places, paths)
     has_directory = not paths or any(Path(path).is_dir() for path in paths)
     progress = _Progress(total=len(files), is_shown=has_directory and len(files) > 1 and sys.stderr.isatty())
-    tally, told = Totals(), list[dict[str, Json]]()
+    totals, results = Totals(), list[dict[str, Json]]()
     for checked in _checked(places, files, progress):
-        tally.count(checked)
+        totals.count(checked)
         if as_json:
-            told.append(checked.to_json())
+            results.append(checked.to_json())
         elif checked.diagnostics:
             progress.clear()
             say("\n".join(fault_lines(checked.file, checked.diagnostics)))
     progress.clear()
     if as_json:
-        say_json({"files": told, "summary": tally.to_json()})
+        say_json({"files": results, "summary": totals.to_json()})
     else:
-        say(tally.in_one_line())
-    return 1 if tally.errors else 0
+        say(totals.in_one_line())
+    return 1 if totals.errors else 0
 
 
 def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
-    """Return the files that are meant, each once, in the order they were given."""
+    """Return the files that the paths name, each once, in the order of the paths."""
     found: dict[Path, Path] = {}
     for root in map(given_path, paths) if paths else [_own_directory(places)]:
         if root.is_dir():
@@ -157,7 +157,7 @@ def _files(places: WorkflowLocations, paths: Sequence[str]) -> list[Path]:
 
 
 def _own_directory(places: WorkflowLocations) -> Path:
-    """Return the project's own directory, as the current directory sees it."""
+    """Return the project's own directory, relative to the current directory if it is below it."""
     own = places.workspace / PROJECT_DIR
     if not own.is_dir():
         fix = "Name files or directories, or create a file with `interlock workflow new team.example`."
@@ -177,7 +177,7 @@ def _below(root: Path) -> list[Path]:
 
 
 def _checked(places: WorkflowLocations, files: Sequence[Path], progress: _Progress) -> Iterator[Checked]:
-    """Yield what each file comes to. The later of two files with one id is refused, whatever else is wrong with it."""
+    """Check each file and yield its result. If two files have the same id, the later one gets a fault."""
     owners: dict[str, str] = {}
     for path in files:
         progress.draw()

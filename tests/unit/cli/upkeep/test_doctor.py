@@ -190,17 +190,17 @@ def test_a_network_file_system_is_told_by_the_nearest_mount(
 
 def test_a_directory_that_looks_synchronised_is_told_and_one_that_does_not_is_not(tmp_path: Path) -> None:
     for name in ("Dropbox", "OneDrive - Firm", "Nextcloud", "Library/CloudStorage", "Library/Mobile Documents"):
-        assert place.synchronising(tmp_path / name / "data") == str(tmp_path / name)
+        assert place.synchronised_directory(tmp_path / name / "data") == str(tmp_path / name)
     for name in ("dropboxes", "Library", "CloudStorage", "data"):
-        assert place.synchronising(tmp_path / name / "data") is None
+        assert place.synchronised_directory(tmp_path / name / "data") is None
     (tmp_path / ".stfolder").mkdir()
-    assert place.synchronising(tmp_path / "data") == str(tmp_path)
+    assert place.synchronised_directory(tmp_path / "data") == str(tmp_path)
 
 
 @pytest.mark.inv("DOC-4")
 def test_a_place_that_is_not_supported_needs_attention(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.session()
-    answer_with(monkeypatch, network_file_system="nfs4", synchronising="/home/me/Dropbox")
+    answer_with(monkeypatch, network_file_system="nfs4", synchronised_directory="/home/me/Dropbox")
     said = site.said("doctor", code=1)
     assert "network file system (nfs4)" in said
     assert "/home/me/Dropbox seems to be synchronised" in said
