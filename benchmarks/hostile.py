@@ -201,7 +201,7 @@ _READERS = (
         what="config check",
         place="data/config.toml",
         run=_command("config", "check"),
-        harmless=Case(what="", put=_written(b""), says="fine"),
+        harmless=Case(what="", put=_written(b""), says="no faults"),
         hostile=(
             Case(what="60,000 digits", put=_filled(b"x = ", b"1", b"\n", 60_000), says="60000 characters"),
             Case(what="a key of 30,000 parts", put=_filled(b"", b"a.", b"a = 1\n", 60_000), says="16 parts"),
