@@ -154,7 +154,8 @@ def _keys_asked(refusal: str) -> dict[str, str | None]:
     asked: dict[str, str | None] = {key: choices or kind for key, kind, choices in _IN_START.findall(refusal)}
     asked |= {_unquoted(path): kind for path, kind in _AT_START.findall(refusal)}
     for key, member, kind in cast("list[tuple[str, str, str]]", _IN_BLOCKER.findall(refusal)):
-        asked[_unquoted(key) + (f".{_unquoted(member)}" if member else "")] = kind or None
+        path = _unquoted(key) + (f".{_unquoted(member)}" if member else "")
+        asked[path] = kind or asked.get(path)
     return asked
 
 

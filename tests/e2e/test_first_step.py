@@ -136,5 +136,9 @@ def work_on(words: str, newcomer: Newcomer, project: Path) -> None:
     with Served(StdioServerParameters(command="/usr/bin/env", args=bare, cwd=str(project)), "auto") as served:
         found = served.call("list_workflows", query=workflow)["workflows"][0]
         first = served.start(found["workflowId"], goal=goal)
-        second = served.follow(first, "Read README and Makefile: `make test` is named nowhere.")
+        second = served.follow(
+            first,
+            "README.md:12 now says that `make test` runs the tests: a reader of the README sees it. Only that line was"
+            " changed; the place was my choice. Noticed and left alone: nothing.",
+        )
         assert step_of(second) != step_of(first)

@@ -132,7 +132,7 @@ def rating(assessment: str | None = None, **dimensions: object) -> dict[str, obj
     ("dimensions", "said"),
     [
         ({"clear": "great"}, "`dimensions.clear`: found 'great'; use one of low | high"),
-        ({"sound": "high"}, "`dimensions.clear`: is missing"),
+        ({"sound": "high"}, "`dimensions.clear`: missing"),
         ({"clear": "high", "depth": "low"}, "`dimensions.depth`: there is no such dimension"),
     ],
     ids=["an unknown level", "a dimension is missing", "an unknown dimension"],

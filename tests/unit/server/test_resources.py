@@ -112,7 +112,7 @@ def test_a_long_record_is_told_in_short_and_says_where_the_rest_is() -> None:
     assert utf8_bytes(text) <= RECORD_BYTES_MAX
     assert "Notes 38." in text
     assert "Notes 3." not in text
-    assert f"`interlock session report {session}` has all of it" in text
+    assert f"`interlock session report {session}` prints all of it" in text
 
 
 @pytest.mark.inv("SRV-8")
