@@ -103,56 +103,56 @@ AnyOf.model_rebuild()
 Not.model_rebuild()
 
 
-def comparisons(condition: Condition) -> Iterator[Compare]:
+def iter_comparisons(condition: Condition) -> Iterator[Compare]:
     """Yield every comparison inside a condition, from left to right."""
     match condition:
         case Compare():
             yield condition
         case AllOf() | AnyOf():
             for part in condition.of:
-                yield from comparisons(part)
+                yield from iter_comparisons(part)
         case Not():
-            yield from comparisons(condition.of)
+            yield from iter_comparisons(condition.of)
         case Always() | LoopControl():
             return
 
 
-def loop_controls(condition: Condition) -> Iterator[LoopControl]:
+def iter_loop_controls(condition: Condition) -> Iterator[LoopControl]:
     """Yield every reading of the loop-control artifact inside a condition, from left to right."""
     match condition:
         case LoopControl():
             yield condition
         case AllOf() | AnyOf():
             for part in condition.of:
-                yield from loop_controls(part)
+                yield from iter_loop_controls(part)
         case Not():
-            yield from loop_controls(condition.of)
+            yield from iter_loop_controls(condition.of)
         case Compare() | Always():
             return
 
 
 def reads_loop_control(condition: Condition) -> bool:
     """Say whether a condition reads the loop-control artifact."""
-    return any(True for _ in loop_controls(condition))
+    return any(True for _ in iter_loop_controls(condition))
 
 
-def in_words(condition: Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     """Return the condition as a short sentence part, for plans and traces."""
     match condition:
         case Compare(op="exists"):
             return f"`{condition.var}` is {'set' if condition.value else 'not set'}"
         case Compare():
             word = condition.op.removeprefix("lenient_").replace("_", " ")
-            return f"`{condition.var}` {word}" + ("" if word == "truthy" else f" {_shown(condition.value)}")
+            return f"`{condition.var}` {word}" + ("" if word == "truthy" else f" {_render_value(condition.value)}")
         case Always():
             return "always"
         case AllOf() | AnyOf():
-            return "(" + f" {condition.op} ".join(in_words(part) for part in condition.of) + ")"
+            return "(" + f" {condition.op} ".join(describe_condition(part) for part in condition.of) + ")"
         case Not():
-            return f"not {in_words(condition.of)}"
+            return f"not {describe_condition(condition.of)}"
         case LoopControl():
             return "the loop-control artifact says `continue`"
 
 
-def _shown(value: Json) -> str:
+def _render_value(value: Json) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

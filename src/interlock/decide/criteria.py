@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Protocol, cast
 from pydantic import Field
 
 from interlock.decide.condition import Condition, Term
-from interlock.decide.condition import in_words as condition_in_words
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.condition import describe_condition as condition_in_words
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.kernel.budgets import PATTERN_MEMORY_BYTES_MAX, PATTERNS_KEPT_MAX
 from interlock.kernel.canonical import Json
 
@@ -70,54 +70,54 @@ SomeOf.model_rebuild()
 NoneOf.model_rebuild()
 
 
-def unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
+def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
     """Return what the notes lack, each in words; nothing where they meet the criteria."""
     if isinstance(criteria, EveryOf):
-        return [lack for part in criteria.of for lack in unmet(part, notes, context)]
-    return [_told(criteria)] if _holds(criteria, notes, context) is False else []
+        return [lack for part in criteria.of for lack in find_unmet(part, notes, context)]
+    return [_describe_violation(criteria)] if _evaluate(criteria, notes, context) is False else []
 
 
-def _holds(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
+def _evaluate(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
     """Say whether notes meet criteria. None: nothing is asked, for no rule in them applies."""
     match criteria:
         case Contains() | Matches() | Length():
             # A rule whose own condition cannot be decided does not apply.
-            applies = criteria.when is None or evaluate(criteria.when, Given(context=context)) is True
+            applies = criteria.when is None or evaluate(criteria.when, ConditionInputs(context=context)) is True
             return _is_met(criteria, notes) if applies else None
         case NoneOf():
-            inner = _holds(criteria.of, notes, context)
+            inner = _evaluate(criteria.of, notes, context)
             return None if inner is None else not inner
         case EveryOf() | SomeOf():
             settling = isinstance(criteria, SomeOf)
-            held = {_holds(part, notes, context) for part in criteria.of} - {None}
+            held = {_evaluate(part, notes, context) for part in criteria.of} - {None}
             return None if not held else settling if settling in held else not settling
 
 
-def rules_in(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
+def iter_rules(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
     """Yield the rules that criteria are made of."""
     match criteria:
         case EveryOf() | SomeOf():
             for part in criteria.of:
-                yield from rules_in(part)
+                yield from iter_rules(part)
         case NoneOf():
-            yield from rules_in(criteria.of)
+            yield from iter_rules(criteria.of)
         case Contains() | Matches() | Length():
             yield criteria
 
 
-def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
+def iter_rule_conditions(criteria: Criteria) -> Iterator[Condition]:
     """Yield the conditions under which the rules of criteria apply."""
-    return (rule.when for rule in rules_in(criteria) if rule.when is not None)
+    return (rule.when for rule in iter_rules(criteria) if rule.when is not None)
 
 
-def in_words(criteria: Criteria) -> str:
+def describe_criteria(criteria: Criteria) -> str:
     """Return what criteria ask for, as one line for an agent; a rule that asks only now and then says when."""
     is_rule = isinstance(criteria, Contains | Matches | Length)
     where = f" (where {condition_in_words(criteria.when)})" if is_rule and criteria.when is not None else ""
-    return _wanted(criteria) + where
+    return _describe_requirement(criteria) + where
 
 
-def _wanted(criteria: Criteria) -> str:
+def _describe_requirement(criteria: Criteria) -> str:
     match criteria:
         case Contains():
             return f"contain {criteria.value!r}"
@@ -128,15 +128,15 @@ def _wanted(criteria: Criteria) -> str:
             bounds += [f"at most {criteria.max}"] if criteria.max is not None else []
             return f"have {' and '.join(bounds) or 'any number of'} characters"
         case EveryOf():
-            return "; ".join(in_words(part) for part in criteria.of)
+            return "; ".join(describe_criteria(part) for part in criteria.of)
         case SomeOf():
-            return "either " + ", or ".join(in_words(part) for part in criteria.of)
+            return "either " + ", or ".join(describe_criteria(part) for part in criteria.of)
         case NoneOf():
-            return f"not {in_words(criteria.of)}"
+            return f"not {describe_criteria(criteria.of)}"
 
 
-def _told(criteria: Criteria) -> str:
-    wanted = f"must {in_words(criteria)}"
+def _describe_violation(criteria: Criteria) -> str:
+    wanted = f"must {describe_criteria(criteria)}"
     is_rule = isinstance(criteria, Contains | Matches | Length)
     return f"{criteria.message} ({wanted})" if is_rule and criteria.message else wanted
 
@@ -146,23 +146,23 @@ def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
         case Contains():
             return rule.value in notes
         case Matches():
-            return matches(rule.pattern, rule.flags, notes)
+            return has_match(rule.pattern, rule.flags, notes)
         case Length():
             return (rule.min or 0) <= len(notes) and (rule.max is None or len(notes) <= rule.max)
 
 
-def matches(pattern: str, flags: str, text: str) -> bool:
+def has_match(pattern: str, flags: str, text: str) -> bool:
     """Say whether a pattern matches somewhere in a text. Takes time linear in the text."""
-    return _compiled(pattern, flags).search(text) is not None
+    return _compile(pattern, flags).search(text) is not None
 
 
 @lru_cache(PATTERNS_KEPT_MAX)
-def pattern_fault(pattern: str, flags: str = "") -> str | None:
+def find_pattern_fault(pattern: str, flags: str = "") -> str | None:
     """Return why the engine cannot use a pattern, or None where it can. The verdict is kept, a refusal too."""
     import re2  # noqa: PLC0415 — see `_compiled`
 
     try:
-        _compiled(pattern, flags)
+        _compile(pattern, flags)
     except cast("type[Exception]", re2.error) as error:
         found = cast("object", error.args[0])
         return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
@@ -173,7 +173,7 @@ class _Pattern(Protocol):
     def search(self, text: str) -> object | None: ...
 
 
-def _compiled(pattern: str, flags: str) -> _Pattern:
+def _compile(pattern: str, flags: str) -> _Pattern:
     import re2  # noqa: PLC0415 — few steps have patterns; a server without them does not pay for the engine
 
     options = re2.Options()

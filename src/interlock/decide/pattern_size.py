@@ -48,40 +48,40 @@ def pattern_size(pattern: str, flags: str = "") -> int:
             case "close" if around:
                 last, inside = inside, inside + around.pop()
             case "repeat":
-                repeated = (last + 2) * _times(text)
+                repeated = (last + 2) * _count_repeats(text)
                 last, inside = repeated, inside - last + repeated
             case _:
-                last = _size_of(kind, text, is_folded=is_folded)
+                last = _token_size(kind, text, is_folded=is_folded)
                 inside += last
     return inside + sum(around)
 
 
-def _times(text: str) -> int:
+def _count_repeats(text: str) -> int:
     numbers = [int(number) for number in _NUMBER.findall(text)]
     # `x{2,}` is `xx*`, and `x{0}` is read before it is dropped.
     return max([1, *numbers]) + text.endswith(",}")
 
 
-def _size_of(kind: str | None, text: str, *, is_folded: bool) -> int:
+def _token_size(kind: str | None, text: str, *, is_folded: bool) -> int:
     match kind:
         case "category":
             return _CATEGORY
         case "set":
             members = _MEMBER.finditer(text)
-            return _SET + sum(_CATEGORY if one["category"] else _wide(is_folded=is_folded) for one in members)
+            return _SET + sum(_CATEGORY if one["category"] else _wide_char_size(is_folded=is_folded) for one in members)
         case "quoted":
-            return sum(_char(char, is_folded=is_folded) for char in text)
+            return sum(_char_size(char, is_folded=is_folded) for char in text)
         case "flags":
             return 1
         case _:
-            return _char(text, is_folded=is_folded)
+            return _char_size(text, is_folded=is_folded)
 
 
-def _char(text: str, *, is_folded: bool) -> int:
+def _char_size(text: str, *, is_folded: bool) -> int:
     if len(text) > 1 or text == "." or not text.isascii():
-        return _wide(is_folded=is_folded)
+        return _wide_char_size(is_folded=is_folded)
     return _CHAR_FOLDED if is_folded else _CHAR
 
 
-def _wide(*, is_folded: bool) -> int:
+def _wide_char_size(*, is_folded: bool) -> int:
     return _WIDE_FOLDED if is_folded else _WIDE

@@ -24,7 +24,7 @@ class Schedule:
     nodes: tuple[ScheduledNode, ...]
 
 
-def schedule_of(graph: DecisionGraph, declared: Declared | None = None) -> Schedule | tuple[GraphFault, ...]:
+def build_schedule(graph: DecisionGraph, declared: Declared | None = None) -> Schedule | tuple[GraphFault, ...]:
     """Return the order of a graph's nodes, or why the graph cannot be evaluated.
 
     Among nodes whose inputs all come before, the one with the least id comes first; ids are compared by code point.
@@ -37,19 +37,19 @@ def schedule_of(graph: DecisionGraph, declared: Declared | None = None) -> Sched
     inputs = {node.id: tuple(leading[node.id, port.name] for port in node.ports) for node in graph.nodes}
     return Schedule(
         nodes=tuple(
-            ScheduledNode(node=nodes[one], inputs=inputs[one], path=_read_path(nodes, inputs[one]))
-            for one in _ordered(inputs)
+            ScheduledNode(node=nodes[one], inputs=inputs[one], path=_find_read_path(nodes, inputs[one]))
+            for one in _order_nodes(inputs)
         )
     )
 
 
-def _read_path(nodes: dict[str, Node], inputs: tuple[str, ...]) -> str | None:
+def _find_read_path(nodes: dict[str, Node], inputs: tuple[str, ...]) -> str | None:
     """Return the path of the last input, which is the value of an action and the only one of a comparison."""
     last = nodes[inputs[-1]] if inputs else None
     return last.path if isinstance(last, Source) else None
 
 
-def _ordered(inputs: dict[str, tuple[str, ...]]) -> list[str]:
+def _order_nodes(inputs: dict[str, tuple[str, ...]]) -> list[str]:
     sorter = TopologicalSorter(inputs)
     sorter.prepare()
     ready = list(sorter.get_ready())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, TypeAlias
 
-from interlock.decide.evaluate import kind_of
+from interlock.decide.evaluate import describe_kind
 from interlock.decide.graph import Action, Compute, Constant, DecisionGraph, Edge, Node, PortType, Source, ValueType
 
 GraphFaultCode = Literal[
@@ -39,14 +39,14 @@ class GraphFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRule:
+class KeyDeclaration:
     """What a document says of a context key: what kind of value it holds, if it says, and whether it may be set."""
 
     type: ValueType | None = None
     is_writable: bool = True
 
 
-Declared: TypeAlias = Mapping[str, KeyRule]
+Declared: TypeAlias = Mapping[str, KeyDeclaration]
 
 _WIRING = frozenset(
     {
@@ -70,9 +70,9 @@ _KIND_WORDS: Mapping[ValueType, str] = {
 }
 
 
-def wanted_of(expected: ValueType | None, value: object) -> str | None:
+def find_expected_kind(expected: ValueType | None, value: object) -> str | None:
     """Return what kind a value should be where it is another, or None. Null fits: it deletes the key."""
-    fits = expected is None or value is None or kind_of(value) == _KIND_WORDS[expected]
+    fits = expected is None or value is None or describe_kind(value) == _KIND_WORDS[expected]
     return None if fits or expected is None else _KIND_WORDS[expected]
 
 
@@ -84,14 +84,14 @@ def validate_graph(graph: DecisionGraph, declared: Declared | None = None) -> tu
         declared: What is said of each context key; None leaves them unjudged.
     """
     nodes = {node.id: node for node in graph.nodes}
-    faults = [*_twice(graph), *_wiring(graph, nodes), *_inputs(graph, nodes)]
-    faults += [*_cycle(graph, nodes), *_writes(graph, nodes)]
+    faults = [*_check_ids(graph), *_check_edges(graph, nodes), *_check_inputs(graph, nodes)]
+    faults += [*_check_cycles(graph, nodes), *_check_writes(graph, nodes)]
     if declared is not None:
-        faults += _keys(graph, nodes, declared)
+        faults += _check_keys(graph, nodes, declared)
     return tuple(sorted(set(faults)))
 
 
-def _twice(graph: DecisionGraph) -> Iterator[GraphFault]:
+def _check_ids(graph: DecisionGraph) -> Iterator[GraphFault]:
     seen: set[str] = set()
     for node in graph.nodes:
         if node.id in seen:
@@ -99,17 +99,17 @@ def _twice(graph: DecisionGraph) -> Iterator[GraphFault]:
         seen.add(node.id)
 
 
-def _wiring(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_edges(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     for edge in graph.edges:
         missing = [end for end in (edge.source, edge.target) if end not in nodes]
         if missing:
             message = f"There is no node {missing[0]!r}, which an edge from {edge.source!r} to {edge.target!r} names."
             yield GraphFault(code="unknown_node", nodes=tuple(missing), message=message)
-        elif (fault := _misled(edge, nodes[edge.source], nodes[edge.target])) is not None:
+        elif (fault := _check_edge(edge, nodes[edge.source], nodes[edge.target])) is not None:
             yield fault
 
 
-def _misled(edge: Edge, source: Node, target: Node) -> GraphFault | None:
+def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
     """Return what is wrong with an edge between two nodes that are there."""
     ends = (source.id, target.id)
     if (source.kind, target.kind) not in _WIRING:
@@ -122,17 +122,16 @@ def _misled(edge: Edge, source: Node, target: Node) -> GraphFault | None:
     given = _YIELDS[source.kind]
     if taken == given or (taken == "value" and given == "truth"):
         return None
-    message = (
-        f"{source.id!r} yields {_named(given)}, and the port {edge.port!r} of {target.id!r} takes {_named(taken)}."
-    )
+    accepted = _add_article(taken)
+    message = f"{source.id!r} yields {_add_article(given)}, but the port {edge.port!r} of {target.id!r} takes {accepted}."
     return GraphFault(code="port_type_mismatch", nodes=ends, ports=(edge.port,), message=message)
 
 
-def _named(kind: PortType) -> str:
+def _add_article(kind: PortType) -> str:
     return f"{'an' if kind == 'event' else 'a'} {kind}"
 
 
-def _inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     """Every port has exactly one edge into it, and an action an event among them."""
     into: dict[tuple[str, str], list[str]] = defaultdict(list)
     for edge in graph.edges:
@@ -157,7 +156,7 @@ def _inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFa
             yield GraphFault(code="missing_input", nodes=(node.id,), message=message)
 
 
-def _cycle(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_cycles(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     before: dict[str, list[str]] = {node_id: [] for node_id in sorted(nodes)}
     for edge in sorted(graph.edges, key=lambda edge: (edge.target, edge.source)):
         if edge.source in nodes and edge.target in nodes:
@@ -170,7 +169,7 @@ def _cycle(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFau
         yield GraphFault(code="cycle", nodes=tuple(around[:-1]), message=message)
 
 
-def _writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     """One action sets a key, and who reads the key beside that action would see the old value and not know it."""
     writers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
@@ -178,21 +177,21 @@ def _writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFa
             writers[node.effect.key].append(node.id)
     if not writers:
         return
-    following = _neighbours((edge.source, edge.target) for edge in graph.edges)
-    preceding = _neighbours((edge.target, edge.source) for edge in graph.edges)
+    following = _build_adjacency((edge.source, edge.target) for edge in graph.edges)
+    preceding = _build_adjacency((edge.target, edge.source) for edge in graph.edges)
     for key, actions in writers.items():
         if len(actions) > 1:
             message = f"{len(actions)} actions set the key {key!r}."
             yield GraphFault(code="duplicate_write", nodes=tuple(sorted(actions)), key=key, message=message)
         sources = [node.id for node in graph.nodes if isinstance(node, Source) and node.context_key == key]
         for action in actions:
-            above = _reached([action], preceding, frozenset())
-            for reader in _late_readers(sources, following, above, nodes):
+            above = _find_reachable([action], preceding, frozenset())
+            for reader in _find_late_readers(sources, following, above, nodes):
                 message = f"{reader!r} reads the key {key!r} in the pass that sets it, and sees the old value."
                 yield GraphFault(code="same_pass_read_after_write", nodes=(action, reader), key=key, message=message)
 
 
-def _late_readers(
+def _find_late_readers(
     sources: list[str], following: Mapping[str, list[str]], above: set[str], nodes: Mapping[str, Node]
 ) -> Iterator[str]:
     """Yield the triggers and actions that read a key beside the action that sets it.
@@ -201,19 +200,19 @@ def _late_readers(
     trigger gates.
     """
     deciding = frozenset(one for one in above if one in nodes and nodes[one].kind in {"trigger", "action"})
-    for reached in sorted(_reached(sources, following, deciding) - deciding):
+    for reached in sorted(_find_reachable(sources, following, deciding) - deciding):
         if reached in nodes and nodes[reached].kind in {"trigger", "action"}:
             yield reached
 
 
-def _neighbours(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+def _build_adjacency(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for one, other in pairs:
         found[one].append(other)
     return found
 
 
-def _reached(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
+def _find_reachable(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
     """Return what can be reached, the beginning included, without going on from where it ends."""
     frontier = list(begin)
     reached = set(frontier)
@@ -228,7 +227,7 @@ def _reached(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozen
     return reached
 
 
-def _keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
+def _check_keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
     """Judge what actions set against what is declared. What a source yields is judged when it does."""
     payloads = {edge.target: nodes.get(edge.source) for edge in graph.edges if edge.port == "value"}
     for node in graph.nodes:
@@ -245,18 +244,18 @@ def _keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -
         if rule.type is not None and rule.type != node.effect.type:
             message = f"{node.id!r} sets the key {key!r} without saying that it holds {_KIND_WORDS[rule.type]}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
-        wanted = _unfit(payloads.get(node.id), node.effect.type)
+        wanted = _find_expected_payload(payloads.get(node.id), node.effect.type)
         if wanted is not None:
             message = f"{node.id!r} sets the key {key!r} to a value that is not {wanted}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
 
 
-def _unfit(payload: Node | None, expected: ValueType | None) -> str | None:
+def _find_expected_payload(payload: Node | None, expected: ValueType | None) -> str | None:
     """Return what a payload should be where it is known before the pass to be something else."""
     match payload:
         case Source(reads=Constant(value=value)):
-            return wanted_of(expected, value)
+            return find_expected_kind(expected, value)
         case Compute():
-            return wanted_of(expected, value=True)
+            return find_expected_kind(expected, value=True)
         case _:
             return None

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from interlock.decide.evaluate import is_number, kind_of, same
+from interlock.decide.evaluate import describe_kind, is_number, is_same_value
 from interlock.define.parts import ContextInput
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.text import one_line
@@ -27,8 +27,8 @@ def misfit(declared: ContextInput, value: object) -> Misfit | None:
     if value is None:
         return Misfit(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
     if not _KINDS[declared.type](value):
-        return Misfit(found=kind_of(value), wanted=named_type(declared.type), is_kind=True)
-    if declared.choices and not any(same(value, choice) for choice in declared.choices):
+        return Misfit(found=describe_kind(value), wanted=named_type(declared.type), is_kind=True)
+    if declared.choices and not any(is_same_value(value, choice) for choice in declared.choices):
         shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
         return Misfit(found=shown, wanted=choice_words(declared), is_kind=False)
     return None

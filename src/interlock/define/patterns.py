@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from interlock.decide.criteria import pattern_fault
+from interlock.decide.criteria import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
@@ -47,7 +47,7 @@ class Patterns:
         self.size += min(size, PATTERN_SIZE_MAX)
         if size > PATTERN_SIZE_MAX:
             return _bad(at, f"it unfolds to {size} instructions, at most {PATTERN_SIZE_MAX}", _SMALLER)
-        found = pattern_fault(pattern, flags)
+        found = find_pattern_fault(pattern, flags)
         return _bad(at, found, _SYNTAX) if found is not None else None
 
     def _too_many(self, at: str) -> Diagnostic:

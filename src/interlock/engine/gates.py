@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
@@ -110,4 +110,4 @@ def reply_of(record: Mapping[str, Json]) -> Reply:
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:
     """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
-    return confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False
+    return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False

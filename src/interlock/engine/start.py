@@ -14,8 +14,8 @@ from interlock.plan.walk import Marks
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, Draft
 from interlock.record.base import Preferences
-from interlock.record.context import merged_context
-from interlock.record.snapshot import snapshot_of
+from interlock.record.context import merge_context
+from interlock.record.snapshot import build_snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ def plan_start(start: Start) -> AppendPlan | Finding:
     then what is missing is disclosed on the root (MODE-2).
     """
     effective = start.request.preferences.over(start.baseline)
-    context = merged_context({}, start.request.context)
+    context = merge_context({}, start.request.context)
     never_stops = effective.autonomy == "full_auto_never_stop"
     moved = go_on(start.workflow, Marks(start.workflow.graphs), context, never_stops=never_stops)
     if isinstance(moved, Stuck):
         return finding_of(moved)
-    ref, snapshot = stored(snapshot_of(start.workflow_hash, moved.state))
+    ref, snapshot = stored(build_snapshot(start.workflow_hash, moved.state))
     root = root_node(start.run)
     trace, captures = trace_drafts(moved.trace, start.run, root, start.run, Captured(decided=moved.decided))
     drafts = [

@@ -12,7 +12,16 @@ from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.ids import Digest, EventId, NodeId, RunId, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import payloads as data
 from interlock.record.base import Record
-from interlock.record.events import Actor, Event, NodeScope, RunScope, dedupe_key, event_class_of, kind_of, parse_event
+from interlock.record.events import (
+    Actor,
+    Event,
+    NodeScope,
+    RunScope,
+    build_dedupe_key,
+    event_class_of,
+    event_kind,
+    parse_event,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +84,7 @@ def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
     assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
     ids = [stamps.mint_event_id() for _ in plan.drafts]
     lines = [
-        _stamped(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
+        _stamp_draft(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
         for at, draft in enumerate(plan.drafts)
     ]
     segment = b"".join(line + b"\n" for line in lines)
@@ -83,16 +92,18 @@ def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
     return Segment(events=tuple(map(parse_event, lines)), data=segment)
 
 
-def _stamped(draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps) -> Event:
+def _stamp_draft(
+    draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps
+) -> Event:
     """Return the event of a draft; `ids` are the plan's event ids and the draft's place among them."""
-    payload = _edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
+    payload = _build_edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
     event_class = event_class_of(type(payload))
     fields: dict[str, object] = {
         "v": 1,
         "event_id": ids[0][ids[1]],
         "event_index": index,
         "session_id": session,
-        "kind": kind_of(event_class),
+        "kind": event_kind(event_class),
         "data": payload,
         "recorded_at": stamps.recorded_at,
     }
@@ -104,10 +115,10 @@ def _stamped(draft: Draft, *, session: SessionId, index: int, ids: tuple[list[Ev
         fields["actor"] = stamps.actor
     # The key is a function of the rest of the event, so the rest is put together first.
     unkeyed: Event = cast("Callable[..., Event]", event_class.model_construct)(**fields)
-    return event_class.model_validate(fields | {"dedupe_key": dedupe_key(unkeyed)})
+    return event_class.model_validate(fields | {"dedupe_key": build_dedupe_key(unkeyed)})
 
 
-def _edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:
+def _build_edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:
     return data.EdgeCreated(
         edge_kind=planned.edge_kind,
         from_node_id=planned.from_node,

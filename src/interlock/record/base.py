@@ -35,22 +35,22 @@ ManifestIndex = NewType("ManifestIndex", int)
 _DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 
 
-def _id(prefix: str) -> str:
+def _id_pattern(prefix: str) -> str:
     return rf"^{prefix}_{ID_BODY_PATTERN}$"
 
 
-SessionIdField = Annotated[SessionId, Field(pattern=_id("sess"))]
-RunIdField = Annotated[RunId, Field(pattern=_id("run"))]
-NodeIdField = Annotated[NodeId, Field(pattern=_id("node"))]
-EventIdField = Annotated[EventId, Field(pattern=_id("evt"))]
-AttemptIdField = Annotated[AttemptId, Field(pattern=_id("att"))]
-OutputIdField = Annotated[OutputId, Field(pattern=_id("out"))]
-ContextIdField = Annotated[ContextId, Field(pattern=_id("ctx"))]
-ChangeIdField = Annotated[ChangeId, Field(pattern=_id("prefchg"))]
-GapIdField = Annotated[GapId, Field(pattern=_id("gap"))]
-TraceIdField = Annotated[TraceId, Field(pattern=_id("trace"))]
-CapObsIdField = Annotated[CapObsId, Field(pattern=_id("capobs"))]
-DivergenceIdField = Annotated[DivergenceId, Field(pattern=_id("div"))]
+SessionIdField = Annotated[SessionId, Field(pattern=_id_pattern("sess"))]
+RunIdField = Annotated[RunId, Field(pattern=_id_pattern("run"))]
+NodeIdField = Annotated[NodeId, Field(pattern=_id_pattern("node"))]
+EventIdField = Annotated[EventId, Field(pattern=_id_pattern("evt"))]
+AttemptIdField = Annotated[AttemptId, Field(pattern=_id_pattern("att"))]
+OutputIdField = Annotated[OutputId, Field(pattern=_id_pattern("out"))]
+ContextIdField = Annotated[ContextId, Field(pattern=_id_pattern("ctx"))]
+ChangeIdField = Annotated[ChangeId, Field(pattern=_id_pattern("prefchg"))]
+GapIdField = Annotated[GapId, Field(pattern=_id_pattern("gap"))]
+TraceIdField = Annotated[TraceId, Field(pattern=_id_pattern("trace"))]
+CapObsIdField = Annotated[CapObsId, Field(pattern=_id_pattern("capobs"))]
+DivergenceIdField = Annotated[DivergenceId, Field(pattern=_id_pattern("div"))]
 DigestField = Annotated[Digest, Field(pattern=_DIGEST_PATTERN)]
 SnapshotRefField = Annotated[SnapshotRef, Field(pattern=_DIGEST_PATTERN)]
 WorkflowHashField = Annotated[WorkflowHash, Field(pattern=_DIGEST_PATTERN)]
@@ -116,11 +116,11 @@ class MalformedRecordError(InterlockError):
         self.found = found
 
 
-_NEWER = frozenset({"extra_forbidden", "union_tag_invalid"})
+_FAULTS_OF_NEWER_RECORDS = frozenset({"extra_forbidden", "union_tag_invalid"})
 _VERSIONS = frozenset({"v", "schemaVersion", "bundleSchemaVersion"})
 
 
-def reading_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def classify_read_error(what: str, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     """Tell a newer record from a broken one (EVT-2).
 
     Newer is what names another version, whatever else it holds, and what differs in nothing but unknown fields,
@@ -130,15 +130,15 @@ def reading_error(what: str, error: ValidationError) -> UnknownVersionError | Ma
     version = next((fault for fault in faults if _is_version(fault)), None)
     broken = next((fault for fault in faults if not _is_newer(fault)), None)
     if version is not None or broken is None:
-        return UnknownVersionError(what, f"unknown {_place(version or faults[0])}")
-    return MalformedRecordError(what, f"{_place(broken)}: {broken['type']}")
+        return UnknownVersionError(what, f"unknown {_render_location(version or faults[0])}")
+    return MalformedRecordError(what, f"{_render_location(broken)}: {broken['type']}")
 
 
 def _is_version(fault: ErrorDetails) -> bool:
-    return fault["type"] == "literal_error" and _names_version(fault) and type(fault["input"]) is int
+    return fault["type"] == "literal_error" and _is_version_field(fault) and type(fault["input"]) is int
 
 
-def _names_version(fault: ErrorDetails) -> bool:
+def _is_version_field(fault: ErrorDetails) -> bool:
     return bool(fault["loc"]) and fault["loc"][-1] in _VERSIONS
 
 
@@ -146,13 +146,13 @@ def _is_newer(fault: ErrorDetails) -> bool:
     """Say whether a newer record can have this fault: a version is a number, a member of a closed set is text."""
     match fault["type"]:
         case "literal_error":
-            return _is_version(fault) if _names_version(fault) else isinstance(fault["input"], str)
+            return _is_version(fault) if _is_version_field(fault) else isinstance(fault["input"], str)
         case "too_short":
             # Items with faults are left out of the count, so a list that is long enough is called short beside them.
             return len(fault["input"]) >= fault.get("ctx", {})["min_length"]
         case kind:
-            return kind in _NEWER
+            return kind in _FAULTS_OF_NEWER_RECORDS
 
 
-def _place(fault: ErrorDetails) -> str:
+def _render_location(fault: ErrorDetails) -> str:
     return ".".join(map(str, fault["loc"])) or "record"

@@ -26,7 +26,7 @@ from interlock.record.base import (
     SnapshotRefField,
     UnknownVersionError,
     WorkflowHashField,
-    reading_error,
+    classify_read_error,
 )
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord
@@ -110,7 +110,7 @@ class ArtifactText(Record):
     data: str
 
     @classmethod
-    def of(cls, data: bytes) -> "ArtifactText":
+    def from_bytes(cls, data: bytes) -> "ArtifactText":
         """Return the text of some bytes; they have just this one."""
         try:
             return cls(encoding="utf-8", data=data.decode("utf-8"))
@@ -152,15 +152,15 @@ class Bundle(BundleEnvelope):
     session: BundledSession
 
 
-def bundle_id(session: SessionId, events: Json) -> str:
+def derive_bundle_id(session: SessionId, events: Json) -> str:
     """Return the id of every bundle of this session with these events: it is derived, so equal content has one."""
     return derived_id("bundle", session, digest_of_bytes(canonical_bytes(events)))
 
 
-def sealed(envelope: BundleEnvelope, session: Mapping[str, Json]) -> bytes:
+def seal_bundle(envelope: BundleEnvelope, session: Mapping[str, Json]) -> bytes:
     """Return the bytes of the bundle that holds an envelope and a session."""
     value: dict[str, Json] = {**envelope.to_json(), "session": dict(session)}
-    value["integrity"] = {"kind": INTEGRITY_KIND, "entries": _entries_of(value)}
+    value["integrity"] = {"kind": INTEGRITY_KIND, "entries": _build_entries(value)}
     return canonical_bytes(value)
 
 
@@ -174,22 +174,22 @@ def parse_bundle(data: bytes) -> Bundle:
     """
     if len(data) > BUNDLE_BYTES_MAX:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", f"more than {BUNDLE_BYTES_MAX} bytes")
-    value = _value_of(data)
+    value = _parse_value(data)
     version = value.get("bundleSchemaVersion")
     if type(version) is int and version != _VERSION:
         raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "bundleSchemaVersion", f"version {version}")
-    _check_spelling(value, data)
+    _check_canonical(value, data)
     _check_integrity(value)
     try:
         return Bundle.model_validate_json(data, by_name=False)
     except ValidationError as error:
-        fault = reading_error("bundle", error)
+        fault = classify_read_error("bundle", error)
         is_newer = isinstance(fault, UnknownVersionError)
         code = ErrorCode.BUNDLE_UNSUPPORTED_VERSION if is_newer else ErrorCode.BUNDLE_INVALID_FORMAT
         raise BundleError(code, "the bundle", fault.found) from None
 
 
-def _value_of(data: bytes) -> dict[str, Json]:
+def _parse_value(data: bytes) -> dict[str, Json]:
     # So begins every canonical object that is not empty, and nothing that is read as UTF-16.
     if not data.startswith(b'{"'):
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not an object")
@@ -202,7 +202,7 @@ def _value_of(data: bytes) -> dict[str, Json]:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not JSON") from None
 
 
-def _check_spelling(value: dict[str, Json], data: bytes) -> None:
+def _check_canonical(value: dict[str, Json], data: bytes) -> None:
     """Hold that the file is the one spelling of its value: no other whitespace, key order, number or escape."""
     try:
         is_canonical = canonical_bytes(value) == data
@@ -218,12 +218,12 @@ def _check_integrity(value: dict[str, Json]) -> None:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "integrity", "no list of entries")
     if integrity.get("kind") != INTEGRITY_KIND:
         raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "integrity.kind", "an unknown kind")
-    entries, expected = cast("list[Json]", integrity["entries"]), _entries_of(value)
+    entries, expected = cast("list[Json]", integrity["entries"]), _build_entries(value)
     if entries != expected:
-        raise BundleError(ErrorCode.BUNDLE_INTEGRITY_FAILED, *_difference(entries, expected))
+        raise BundleError(ErrorCode.BUNDLE_INTEGRITY_FAILED, *_find_difference(entries, expected))
 
 
-def _difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
+def _find_difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
     """Return the first part whose entry is not what it must be, and what is wrong with it."""
     named = {str(entry.get("path")): entry for entry in entries if isinstance(entry, dict)}
     due = {str(entry["path"]): entry for entry in expected if isinstance(entry, dict)}
@@ -236,16 +236,16 @@ def _difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
     return "integrity", "entries out of order"
 
 
-def _entries_of(value: Mapping[str, Json]) -> list[Json]:
+def _build_entries(value: Mapping[str, Json]) -> list[Json]:
     """Return the entries that a bundle's value calls for, ordered by path."""
     entries: list[Json] = []
-    for path, part in sorted(_parts_of(value), key=itemgetter(0)):
+    for path, part in sorted(_iter_parts(value), key=itemgetter(0)):
         data = canonical_bytes(part)
         entries.append({"path": path, "sha256": digest_of_bytes(data), "bytes": len(data)})
     return entries
 
 
-def _parts_of(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+def _iter_parts(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     yield "envelope", {key: part for key, part in value.items() if key not in {"integrity", "session"}}
     session = value.get("session")
     if not isinstance(session, dict):

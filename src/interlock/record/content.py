@@ -26,7 +26,7 @@ class Contents:
     artifacts: Mapping[Digest, bytes]
 
 
-def references_of(events: Iterable[ev.Event]) -> References:
+def collect_references(events: Iterable[ev.Event]) -> References:
     """Return what events refer to by digest."""
     snapshots: dict[SnapshotRef, None] = {}
     workflows: dict[WorkflowHash, None] = {}

@@ -12,7 +12,7 @@ RESERVED_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 """Keys that no context holds, at any depth: in many languages an object has members of these names already."""
 
 
-def merged_context(base: Context, delta: Context) -> Context:
+def merge_context(base: Context, delta: Context) -> Context:
     """Return base with delta on top."""
     merged = {key: value for key, value in base.items() if key not in delta}
     merged.update((key, value) for key, value in delta.items() if value is not None)

@@ -22,7 +22,7 @@ from interlock.record.base import (
     RunIdField,
     SessionIdField,
     UnknownVersionError,
-    reading_error,
+    classify_read_error,
 )
 
 
@@ -59,12 +59,12 @@ class Envelope(Record):
     actor: Actor | None = None
 
     @abstractmethod
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """Return what the dedupe key says behind its kind and session, from stable identifiers only."""
 
     @model_validator(mode="after")
-    def _dedupe_key_follows_its_recipe(self) -> "Envelope":
-        expected = dedupe_key(cast("Event", self))
+    def _check_dedupe_key(self) -> "Envelope":
+        expected = build_dedupe_key(cast("Event", self))
         if self.dedupe_key != expected:
             raise ValueError(f"dedupe key is not {expected}")
         return self
@@ -76,7 +76,7 @@ class SessionCreatedEvent(Envelope):
     kind: Literal["session_created"]
     data: data.SessionCreated
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """Nothing more: a session is created once."""
         return ""
 
@@ -100,7 +100,7 @@ class ObservationRecordedEvent(Envelope):
     ) = None
     data: data.ObservationRecorded
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """The value takes part by digest, so that main, dev, main are three facts per run (EVT-5)."""
         owner = self.scope.run_id if self.scope else "session"
         return f":{owner}:{self.data.key}:{digest_of(self.data.value.to_json())}"
@@ -113,7 +113,7 @@ class RunStartedEvent(Envelope):
     scope: RunScope
     data: data.RunStarted
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One start a run."""
         return f":{self.scope.run_id}"
 
@@ -125,7 +125,7 @@ class NodeCreatedEvent(Envelope):
     scope: NodeScope
     data: data.NodeCreated
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One creation a node."""
         return f":{self.scope.run_id}:{self.scope.node_id}"
 
@@ -137,7 +137,7 @@ class EdgeCreatedEvent(Envelope):
     scope: RunScope
     data: data.EdgeCreated
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One edge of a kind between two nodes."""
         return f":{self.scope.run_id}:{self.data.from_node_id}->{self.data.to_node_id}:{self.data.edge_kind}"
 
@@ -149,7 +149,7 @@ class AdvanceRecordedEvent(Envelope):
     scope: NodeScope
     data: data.AdvanceRecorded
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One outcome an attempt, scoped by node so that no attempt can shadow another node's."""
         return f":{self.scope.node_id}:{self.data.attempt_id}"
 
@@ -161,7 +161,7 @@ class NodeOutputAppendedEvent(Envelope):
     scope: NodeScope
     data: data.NodeOutputAppended
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One append an output."""
         return f":{self.data.output_id}"
 
@@ -173,7 +173,7 @@ class ContextSetEvent(Envelope):
     scope: RunScope
     data: data.ContextSet
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One delta a context id."""
         return f":{self.data.context_id}"
 
@@ -185,7 +185,7 @@ class PreferencesChangedEvent(Envelope):
     scope: NodeScope
     data: data.PreferencesChanged
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One change a change id."""
         return f":{self.data.change_id}"
 
@@ -197,7 +197,7 @@ class CapabilityObservedEvent(Envelope):
     scope: NodeScope
     data: data.CapabilityObserved
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One observation an id: status may change, retries may not."""
         return f":{self.data.cap_obs_id}"
 
@@ -209,7 +209,7 @@ class GapRecordedEvent(Envelope):
     scope: NodeScope
     data: data.GapRecorded
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One disclosure a gap id."""
         return f":{self.data.gap_id}"
 
@@ -221,7 +221,7 @@ class DivergenceRecordedEvent(Envelope):
     scope: NodeScope
     data: data.DivergenceRecorded
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One marker a divergence id."""
         return f":{self.data.divergence_id}"
 
@@ -233,7 +233,7 @@ class DecisionTraceAppendedEvent(Envelope):
     scope: NodeScope
     data: data.DecisionTraceAppended
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One trace a trace id."""
         return f":{self.data.trace_id}"
 
@@ -266,20 +266,20 @@ def event_class_of(payload: type[Record]) -> type[Event]:
     return _CLASS_OF[payload]
 
 
-def kind_of(event_class: type[Event]) -> str:
+def event_kind(event_class: type[Event]) -> str:
     """Return the `kind` of an event class."""
     return cast("str", get_args(event_class.model_fields["kind"].annotation)[0])
 
 
-def dedupe_key(event: Event) -> str:
+def build_dedupe_key(event: Event) -> str:
     """Return the key that the event's recipe gives: `<kind>:<sessionId>` and what tells it from its kind."""
-    return f"{event.kind}:{event.session_id}{event.recipe()}"
+    return f"{event.kind}:{event.session_id}{event.dedupe_suffix()}"
 
 
-def of_session(event: Event, session: SessionId) -> Event:
+def copy_to_session(event: Event, session: SessionId) -> Event:
     """Return the event as another session holds it: `sessionId` in the envelope and in the dedupe key, nothing else."""
     moved = event.model_copy(update={"session_id": session})
-    return moved.model_copy(update={"dedupe_key": dedupe_key(moved)})
+    return moved.model_copy(update={"dedupe_key": build_dedupe_key(moved)})
 
 
 def is_key_event(event: Event) -> bool:
@@ -303,10 +303,10 @@ def parse_event(line: bytes) -> Event:
     try:
         return EVENT.validate_json(line, by_name=False)
     except ValidationError as error:
-        raise _event_error(line, error) from None
+        raise _classify_event_error(line, error) from None
 
 
-def _event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -314,4 +314,4 @@ def _event_error(line: bytes, error: ValidationError) -> UnknownVersionError | M
     version = cast("dict[str, object]", value).get("v") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:
         return UnknownVersionError("event", f"version {version}")
-    return reading_error("event", error)
+    return classify_read_error("event", error)

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import SessionId
-from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, reading_error
+from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, classify_read_error
 
 
 class KeepMarks(Record):
@@ -22,7 +22,7 @@ class KeepMarks(Record):
     check: DigestField
 
 
-def keep_marks(sessions: frozenset[SessionId]) -> KeepMarks:
+def build_keep_marks(sessions: frozenset[SessionId]) -> KeepMarks:
     """Return the record of these marks."""
     in_order = tuple(sorted(sessions))
     body: dict[str, Json] = {"v": 1, "kind": "keep_marks", "sessions": [*in_order]}
@@ -39,7 +39,7 @@ def parse_keep_marks(data: bytes) -> frozenset[SessionId]:
     try:
         sessions = frozenset(KeepMarks.model_validate_json(data, by_name=False).sessions)
     except ValidationError as error:
-        raise reading_error("keep marks", error) from None
-    if keep_marks(sessions).to_bytes() + b"\n" != data:
+        raise classify_read_error("keep marks", error) from None
+    if build_keep_marks(sessions).to_bytes() + b"\n" != data:
         raise MalformedRecordError("keep marks", "its check does not hold")
     return sessions

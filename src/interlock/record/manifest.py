@@ -23,7 +23,7 @@ from interlock.record.base import (
     SessionIdField,
     SnapshotRefField,
     UnknownVersionError,
-    reading_error,
+    classify_read_error,
 )
 from interlock.record.events import Event, NodeCreatedEvent
 
@@ -75,7 +75,7 @@ def segment_rel_path(first_event_index: int, last_event_index: int) -> str:
     return f"events/{first_event_index:08d}-{last_event_index:08d}.jsonl"
 
 
-def group_of(
+def build_group(
     session: SessionId,
     *,
     manifest_index: int,
@@ -129,12 +129,12 @@ def group_of(
     return Group(data=data, lines=len(records), pins=tuple(pins))
 
 
-def attested(session: SessionId, history: Iterable[Sequence[Event]]) -> Iterator[tuple[bytes, Group]]:
+def attest_history(session: SessionId, history: Iterable[Sequence[Event]]) -> Iterator[tuple[bytes, Group]]:
     """Yield for each plan of a history the bytes of its segment and the group that attests them, from the first on."""
     lines, pinned = 0, frozenset[SnapshotRef]()
     for events in history:
         segment = b"".join(event.to_bytes() + b"\n" for event in events)
-        group = group_of(session, manifest_index=lines, segment=segment, events=events, pinned=pinned)
+        group = build_group(session, manifest_index=lines, segment=segment, events=events, pinned=pinned)
         yield segment, group
         lines += group.lines
         pinned |= frozenset(group.pins)
@@ -163,10 +163,10 @@ def parse_manifest_record(line: bytes) -> ManifestRecord:
     try:
         return _RECORD.validate_json(line, by_name=False)
     except ValidationError as error:
-        raise _record_error(line, error) from None
+        raise _classify_record_error(line, error) from None
 
 
-def _record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -179,4 +179,4 @@ def _record_error(line: bytes, error: ValidationError) -> UnknownVersionError | 
         return UnknownVersionError("manifest", "unknown kind")
     if kind not in _KINDS:
         return MalformedRecordError("manifest", "no kind")
-    return reading_error("manifest", error)
+    return classify_read_error("manifest", error)

@@ -108,7 +108,7 @@ class AdvancedTo(Record):
 AdvanceOutcome = Annotated[Blocked | AdvancedTo, Field(discriminator="kind")]
 
 
-def report(blockers: list[Blocker]) -> BlockerReport:
+def build_report(blockers: list[Blocker]) -> BlockerReport:
     """Return a report in the locked order. Whoever builds a blocker keeps it within the budgets."""
     for blocker in blockers:
         assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX, "a blocker's message is cut beforehand"

@@ -131,7 +131,7 @@ class PreferencesChanged(Record):
     effective: Preferences
 
     @model_validator(mode="after")
-    def _delta_and_effective_agree(self) -> "PreferencesChanged":
+    def _check_delta(self) -> "PreferencesChanged":
         effective = self.effective.to_json()
         if len({change.key for change in self.delta}) != len(self.delta):
             raise ValueError("a preference is changed twice")
@@ -156,7 +156,7 @@ class AttemptedUseDetail(Record):
     failure_code: Literal["tool_missing", "tool_error", "policy_blocked", "unknown"] | None = None
 
     @model_validator(mode="after")
-    def _a_failure_says_how(self) -> "AttemptedUseDetail":
+    def _check_failure_code(self) -> "AttemptedUseDetail":
         if (self.result == "failure") != (self.failure_code is not None):
             raise ValueError("a failure has a failure code, and nothing else has one")
         return self
@@ -354,7 +354,7 @@ class ObservationValue(Record):
     value: Annotated[str, Field(max_length=PATH_CHARS_MAX)]
 
     @model_validator(mode="after")
-    def _is_as_long_as_its_type(self) -> "ObservationValue":
+    def _check_length(self) -> "ObservationValue":
         if self.type == "short_string" and len(self.value) > SHORT_STRING_CHARS_MAX:
             raise ValueError(f"a short string of more than {SHORT_STRING_CHARS_MAX} characters")
         return self

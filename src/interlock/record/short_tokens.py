@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
-from interlock.record.tokens import FOREIGN, LongToken, SigningKey, TokenFault, TokenKind, read_long
+from interlock.record.tokens import UNKNOWN_SIGNATURE, LongToken, SigningKey, TokenFault, TokenKind, decode_long
 
 _VERSION = 2
 _PURPOSE = b"interlock/token/v2"
@@ -27,7 +27,7 @@ _BODY_CHARS = 52
 _MAC_BYTES = 16
 _SESSION_BYTES = 16
 _SHAPE = re.compile(r"(st|ack|chk)_([0-9a-z]{4}|[0-9a-z]{6})([A-Za-z0-9_-]{52})")
-_BEGINNING = re.compile(r"(?:st|ack|chk)_")
+_PREFIX_PATTERN = re.compile(r"(?:st|ack|chk)_")
 
 
 class ShortKind(IntEnum):
@@ -72,7 +72,7 @@ class ShortRef:
 def mint_short(ref: ShortRef, key: SigningKey) -> str:
     """Return the token for a reference, signed with a key. Same inputs, same token."""
     said = bytes([_VERSION << 4 | ref.kind]) + id_bytes(ref.session) + tag_bytes(ref.tag) + bytes([ref.number])
-    mac = _mac(ref.label, said, key).finalize()[:_MAC_BYTES]
+    mac = _compute_mac(ref.label, said, key).finalize()[:_MAC_BYTES]
     return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(said + mac).decode('ascii')}"
 
 
@@ -85,38 +85,38 @@ class ShortToken:
     fault: TokenFault | None
     prefix: str = ""
     label: str = ""
-    said: bytes = b""
+    signed_bytes: bytes = b""
     mac: bytes = b""
 
-    def verified(self, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
+    def verify(self, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
         """Return what the token refers to, or why it is none. `keys` run newest first."""
         if self.fault is not None:
             return self.fault
-        if self.session is None or not any(_is_signed(self.label, self.said, self.mac, key) for key in keys):
-            return FOREIGN
-        kind = ShortKind(self.said[0] & 15)
+        if self.session is None or not any(_is_signed(self.label, self.signed_bytes, self.mac, key) for key in keys):
+            return UNKNOWN_SIGNATURE
+        kind = ShortKind(self.signed_bytes[0] & 15)
         if _PREFIXES[kind] != self.prefix:
             return TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {kind.kind} token under another prefix")
-        tag = tag_of_bytes(self.said[1 + _SESSION_BYTES : -1])
-        return ShortRef(kind=kind, session=self.session, label=self.label, tag=tag, number=self.said[-1])
+        tag = tag_of_bytes(self.signed_bytes[1 + _SESSION_BYTES : -1])
+        return ShortRef(kind=kind, session=self.session, label=self.label, tag=tag, number=self.signed_bytes[-1])
 
 
 SentToken: TypeAlias = LongToken | ShortToken
 """A token as it was sent, of either format."""
 
 
-def read_token(text: str) -> SentToken:
+def decode_token(text: str) -> SentToken:
     """Decode a token of either format, without a key. It never fails: what is wrong is the token's `fault`."""
-    return read_short(text) if _BEGINNING.match(text) is not None else read_long(text)
+    return decode_short(text) if _PREFIX_PATTERN.match(text) is not None else decode_long(text)
 
 
-def read_short(text: str) -> ShortToken:
+def decode_short(text: str) -> ShortToken:
     """Decode a text as a token of format 2. It never fails: what is wrong with the text is the token's `fault`."""
     found = _SHAPE.fullmatch(text)
     if found is None:
-        fault = TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_misshapen(text))
+        fault = TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_describe_shape_fault(text))
         # A token of format 1 whose prefix was damaged may begin so, and still names its session.
-        return ShortToken(text=text, session=read_long(text).session, fault=fault)
+        return ShortToken(text=text, session=decode_long(text).session, fault=fault)
     prefix, label, body = found.groups()
     # 52 characters are 39 bytes to the last bit, so each text stands for other bytes.
     data = base64.urlsafe_b64decode(body)
@@ -124,14 +124,16 @@ def read_short(text: str) -> ShortToken:
     if version != _VERSION:
         fault = TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
     said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
-    return ShortToken(text=text, session=_session(said), fault=fault, prefix=prefix, label=label, said=said, mac=mac)
+    return ShortToken(
+        text=text, session=_read_session(said), fault=fault, prefix=prefix, label=label, signed_bytes=said, mac=mac
+    )
 
 
-def _session(data: bytes) -> SessionId:
+def _read_session(data: bytes) -> SessionId:
     return SessionId(id_of_bytes("sess", data[1 : 1 + _SESSION_BYTES]))
 
 
-def _misshapen(text: str) -> str:
+def _describe_shape_fault(text: str) -> str:
     """Say how a text that begins as a token is not one: cut, or with something in it that no token holds."""
     wanted = len(text.partition("_")[0]) + 1 + _BODY_CHARS
     if any(not (char.isascii() and (char.isalnum() or char in "_-")) for char in text):
@@ -139,16 +141,16 @@ def _misshapen(text: str) -> str:
     return f"{len(text)} characters; a whole token has {wanted + 4} or {wanted + 6}"
 
 
-def _mac(label: str, said: bytes, key: SigningKey) -> hmac.HMAC:
-    mac = hmac.HMAC(_derived(key), hashes.SHA256())
+def _compute_mac(label: str, said: bytes, key: SigningKey) -> hmac.HMAC:
+    mac = hmac.HMAC(_derive_key(key), hashes.SHA256())
     mac.update(label.encode("ascii") + b"\0" + said)
     return mac
 
 
 def _is_signed(label: str, said: bytes, mac: bytes, key: SigningKey) -> bool:
-    return bytes_eq(_mac(label, said, key).finalize()[:_MAC_BYTES], mac)
+    return bytes_eq(_compute_mac(label, said, key).finalize()[:_MAC_BYTES], mac)
 
 
 @lru_cache(maxsize=8)
-def _derived(key: SigningKey) -> bytes:
+def _derive_key(key: SigningKey) -> bytes:
     return HKDFExpand(algorithm=hashes.SHA256(), length=32, info=_PURPOSE).derive(key)

@@ -12,7 +12,7 @@ from interlock.record.base import (
     IndexField,
     Record,
     WorkflowHashField,
-    reading_error,
+    classify_read_error,
 )
 
 
@@ -37,7 +37,7 @@ class KeySet(Record):
     values: Annotated[tuple[str, ...], Field(strict=False)]
 
     @model_validator(mode="after")
-    def _is_sorted(self) -> "KeySet":
+    def _check_order(self) -> "KeySet":
         if not all(map(operator.lt, self.values, itertools.islice(self.values, 1, None))):
             raise ValueError("set values are not in ascending order")
         return self
@@ -74,7 +74,7 @@ class Running(Record):
     pending: PendingSome
 
     @model_validator(mode="after")
-    def _is_possible(self) -> "Running":
+    def _check_pending(self) -> "Running":
         step = self.pending.step
         if step.loop_path != self.loop_stack:
             raise ValueError("the pending step's loop path is not the loop stack")
@@ -107,7 +107,7 @@ class EnginePayload(Record):
     engine_state: EngineState
 
     @model_validator(mode="after")
-    def _nothing_is_both_completed_and_skipped(self) -> "EnginePayload":
+    def _check_disjoint(self) -> "EnginePayload":
         if not set(self.engine_state.skipped.values).isdisjoint(self.engine_state.completed.values):
             raise ValueError("a step is both completed and skipped")
         return self
@@ -127,7 +127,7 @@ class ExecutionSnapshot(Record):
         return self.engine_payload.engine_state
 
 
-def snapshot_of(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
+def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
     """Return the snapshot that holds a state of a workflow."""
     return ExecutionSnapshot(
         v=1,
@@ -147,4 +147,4 @@ def parse_snapshot(data: bytes) -> ExecutionSnapshot:
     try:
         return ExecutionSnapshot.model_validate_json(data, by_name=False)
     except ValidationError as error:
-        raise reading_error("snapshot", error) from None
+        raise classify_read_error("snapshot", error) from None

@@ -69,18 +69,20 @@ class TokenFault:
     found: str
 
 
-FOREIGN = TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text")
+UNKNOWN_SIGNATURE = TokenFault(
+    code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
+)
 """No key of this data directory signed the text."""
 
 
-def kind_of(ref: TokenRef) -> TokenKind:
+def token_kind(ref: TokenRef) -> TokenKind:
     """Return the kind of token that carries a reference."""
     return TokenKind.STATE if isinstance(ref, StateRef) else ref.kind
 
 
 def mint(ref: TokenRef, key: SigningKey) -> str:
     """Return the token for a reference, signed with a key. Same inputs, same token."""
-    kind = kind_of(ref)
+    kind = token_kind(ref)
     payload: dict[str, Json] = {
         "tokenVersion": 1,
         "tokenKind": kind.value,
@@ -93,7 +95,7 @@ def mint(ref: TokenRef, key: SigningKey) -> str:
     else:
         payload["attemptId"] = ref.attempt
     data = canonical_bytes(payload)
-    return f"{_PREFIX[kind]}.v1.{_encoded(data)}.{_encoded(_signature(data, key))}"
+    return f"{_PREFIX[kind]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,26 +113,26 @@ class LongToken:
     payload: bytes | None
     signature: bytes | None
 
-    def verified(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
+    def verify(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
         """Return what the token refers to, or why it is none. `keys` run newest first."""
         if self.fault is not None:
             return self.fault
         payload, signature = self.payload, self.signature
         if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
-            return FOREIGN
-        return _reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
+            return UNKNOWN_SIGNATURE
+        return _build_reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
 
 
-def read_long(text: str) -> LongToken:
+def decode_long(text: str) -> LongToken:
     """Decode a text as a token of format 1. It never fails: what is wrong with the text is the token's `fault`."""
     parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
-    payload, signature = map(_decoded, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
-    fields = _fields(payload)
+    payload, signature = map(_decode_base64url, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
+    fields = _parse_fields(payload)
     claimed = fields.get("sessionId")
     return LongToken(
         text=text,
         session=SessionId(claimed) if isinstance(claimed, str) else None,
-        fault=_shape_fault(text, parts),
+        fault=_check_shape(text, parts),
         prefix=parts[0] if parts else "",
         fields=fields,
         payload=payload,
@@ -138,7 +140,7 @@ def read_long(text: str) -> LongToken:
     )
 
 
-def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
+def _check_shape(text: str, parts: list[str]) -> TokenFault | None:
     if len(text) > _TOKEN_CHARS_MAX:
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
     if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
@@ -148,7 +150,7 @@ def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
     return None
 
 
-def _fields(payload: bytes | None) -> Mapping[str, object]:
+def _parse_fields(payload: bytes | None) -> Mapping[str, object]:
     try:
         value: object = json.loads(payload or b"")
     except (ValueError, RecursionError):
@@ -156,7 +158,7 @@ def _fields(payload: bytes | None) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
+def _build_reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
     """Read fields whose signature holds: they are ours, but their prefix may have been exchanged."""
     if fields["tokenKind"] != kind.value:
         return TokenFault(
@@ -168,7 +170,7 @@ def _reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFa
     return AttemptRef(kind=kind, session=session, run=run, node=node, attempt=AttemptId(fields["attemptId"]))
 
 
-def _signature(data: bytes, key: SigningKey) -> bytes:
+def _sign(data: bytes, key: SigningKey) -> bytes:
     mac = hmac.HMAC(key, hashes.SHA256())
     mac.update(data)
     return mac.finalize()
@@ -184,15 +186,15 @@ def _is_signed(data: bytes, signature: bytes, key: SigningKey) -> bool:
     return True
 
 
-def _encoded(data: bytes) -> str:
+def _encode_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def _decoded(text: str) -> bytes | None:
+def _decode_base64url(text: str) -> bytes | None:
     """Inverse of `_encoded` that takes only what `_encoded` can give."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
     # The decoder skips foreign characters and ignores stray bits; encoding again exposes both.
-    return data if _encoded(data) == text else None
+    return data if _encode_base64url(data) == text else None

@@ -11,7 +11,7 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event, parse_event
-from interlock.record.manifest import attested
+from interlock.record.manifest import attest_history
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
 from interlock.store.ports import (
@@ -153,7 +153,7 @@ class MemoryStore:
         session = witness.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
         self._keep([*contents.snapshots.items(), *contents.workflows.items(), *contents.artifacts.items()])
-        self._segments[session] = [segment for segment, _ in attested(session, history)]
+        self._segments[session] = [segment for segment, _ in attest_history(session, history)]
         self._folds[session] = fold
         witness.advance(fold)
         return fold

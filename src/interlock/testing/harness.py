@@ -37,7 +37,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.record.tokens import SigningKey, TokenRef
 from interlock.server.app import build_server
 from interlock.server.arguments import parse_arguments
@@ -336,7 +336,7 @@ class Harness:
 
     def reference_of(self, answer: Called) -> TokenRef:
         """Return what an answer's `stateToken` refers to."""
-        tokens = SentTokens(argument="stateToken", token=read_token(answer.state))
+        tokens = SentTokens(argument="stateToken", token=decode_token(answer.state))
         found = resolve_token(self.ports.read, tokens)
         assert isinstance(found, Resolved), "an answer's token verifies"
         return found.ref

@@ -13,8 +13,8 @@ from interlock.decide.condition import (
     Condition,
     LoopControl,
     Not,
-    comparisons,
-    in_words,
+    describe_condition,
+    iter_comparisons,
     reads_loop_control,
 )
 
@@ -78,12 +78,12 @@ def test_a_condition_cannot_be_changed_once_it_is_made() -> None:
 
 
 def test_the_comparisons_of_a_condition_are_found_from_left_to_right() -> None:
-    assert [term.var for term in comparisons(read(NESTED))] == ["ticket.kind", "level", "flat.key"]
-    assert list(comparisons(read(CONTROL))) == []
+    assert [term.var for term in iter_comparisons(read(NESTED))] == ["ticket.kind", "level", "flat.key"]
+    assert list(iter_comparisons(read(CONTROL))) == []
 
 
 def test_a_strict_comparison_reads_the_key_its_path_begins_with_and_a_lenient_one_the_whole_name() -> None:
-    strict, _, lenient = comparisons(read(NESTED))
+    strict, _, lenient = iter_comparisons(read(NESTED))
     assert (strict.key, lenient.key) == ("ticket", "flat.key")
 
 
@@ -120,4 +120,4 @@ def test_loop_control_is_found_wherever_it_is_nested(condition: Condition, reads
     ],
 )
 def test_a_condition_is_told_in_words(condition: Condition, words: str) -> None:
-    assert in_words(condition) == words
+    assert describe_condition(condition) == words

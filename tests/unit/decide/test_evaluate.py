@@ -17,7 +17,16 @@ from interlock.decide.condition import (
     Not,
     StrictOperator,
 )
-from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, evaluate, kind_of, value_at
+from interlock.decide.evaluate import (
+    ABSENT,
+    ConditionInputs,
+    LoopDecision,
+    Undecided,
+    Verdict,
+    describe_kind,
+    evaluate,
+    value_at,
+)
 from interlock.kernel.canonical import Json
 
 CONTEXT: dict[str, Json] = {
@@ -34,7 +43,7 @@ CONTEXT: dict[str, Json] = {
     "box": {"size": 3, "inner": {"deep": "down"}, "a.b": 1},
     "a.b": "flat",
 }
-GIVEN = Given(context=CONTEXT)
+GIVEN = ConditionInputs(context=CONTEXT)
 
 
 def compare(op: str, var: str, value: object = None) -> Compare:
@@ -145,7 +154,7 @@ def test_what_is_not_there_is_neither_equal_nor_different_but_undecided(op: str,
 def test_a_value_of_the_wrong_kind_is_undecided_and_said_to_be_so(
     op: str, var: str, value: object, found: str, wanted: str
 ) -> None:
-    assert said(op, var, value) == Undecided(path=var, found=found, wanted=wanted)
+    assert said(op, var, value) == Undecided(path=var, found=found, expected=wanted)
 
 
 T, F = Always(op="always"), Not(op="not", of=Always(op="always"))
@@ -296,7 +305,7 @@ LENIENT: list[tuple[str, object, object, bool]] = [
 @pytest.mark.parametrize(("op", "found", "value", "holds"), LENIENT, ids=lambda part: repr(part)[:30])
 def test_a_lenient_operator_compares_as_older_files_expect(op: str, found: object, value: object, holds: bool) -> None:  # noqa: FBT001 — a table
     context: dict[str, Json] = {"k": cast("Json", found)}
-    assert evaluate(compare(op, "k", value), Given(context=context)) is holds
+    assert evaluate(compare(op, "k", value), ConditionInputs(context=context)) is holds
 
 
 def test_the_table_holds_every_lenient_operator_both_ways() -> None:
@@ -324,7 +333,7 @@ def control(loop_id: str | None, when_absent: str = "missing") -> LoopControl:
 
 
 def decided(condition: LoopControl, *decisions: tuple[str | None, str]) -> Verdict:
-    given = Given(context={}, loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", decisions))
+    given = ConditionInputs(context={}, loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", decisions))
     return evaluate(condition, given)
 
 
@@ -349,8 +358,8 @@ def test_without_a_decision_loop_control_holds_or_is_missing_as_it_says() -> Non
 
 def test_null_at_a_path_is_told_from_nothing_there() -> None:
     assert value_at(CONTEXT, "null") is None
-    assert value_at(CONTEXT, "nul") is NOTHING
-    assert value_at(CONTEXT, "box.a.b") is NOTHING
+    assert value_at(CONTEXT, "nul") is ABSENT
+    assert value_at(CONTEXT, "box.a.b") is ABSENT
     assert value_at(CONTEXT, "box.inner") == {"deep": "down"}
 
 
@@ -368,4 +377,4 @@ def test_null_at_a_path_is_told_from_nothing_there() -> None:
     ids=repr,
 )
 def test_each_kind_of_value_has_its_name(value: object, words: str) -> None:
-    assert kind_of(value) == words
+    assert describe_kind(value) == words

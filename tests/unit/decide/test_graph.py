@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from interlock.decide.graph import DecisionGraph, Edge, Node
-from interlock.decide.schedule import Schedule, schedule_of
-from interlock.decide.validate import GraphFault, KeyRule, validate_graph
+from interlock.decide.schedule import Schedule, build_schedule
+from interlock.decide.validate import GraphFault, KeyDeclaration, validate_graph
 
 PATH: dict[str, Any] = {"kind": "source", "id": "s", "reads": {"kind": "path", "path": "a.b"}}
 COMPARE: dict[str, Any] = {"kind": "compute", "id": "c", "operation": {"op": "equals", "value": 1}}
@@ -36,7 +36,7 @@ def setting(name: str, key: str) -> dict[str, Any]:
 
 def test_a_whole_graph_has_no_fault() -> None:
     assert faults(WHOLE, WIRES) == []
-    assert isinstance(schedule_of(graph(WHOLE, WIRES)), Schedule)
+    assert isinstance(build_schedule(graph(WHOLE, WIRES)), Schedule)
 
 
 def test_a_graph_read_and_written_again_is_the_same() -> None:
@@ -75,7 +75,7 @@ def test_a_cycle_is_refused_with_the_nodes_on_it_and_no_schedule() -> None:
     (found,) = validate_graph(graph(nodes, wires))
     assert (found.code, set(found.nodes)) == ("cycle", {"a", "b"})
     assert "a" in found.message
-    assert schedule_of(graph(nodes, wires)) == (found,)
+    assert build_schedule(graph(nodes, wires)) == (found,)
     assert validate_graph(graph(nodes[::-1], wires[::-1])) == (found,)
 
 
@@ -229,13 +229,13 @@ def test_a_flat_key_with_a_dot_is_another_key_than_the_path_spelt_like_it() -> N
     ("rule", "code"),
     [
         (None, "undeclared_key"),
-        (KeyRule(is_writable=False), "read_only_key"),
-        (KeyRule(type="number"), "wrong_value_type"),
-        (KeyRule(type="string"), None),
-        (KeyRule(), None),
+        (KeyDeclaration(is_writable=False), "read_only_key"),
+        (KeyDeclaration(type="number"), "wrong_value_type"),
+        (KeyDeclaration(type="string"), None),
+        (KeyDeclaration(), None),
     ],
 )
-def test_a_key_is_set_only_as_it_is_declared(rule: KeyRule | None, code: str | None) -> None:
+def test_a_key_is_set_only_as_it_is_declared(rule: KeyDeclaration | None, code: str | None) -> None:
     action = {**SET, "effect": {"kind": "set", "key": "k", "type": "string"}}
     declared = {"k": rule} if rule is not None else {}
     found = validate_graph(graph([*WHOLE[:3], action], WIRES), declared)
@@ -244,7 +244,7 @@ def test_a_key_is_set_only_as_it_is_declared(rule: KeyRule | None, code: str | N
 
 
 def test_a_key_of_a_declared_kind_is_set_by_an_action_that_says_so() -> None:
-    (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyRule(type="number")})
+    (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyDeclaration(type="number")})
     assert (found.code, found.key) == ("wrong_value_type", "k")
 
 
@@ -267,7 +267,7 @@ def test_a_constant_of_another_kind_than_declared_is_refused(payload: object, ex
     constant = {"kind": "source", "id": "v", "reads": {"kind": "constant", "value": payload}}
     action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
     held = graph([*WHOLE[:3], constant, action], [*WIRES[:3], "v x value"])
-    found = validate_graph(held, {"k": KeyRule()})
+    found = validate_graph(held, {"k": KeyDeclaration()})
     assert [one.code for one in found] == ([] if fits else ["wrong_value_type"])
 
 
@@ -275,7 +275,7 @@ def test_a_truth_is_set_where_true_or_false_is_declared() -> None:
     for expected, codes in (("boolean", []), ("string", ["wrong_value_type"])):
         action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
         held = graph([*WHOLE[:3], action], [*WIRES[:3], "c x value"])
-        assert [one.code for one in validate_graph(held, {"k": KeyRule()})] == codes
+        assert [one.code for one in validate_graph(held, {"k": KeyDeclaration()})] == codes
 
 
 def test_every_fault_is_told_at_once_in_one_order() -> None:

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from interlock.decide.condition import Condition
 from interlock.decide.graph import DecisionGraph
-from interlock.decide.lowering import Assignment, graph_of, trigger_of
+from interlock.decide.lowering import Assignment, build_graph, trigger_id
 from interlock.decide.validate import validate_graph
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
@@ -18,7 +18,7 @@ GO_ON: dict[str, Any] = {"op": "loop_control", "loopId": "l", "whenAbsent": "mis
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:
     read = {name: CONDITION.validate_python(condition) for name, condition in conditions.items()}
-    return graph_of(read, assignments)
+    return build_graph(read, assignments)
 
 
 def ids(graph: DecisionGraph) -> list[str]:
@@ -64,8 +64,8 @@ def test_loop_control_and_always_have_their_sources() -> None:
 def test_what_is_set_becomes_an_action_with_a_gate_for_each_condition() -> None:
     graph = lowered(Assignment(key="mode", path="wish", when=("one", "two")), one=SMALL, two=CALM)
     assert {
-        f"{trigger_of('one')} -> action:mode gate.0",
-        f"{trigger_of('two')} -> action:mode gate.1",
+        f"{trigger_id('one')} -> action:mode gate.0",
+        f"{trigger_id('two')} -> action:mode gate.1",
         "path:wish -> action:mode value",
     } <= wires(graph)
     assert validate_graph(graph) == ()

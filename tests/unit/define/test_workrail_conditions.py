@@ -6,7 +6,7 @@ import pytest
 
 from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define import document as doc
 from interlock.define.front import parse_workflow
 from interlock.kernel.canonical import Json
@@ -92,7 +92,7 @@ def test_nothing_said_always_holds_and_nothing_to_choose_from_never_does() -> No
     assert when({"and": []}) is None
     never = when({"or": []})
     assert never is not None
-    assert evaluate(never, Given(context={})) is False
+    assert evaluate(never, ConditionInputs(context={})) is False
 
 
 def test_a_comparison_of_nothing_is_told() -> None:

@@ -15,8 +15,8 @@ import pytest
 from pydantic import TypeAdapter
 from tests.agents.agent import Agent, Task
 
-from interlock.decide.criteria import unmet
-from interlock.decide.evaluate import Given, Undecided, evaluate
+from interlock.decide.criteria import find_unmet
+from interlock.decide.evaluate import ConditionInputs, Undecided, evaluate
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.native.conditions import Conditions
 from interlock.define.native.forms import ConditionForm, CriteriaForm
@@ -156,7 +156,7 @@ def test_each_case_of_a_condition_holds_or_not_as_the_page_says(example: Example
         lowering = Conditions(named={})
         condition = lowering.condition(ConditionForm.model_validate(case["condition"]), "condition")
         assert lowering.faults == []
-        verdict = evaluate(condition, Given(context=cast("dict[str, Json]", case["given"])))
+        verdict = evaluate(condition, ConditionInputs(context=cast("dict[str, Json]", case["given"])))
         assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["holds"], case
 
 
@@ -172,7 +172,7 @@ def test_each_case_of_criteria_is_met_or_not_as_the_page_says(example: Example) 
         lowering = Conditions(named={})
         criteria = lowering.criteria(TypeAdapter(CriteriaForm).validate_python(case["criteria"]), "criteria")
         assert lowering.faults == []
-        assert (unmet(criteria, str(case["notes"]), {}) == []) == case["met"], case
+        assert (find_unmet(criteria, str(case["notes"]), {}) == []) == case["met"], case
 
 
 @of_kind("artifact")

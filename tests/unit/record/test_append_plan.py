@@ -29,7 +29,7 @@ from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, GapId, Snaps
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, Draft, PlannedEdge, stamp
 from interlock.record.base import Record
-from interlock.record.events import Actor, ContextSetEvent, EdgeCreatedEvent, event_class_of, kind_of, parse_event
+from interlock.record.events import Actor, ContextSetEvent, EdgeCreatedEvent, event_class_of, event_kind, parse_event
 
 ACTOR = Actor(type="agent", identifier="client 1.2")
 
@@ -122,7 +122,7 @@ def test_a_draft_of_every_kind_becomes_an_event_that_is_read_back(draft: Draft) 
     assert parse_event(segment.data[:-1]) == event
     assert (event.event_index, event.session_id, event.recorded_at, event.actor) == (7, SESSION, RECORDED_AT, ACTOR)
     payload_class = data.EdgeCreated if isinstance(draft.data, PlannedEdge) else type(draft.data)
-    assert event.kind == kind_of(event_class_of(payload_class))
+    assert event.kind == event_kind(event_class_of(payload_class))
 
 
 @pytest.mark.inv("APP-3", "EVT-3")

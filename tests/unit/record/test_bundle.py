@@ -214,6 +214,6 @@ def test_a_bundle_reads_as_its_record_and_writes_the_same_bytes() -> None:
 
 @given(st.binary())
 def test_an_artifact_has_one_text_which_gives_its_bytes_back(data: bytes) -> None:
-    text = ArtifactText.of(data)
+    text = ArtifactText.from_bytes(data)
     assert text.content() == data
     assert canonical_bytes(text.to_json())

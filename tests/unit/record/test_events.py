@@ -26,13 +26,13 @@ from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
     EVENT_CLASSES,
     NodeCreatedEvent,
-    dedupe_key,
+    build_dedupe_key,
     event_class_of,
+    event_kind,
     is_key_event,
-    kind_of,
     parse_event,
 )
-from interlock.record.outcome import Blocker, report
+from interlock.record.outcome import Blocker, build_report
 from interlock.record.payloads import SessionCreated
 
 Path = tuple[str | int, ...]
@@ -171,9 +171,9 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
-    assert {kind_of(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
+    assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
     assert len(KINDS) == len(EVENT_CLASSES) == 13
-    assert kind_of(event_class_of(SessionCreated)) == "session_created"
+    assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
 @pytest.mark.inv("EVT-1")
@@ -233,7 +233,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dedupe_key_follows_the_recipe_of_its_kind(kind: str) -> None:
     event = parse_event(canonical_bytes(sample(kind)))
-    assert dedupe_key(event) == event.dedupe_key == KEYS[kind]
+    assert build_dedupe_key(event) == event.dedupe_key == KEYS[kind]
     assert re.fullmatch(r"[a-z0-9_:>-]{1,256}", KEYS[kind])
 
 
@@ -454,21 +454,21 @@ def test_a_report_is_in_the_order_of_code_then_pointer_kind_then_pointer_fields(
         blocker("USER_ONLY_DEPENDENCY", {"kind": "capability", "capability": "delegation"}),
     ]
     for turn in range(len(ordered)):
-        assert list(report([*ordered[turn:], *ordered[:turn]][::-1]).blockers) == ordered
+        assert list(build_report([*ordered[turn:], *ordered[:turn]][::-1]).blockers) == ordered
 
 
 @pytest.mark.inv("BLK-6")
 def test_a_report_has_between_one_and_ten_blockers_and_none_above_a_budget_of_bytes() -> None:
     pointer: dict[str, Json] = {"kind": "context_budget"}
     full = blocker("INVARIANT_VIOLATION", pointer, "é" * 256, "é" * 512)
-    assert len(report([full] * 10).blockers) == 10
+    assert len(build_report([full] * 10).blockers) == 10
     for blockers in ([], [full] * 11):
         with pytest.raises(ValidationError):
-            report(blockers)
+            build_report(blockers)
     with pytest.raises(AssertionError, match="message"):
-        report([blocker("INVARIANT_VIOLATION", pointer, "é" * 256 + "a")])
+        build_report([blocker("INVARIANT_VIOLATION", pointer, "é" * 256 + "a")])
     with pytest.raises(AssertionError, match="fix"):
-        report([blocker("INVARIANT_VIOLATION", pointer, "a", "é" * 512 + "a")])
+        build_report([blocker("INVARIANT_VIOLATION", pointer, "a", "é" * 512 + "a")])
 
 
 @pytest.mark.parametrize(

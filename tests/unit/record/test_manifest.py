@@ -20,8 +20,8 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import NodeId, RunId, SnapshotRef
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import NodeCreatedEvent
-from interlock.record.manifest import Group, SnapshotPinned, group_of, parse_segment_closed, segment_rel_path
-from interlock.record.snapshot import snapshot_of
+from interlock.record.manifest import Group, SnapshotPinned, build_group, parse_segment_closed, segment_rel_path
+from interlock.record.snapshot import build_snapshot
 
 CLOSED: dict[str, Json] = {
     "v": 1,
@@ -48,14 +48,16 @@ PIN: dict[str, Json] = {
 
 
 def refs(*steps: str) -> list[SnapshotRef]:
-    return [ref_of(snapshot_of(WORKFLOW_HASH, running(step))) for step in steps]
+    return [ref_of(build_snapshot(WORKFLOW_HASH, running(step))) for step in steps]
 
 
 def group(
     history: History, at: int = -1, *, manifest_index: int = 0, pinned: frozenset[SnapshotRef] = frozenset()
 ) -> Group:
     segment = history.segments[at]
-    return group_of(SESSION, manifest_index=manifest_index, segment=segment.data, events=segment.events, pinned=pinned)
+    return build_group(
+        SESSION, manifest_index=manifest_index, segment=segment.data, events=segment.events, pinned=pinned
+    )
 
 
 def lines(made: Group) -> list[dict[str, Json]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id, tag_of
-from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, read_short, read_token
+from interlock.record.short_tokens import ShortKind, ShortRef, decode_short, decode_token, mint_short
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
 from interlock.service.tokens.mint import Mint
 from interlock.store.memory import MemoryStore
@@ -41,10 +41,10 @@ def tokens_of(answer: Called) -> dict[str, str]:
 def test_a_token_gives_its_reference_and_no_other_token_does(ref: ShortRef) -> None:
     token = mint_short(ref, KEY)
     assert len(token) < 64
-    assert read_short(token).verified([FOREIGN, KEY]) == read_token(token).verified([KEY]) == ref
-    assert read_token(token).session == ref.session
+    assert decode_short(token).verify([FOREIGN, KEY]) == decode_token(token).verify([KEY]) == ref
+    assert decode_token(token).session == ref.session
     assert ref.label in token.partition("_")[2][: len(ref.label)]
-    fault = read_short(token).verified([FOREIGN])
+    fault = decode_short(token).verify([FOREIGN])
     assert isinstance(fault, TokenFault)
     assert fault.code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -57,7 +57,7 @@ def test_of_all_texts_within_one_edit_the_token_alone_verifies(ref: ShortRef, da
     at, letter = data.draw(st.integers(0, len(token) - 1)), data.draw(st.sampled_from(LETTERS))
     near = {token[:at] + token[at + 1 :], token[:at] + letter + token[at:], token[:at] + letter + token[at + 1 :]}
     for text in near - {token}:
-        assert isinstance(read_token(text).verified([KEY]), TokenFault), text
+        assert isinstance(decode_token(text).verify([KEY]), TokenFault), text
 
 
 @pytest.mark.inv("TOK-8")

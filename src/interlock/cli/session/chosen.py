@@ -63,11 +63,11 @@ def referred(store: Store, text: str) -> Referred | TokenFault:
         SessionUnhealthyError, StoreFailureError: The session of a short one cannot be read.
     """
     # Most names are no tokens, and need no keys.
-    from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415
+    from interlock.record.short_tokens import ShortRef, decode_token  # noqa: PLC0415
     from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415
 
     ring = store.keys()
-    found = read_token(text).verified(ring.keys() if ring is not None else ())
+    found = decode_token(text).verify(ring.keys() if ring is not None else ())
     if isinstance(found, TokenFault):
         return found
     if not isinstance(found, ShortRef):

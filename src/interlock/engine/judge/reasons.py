@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
-from interlock.decide.evaluation_pass import Aborted
+from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import Misfit
 from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.gates import Ask
@@ -145,8 +145,8 @@ def undecided(found: Undecided, what: str) -> Finding:
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),
         f"{_quoted(what)} turns on the context key {_named(found.path)!r}, which is {found.found}; it needs"
-        f" {found.wanted}.",
-        f"Send the call of `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
+        f" {found.expected}.",
+        f"Send the call of `nextCall` with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
     )
 
 
@@ -162,13 +162,13 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Finding:
     )
 
 
-def aborted(step_id: str, failed: Aborted) -> Finding:
+def aborted(step_id: str, failed: PassAborted) -> Finding:
     """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, wanted"
-        f" {failed.wanted}. Nothing of this report was applied.",
+        f" {failed.expected}. Nothing of this report was applied.",
         "Send other context values for the keys it reads; if none are wrong, tell the user that the workflow is."
         + _USE_FRESH,
         {"conditionId": _named(failed.condition or step_id)},

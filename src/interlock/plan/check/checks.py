@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from interlock.decide.condition import LoopControl, comparisons
+from interlock.decide.condition import LoopControl, iter_comparisons
 from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
@@ -238,7 +238,7 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
 
 def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
     """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
-    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+    for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key in produced - firm:
             message = f"A loop does not turn on {key!r}, which steps only produce."
             fix = "Let a step `set` it from an artifact or a rating, or declare it in `inputs`."
@@ -248,7 +248,7 @@ def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Di
 
 
 def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
-    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+    for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
             fix = _meant(key, known, otherwise)
             yield fault(guard.at, "undeclared_key", f"Nobody declares the key {key!r} that it reads.", fix)

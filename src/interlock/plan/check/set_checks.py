@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import same
+from interlock.decide.evaluate import is_same_value
 from interlock.define import document as doc
 from interlock.define.declared import choice_words, misfit, named_type, type_of
 from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
@@ -152,7 +152,7 @@ def _unfit_source(declared: ContextInput, path: str, source: _Source, at: str) -
         fix = f"Read {named_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
         yield fault(f"{at}.from", "wrong_type", message, fix)
         return
-    foreign = [one for one in source.choices if not any(same(one, choice) for choice in declared.choices)]
+    foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
         message = f"{declared.key!r} is declared as {choice_words(declared)}; {path!r} {found}."

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from interlock.decide.condition import in_words
+from interlock.decide.condition import describe_condition
 from interlock.engine.walk.trace import GOES_ON, LEAVES
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, SessionId
@@ -72,7 +72,7 @@ def _decision(workflow: CompiledWorkflow, one: Mapping[str, Json]) -> str:
     """Return one decision: where, in which pass, on what, with which inputs, with which result, which way."""
     passes = "".join(f", pass {_number(frame) + 1} of `{frame['loopId']}`" for frame in _objects(one, "passes"))
     condition = workflow.graphs.conditions.get(str(one.get("conditionId")))
-    asked = in_words(condition) if condition is not None else "one more pass"
+    asked = describe_condition(condition) if condition is not None else "one more pass"
     read = [f"`{value['path']}` = {_value(value)}" for value in _objects(one, "read")]
     verdict = {True: "holds", False: "does not hold", None: "could not be decided"}[cast("bool | None", one["verdict"])]
     way = _way(workflow, one.get("took"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.record.base import MalformedRecordError, UnknownVersionError
-from interlock.record.keep import keep_marks, parse_keep_marks
+from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, read_session
 from interlock.store.local.content import write_durably
@@ -66,7 +66,7 @@ class KeepFile:
                 after = change(before)
                 if len(after) > KEEP_MARKS_MAX:
                     raise TooManyMarksError(len(after))
-                write_durably(self._files, layout.KEEP, keep_marks(after).to_bytes() + b"\n")
+                write_durably(self._files, layout.KEEP, build_keep_marks(after).to_bytes() + b"\n")
                 self._files.sync_dir(layout.CONFIG, full=True)
                 self._files.sync_dir("", full=True)
         return after
