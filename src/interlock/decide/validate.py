@@ -115,15 +115,15 @@ def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
     if (source.kind, target.kind) not in _WIRING:
         message = f"The {source.kind} {source.id!r} must not lead to the {target.kind} {target.id!r}."
         return GraphFault(code="forbidden_wiring", nodes=ends, message=message)
-    taken: PortType | None = next((port.type for port in target.ports if port.name == edge.port), None)
-    if taken is None:
+    accepted: PortType | None = next((port.type for port in target.ports if port.name == edge.port), None)
+    if accepted is None:
         message = f"{target.id!r} has no port {edge.port!r}."
         return GraphFault(code="unknown_port", nodes=ends, ports=(edge.port,), message=message)
     given = _YIELDS[source.kind]
-    if taken == given or (taken == "value" and given == "truth"):
+    if accepted == given or (accepted == "value" and given == "truth"):
         return None
-    accepted = _add_article(taken)
-    message = f"{source.id!r} yields {_add_article(given)}, but the port {edge.port!r} of {target.id!r} takes {accepted}."
+    needed = f"the port {edge.port!r} of {target.id!r} takes {_add_article(accepted)}"
+    message = f"{source.id!r} yields {_add_article(given)}, and {needed}."
     return GraphFault(code="port_type_mismatch", nodes=ends, ports=(edge.port,), message=message)
 
 

@@ -25,26 +25,26 @@ def misfit(declared: ContextInput, value: object) -> Misfit | None:
     None is no value: it fits a key that is not required.
     """
     if value is None:
-        return Misfit(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
+        return Misfit(found="nothing", wanted=describe_type(declared.type), is_kind=True) if declared.required else None
     if not _KINDS[declared.type](value):
-        return Misfit(found=describe_kind(value), wanted=named_type(declared.type), is_kind=True)
+        return Misfit(found=describe_kind(value), wanted=describe_type(declared.type), is_kind=True)
     if declared.choices and not any(is_same_value(value, choice) for choice in declared.choices):
         shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
-        return Misfit(found=shown, wanted=choice_words(declared), is_kind=False)
+        return Misfit(found=shown, wanted=describe_choices(declared), is_kind=False)
     return None
 
 
-def choice_words(declared: ContextInput) -> str:
+def describe_choices(declared: ContextInput) -> str:
     """Return the choices of a declared key, in words."""
     return f"one of {json.dumps(list(declared.choices), ensure_ascii=False)}"
 
 
-def named_type(name: str) -> str:
+def describe_type(name: str) -> str:
     """Return the name of a type with its article."""
     return f"an {name}" if name == "object" else f"a {name}"
 
 
-def type_of(value: object) -> str | None:
+def infer_type(value: object) -> str | None:
     """Return the type that a value would be declared with; None for null."""
     return next((name for name, is_kind in _KINDS.items() if is_kind(value)), None)
 

@@ -108,7 +108,7 @@ class Diagnostic:
         }
         return told | ({} if self.line is None else {"line": self.line, "column": self.column})
 
-    def in_one_line(self) -> str:
+    def render_line(self) -> str:
         """Return the diagnostic as one line."""
         place = f"line {self.line}, column {self.column}, " if self.line is not None else ""
         return f"{place}{self.path or '(document)'}: {self.message} {self.fix}"
@@ -137,7 +137,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def suggest_name(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a mistaken one most resembles, if any does."""
     if len(name) > _NAME_CHARS_MAX:
         return None

@@ -10,44 +10,44 @@ from interlock.define.parts import Part
 
 Dialect = Literal["native", "workrail"]
 
-_SAYS_VERSION = (
+_FIX_FOR_NATIVE_KEY = (
     "`{key}` is native, and the file was read as a WorkRail file because it says `version`: remove `version` to have it"
     " read as native, or remove `{key}`."
 )
-_SAYS_NO_VERSION = (
+_FIX_FOR_WORKRAIL_KEY = (
     "`{key}` belongs to WorkRail files, and the file was read as native because it says no `version`: add `version` to"
     " have it read as a WorkRail file, or remove `{key}`."
 )
 _FORMS = ("WorkflowForm", "StepForm", "LoopForm", "ParallelForm", "ChooseForm", "TemplateForm")
 
 
-def with_dialect_said(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
+def explain_dialect(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
     """Return the diagnostics, the first key that only the other dialect knows with what makes a file one of it."""
     strange = [one for one in diagnostics if one.code == "unknown_key" and one.severity == "error"]
     if not strange:
         return diagnostics
-    others = _keys_of_other(dialect)
-    first = next((one for one in strange if _key(one) in others), None)
+    others = _find_foreign_keys(dialect)
+    first = next((one for one in strange if _last_key(one) in others), None)
     if first is None:
         return diagnostics
-    fix = (_SAYS_VERSION if dialect == "workrail" else _SAYS_NO_VERSION).format(key=_key(first))
+    fix = (_FIX_FOR_NATIVE_KEY if dialect == "workrail" else _FIX_FOR_WORKRAIL_KEY).format(key=_last_key(first))
     return tuple(replace(one, fix=fix) if one is first else one for one in diagnostics)
 
 
-def _key(found: Diagnostic) -> str:
+def _last_key(found: Diagnostic) -> str:
     return found.path.rpartition(".")[2]
 
 
-def _keys_of_other(dialect: Dialect) -> frozenset[str]:
+def _find_foreign_keys(dialect: Dialect) -> frozenset[str]:
     # Only a file at fault pays for the forms of a dialect that it is not written in.
     from interlock.define.native import forms as native  # noqa: PLC0415 — see above
     from interlock.define.workrail import forms as workrail  # noqa: PLC0415 — see above
 
     own, other = (native, workrail) if dialect == "native" else (workrail, native)
-    return frozenset(_keys(other)) - frozenset(_keys(own))
+    return frozenset(_iter_keys(other)) - frozenset(_iter_keys(own))
 
 
-def _keys(forms: ModuleType) -> Iterator[str]:
+def _iter_keys(forms: ModuleType) -> Iterator[str]:
     """Yield the keys of a workflow and of its steps: further inside, both dialects use many of the same words."""
     for name, form in vars(forms).items():
         if name in _FORMS and isinstance(form, type) and issubclass(form, Part):

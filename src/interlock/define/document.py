@@ -53,7 +53,7 @@ Prose: TypeAlias = tuple[TextPart | SnippetPart | BindingPart, ...]
 """Text in parts, one after the other."""
 
 
-def prose(text: str) -> Prose:
+def to_prose(text: str) -> Prose:
     """Return plain text as prose."""
     return (TextPart(text=text),)
 
@@ -106,7 +106,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceWanted:
+class EvidenceRequirements:
     """What must come back before a step is done."""
 
     notes: Literal["required", "optional"] = "required"
@@ -131,7 +131,7 @@ class AgentStep:
     guidance: tuple[str, ...] = ()
     fragments: tuple[PromptFragment, ...] = ()
     confirmation: Guard | None = None
-    evidence: EvidenceWanted = field(default_factory=EvidenceWanted)
+    evidence: EvidenceRequirements = field(default_factory=EvidenceRequirements)
     functions: tuple[str, ...] = ()
     own_functions: tuple[FunctionDefinition, ...] = ()
     needs: tuple[str, ...] = ()
@@ -229,16 +229,16 @@ def inner_steps(step: Step) -> tuple[Step, ...]:
             return ()
 
 
-def step_count(document: "WorkflowDocument") -> int:
+def count_steps(document: "WorkflowDocument") -> int:
     """Return how many steps a workflow hands out at most once each; a routine that is not unfolded counts as one."""
-    return sum(isinstance(step, AgentStep | TemplateStep) for step in all_steps(document.steps))
+    return sum(isinstance(step, AgentStep | TemplateStep) for step in walk_steps(document.steps))
 
 
-def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+def walk_steps(steps: Iterable[Step]) -> Iterator[Step]:
     """Yield steps and everything nested in them, in document order."""
     for step in steps:
         yield step
-        yield from all_steps(inner_steps(step))
+        yield from walk_steps(inner_steps(step))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class WorkflowDocument:
     """A whole workflow.
 
     `is_checked_for_keys` says whether conditions may read only keys that the document declares; files of a dialect
-    that has no declarations are not held to that. `oddities` is what reading its form has warned of.
+    that has no declarations are not held to that. `warnings` are those found while its form was read.
     """
 
     id: str
@@ -274,5 +274,5 @@ class WorkflowDocument:
     assessments: tuple[Assessment, ...] = ()
     extension_points: tuple[ExtensionPoint, ...] = ()
     recommended: RecommendedPreferences | None = None
-    is_checked_for_keys: bool = True
-    oddities: Diagnostics = ()
+    requires_declared_keys: bool = True
+    warnings: Diagnostics = ()

@@ -49,7 +49,7 @@ class Part(BaseModel):
 _Part = TypeVar("_Part", bound=Part)
 
 
-def plainly(part: _Part) -> _Part:
+def drop_defaults(part: _Part) -> _Part:
     """Return a part as if defaults had not been written: saying one is saying nothing."""
     return type(part).model_validate(part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 

@@ -17,7 +17,7 @@ IdStatus = Literal["namespaced", "legacy"]
 _NAMESPACE_OF: dict[SourceKind, str] = {"bundled": "wr", "user": "user", "project": "project"}
 
 
-def id_status(workflow_id: str) -> IdStatus | None:
+def classify_id(workflow_id: str) -> IdStatus | None:
     """Return how an id is formed, or None if it is no id: exactly one dot, or (old files) none."""
     if len(workflow_id) > ID_CHARS_MAX:
         return None
@@ -31,7 +31,7 @@ def is_reserved(workflow_id: str) -> bool:
     return workflow_id.startswith(f"{RESERVED_NAMESPACE}.")
 
 
-def suggested_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()) -> str:
+def suggest_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()) -> str:
     """Return the id that a workflow of a source should have: a function of the source, never of taste.
 
     Lower case, hyphens to underscores; on a collision four characters of the old id's digest are appended.

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from interlock.define.faults import document_path, value_at
+from interlock.define.faults import find_value, render_path
 from interlock.kernel.budgets import (
     ARGUMENT_VALUES_MAX,
     ARTIFACT_DEPTH_MAX,
@@ -157,7 +157,7 @@ def _invalid(tool: Tool, cleaned: Mapping[str, Json], error: ValidationError) ->
     if fault["type"] == "extra_forbidden":
         return _unknown(tool, cleaned, fault["loc"])
     loc = _own_part(fault["loc"])
-    path, correction = document_path(loc), Correction(wrong=(loc,), understood=cleaned)
+    path, correction = render_path(loc), Correction(wrong=(loc,), understood=cleaned)
     if fault["type"] == "missing":
         message = "This argument is required and was not sent."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
@@ -179,7 +179,7 @@ def _unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]
         is_moved = len(loc) == 1 and place != name
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return Fault(
-        document_path(loc), "This argument is not known.", fix, details={"didYouMean": name}, correction=correction
+        render_path(loc), "This argument is not known.", fix, details={"didYouMean": name}, correction=correction
     )
 
 
@@ -229,7 +229,7 @@ def _own_part(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _found(cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
-    value = value_at(cleaned, loc)
+    value = find_value(cleaned, loc)
     if isinstance(value, str):
         return repr(one_line(value, ECHO_BYTES_MAX))
     if isinstance(value, bool):

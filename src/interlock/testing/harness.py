@@ -27,7 +27,7 @@ from jsonschema.protocols import Validator
 from mcp import Client
 
 from interlock.config.settings import BUNDLED
-from interlock.define.source.text_form import Form
+from interlock.define.source.text_form import TextFormat
 from interlock.engine.answer.model import NeedsPerson
 from interlock.engine.gates import NOBODY_ASKED, Asking
 from interlock.engine.request import without_placeholders
@@ -408,7 +408,7 @@ def _counting_on(root: Path) -> CounterShell:
     return CounterShell(1 + 1_000 * sum(1 for _ in root.glob("sessions/*/events/*.jsonl")))
 
 
-def _form_of(ref: str) -> Form:
+def _form_of(ref: str) -> TextFormat:
     return "yaml" if ref.endswith((".yaml", ".yml")) else "json"
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import document_path, faults_of, safe_id, value_at
+from interlock.define.faults import diagnose_validation_error, find_value, make_safe_id, render_path
 
 
 class Closed(BaseModel):
@@ -59,7 +59,7 @@ Zoo.model_rebuild()
 def faults(**document: Any) -> list[Diagnostic]:
     with pytest.raises(ValidationError) as caught:
         Zoo.model_validate(document)
-    found = faults_of(caught.value, document, Zoo)
+    found = diagnose_validation_error(caught.value, document, Zoo)
     assert all(one.severity == "error" and one.message and one.fix for one in found)
     return found
 
@@ -170,17 +170,24 @@ def test_counts_and_bounds_and_missing_keys_are_told() -> None:
 
 def test_nothing_stands_where_a_location_leads_nowhere() -> None:
     document: dict[str, Any] = {"a": [{"b": 1}]}
-    assert value_at(document, ("a", 0, "b")) == 1
-    assert [value_at(document, loc) for loc in (("a", 1), ("a", "b"), ("a", 0, "c"), ("a", 0, "b", "c"))] == [None] * 4
+    assert find_value(document, ("a", 0, "b")) == 1
+    assert [find_value(document, loc) for loc in (("a", 1), ("a", "b"), ("a", 0, "c"), ("a", 0, "b", "c"))] == [
+        None
+    ] * 4
 
 
 def test_a_location_reads_as_authors_write_it() -> None:
-    assert document_path(()) == ""
-    assert document_path(("steps", 3, "promptBlocks", "goal")) == "steps[3].promptBlocks.goal"
+    assert render_path(()) == ""
+    assert render_path(("steps", 3, "promptBlocks", "goal")) == "steps[3].promptBlocks.goal"
 
 
 def test_any_text_has_a_safe_id_near_it() -> None:
-    assert [safe_id(text) for text in ("My Step", "é", "a_b-1", "x" * 200)] == ["my-step", "step", "a_b-1", "x" * 100]
+    assert [make_safe_id(text) for text in ("My Step", "é", "a_b-1", "x" * 200)] == [
+        "my-step",
+        "step",
+        "a_b-1",
+        "x" * 100,
+    ]
 
 
 class Counted(Closed):
@@ -193,7 +200,7 @@ class Counted(Closed):
 def _counted(document: dict[str, Any]) -> Diagnostic:
     with pytest.raises(ValidationError) as refusal:
         Counted.model_validate(document)
-    (found,) = faults_of(refusal.value, document, Counted)
+    (found,) = diagnose_validation_error(refusal.value, document, Counted)
     return found
 
 

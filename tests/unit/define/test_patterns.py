@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.front import Faulty, parse_document
-from interlock.define.patterns import Patterns
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
 
 LARGE = r"\p{L}{1,%d}"
@@ -14,8 +14,8 @@ LARGE = r"\p{L}{1,%d}"
 
 
 def judged(*patterns: str, size_max: int = PATTERNS_SIZE_MAX) -> list[Diagnostic]:
-    judge = Patterns(size_max)
-    return [one for at, pattern in enumerate(patterns) for one in judge.faults(pattern, "", f"[{at}].pattern")]
+    judge = PatternChecker(size_max)
+    return [one for at, pattern in enumerate(patterns) for one in judge.check(pattern, "", f"[{at}].pattern")]
 
 
 def native(*patterns: str) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def workrail(*patterns: str) -> dict[str, Any]:
 @pytest.mark.parametrize("form", [native, workrail])
 def test_a_pattern_that_is_too_large_is_refused_where_it_stands(form: Any) -> None:
     found = parse_document(form("fine", r"[\p{L}\p{N}]{1,900}", "also fine", "("))
-    assert isinstance(found, Faulty)
+    assert isinstance(found, FaultyDocument)
     large, broken = [one for one in found.diagnostics if one.code == "bad_pattern"]
     assert large.path == "steps[0].validationCriteria.and[1].pattern"
     assert str(PATTERN_SIZE_MAX) in large.message

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.source.positions import Position, position_of, positions_of
-from interlock.define.source.text_form import FORM_BYTES_MAX, Form
+from interlock.define.source.positions import Position, find_position, find_positions
+from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
 
 
-def place(data: bytes | str, form: Form, path: str) -> tuple[int, int] | None:
-    found = position_of(data.encode() if isinstance(data, str) else data, form, path)
+def place(data: bytes | str, form: TextFormat, path: str) -> tuple[int, int] | None:
+    found = find_position(data.encode() if isinstance(data, str) else data, form, path)
     return None if found is None else (found.line, found.column)
 
 
@@ -103,7 +103,7 @@ def test_what_does_not_exist_stands_where_the_nearest_thing_around_it_does(missi
     ],
 )
 def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
-    text: str, path: str, column: int, form: Form
+    text: str, path: str, column: int, form: TextFormat
 ) -> None:
     assert place(text, form, path) == (1, column)
 
@@ -124,17 +124,17 @@ def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
         ('{"a]": {"b": 1}}', "a].b", 9),
     ],
 )
-def test_a_key_may_hold_what_divides_the_parts_of_a_path(text: str, path: str, column: int, form: Form) -> None:
+def test_a_key_may_hold_what_divides_the_parts_of_a_path(text: str, path: str, column: int, form: TextFormat) -> None:
     assert place(text, form, path) == (1, column)
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_byte_order_mark_takes_no_column(form: Form) -> None:
+def test_a_byte_order_mark_takes_no_column(form: TextFormat) -> None:
     assert place(b'\xef\xbb\xbf{"a": 1}', form, "a") == (1, 2)
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_carriage_return_before_the_end_of_a_line_begins_no_line(form: Form) -> None:
+def test_a_carriage_return_before_the_end_of_a_line_begins_no_line(form: TextFormat) -> None:
     assert place('{\r\n "a": 1,\r\n "b": 2}', form, "b") == (3, 2)
 
 
@@ -151,19 +151,19 @@ def test_what_stands_around_a_key_that_is_no_text_is_found_in_yaml() -> None:
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize("text", ["[1, [2]]", "7", '"a"'])
-def test_a_document_that_is_no_object_has_places_too(text: str, form: Form) -> None:
+def test_a_document_that_is_no_object_has_places_too(text: str, form: TextFormat) -> None:
     assert place(text, form, "") == (1, 1)
     assert place(text, form, "[1][0]") == ((1, 6) if text.startswith("[") else (1, 1))
 
 
 def test_all_paths_are_found_at_once_and_each_is_named_as_it_was_asked_for() -> None:
     paths = ["steps[2].id", "id", "", "id", "steps[9]"]
-    found = positions_of(AS_JSON.encode(), "json", iter(paths))
-    assert found == {path: position_of(AS_JSON.encode(), "json", path) for path in paths}
+    found = find_positions(AS_JSON.encode(), "json", iter(paths))
+    assert found == {path: find_position(AS_JSON.encode(), "json", path) for path in paths}
     assert found["id"] == Position(line=2, column=3)
 
 
-UNREADABLE: list[tuple[bytes, Form]] = [
+UNREADABLE: list[tuple[bytes, TextFormat]] = [
     *(
         (text, "json")
         for text in (
@@ -189,22 +189,22 @@ UNREADABLE: list[tuple[bytes, Form]] = [
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("data", "form"), UNREADABLE)
-def test_nothing_is_told_of_a_text_that_cannot_be_read(data: bytes, form: Form) -> None:
-    assert position_of(data, form, "a[0].b") is None
-    assert positions_of(data, form, ["a", "a.b", ""]) == {}
+def test_nothing_is_told_of_a_text_that_cannot_be_read(data: bytes, form: TextFormat) -> None:
+    assert find_position(data, form, "a[0].b") is None
+    assert find_positions(data, form, ["a", "a.b", ""]) == {}
 
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_nothing_is_told_of_a_file_that_is_too_large_to_be_read(form: Form) -> None:
+def test_nothing_is_told_of_a_file_that_is_too_large_to_be_read(form: TextFormat) -> None:
     frame = '{"a": ""}'
-    text = frame.replace('""', f'"{"x" * (FORM_BYTES_MAX[form] - len(frame))}"')
+    text = frame.replace('""', f'"{"x" * (FORMAT_BYTES_MAX[form] - len(frame))}"')
     assert place(text, form, "a") == (1, 2)
     assert place(text + " ", form, "a") is None
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_an_endless_path_leads_as_far_as_it_is_followed(form: Form) -> None:
+def test_an_endless_path_leads_as_far_as_it_is_followed(form: TextFormat) -> None:
     assert place('{"a": {"a": 1}}', form, "a" + ".a" * 100_000) == (1, 8)
     assert place('{"a": [[1]]}', form, "a" + "[0]" * 100_000) == (1, 9)
 
@@ -256,13 +256,13 @@ _documents = st.dictionaries(_keys, _values, max_size=5)
 @given(document=_documents, spaces=st.lists(st.sampled_from(["", " ", "\n", "\n   ", "\r\n  ", "  \n"]), min_size=1))
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_every_path_of_a_document_is_found_where_its_key_or_item_was_written(
-    document: dict[str, object], spaces: list[str], form: Form
+    document: dict[str, object], spaces: list[str], form: TextFormat
 ) -> None:
     turns = cycle_of(spaces)
     written = Written(lambda: next(turns))
     written.write(document, "")
     assert json.loads(written.text) == document
-    found = positions_of(written.text.encode(), form, ["", *written.at])
+    found = find_positions(written.text.encode(), form, ["", *written.at])
     lines = {path: written.text[:at].split("\n") for path, at in written.at.items()}
     expected = {path: Position(line=len(before), column=len(before[-1]) + 1) for path, before in lines.items()}
     assert found == {"": Position(line=1, column=1)} | expected
@@ -279,7 +279,7 @@ def cycle_of(spaces: list[str]) -> Iterator[str]:
     path=st.text("ab.[]01 ", max_size=12),
 )
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_no_bytes_and_no_path_make_it_stumble(data: bytes, text: str, path: str, form: Form) -> None:
+def test_no_bytes_and_no_path_make_it_stumble(data: bytes, text: str, path: str, form: TextFormat) -> None:
     for each in (data, text.encode(), b'{"a": ' + text.encode() + b"}"):
-        found = position_of(each, form, path)
+        found = find_position(each, form, path)
         assert found is None or (found.line >= 1 and found.column >= 1)

@@ -181,7 +181,7 @@ def check(found: doc.WorkflowDocument | Diagnostics, document: dict[str, Any]) -
 
 def test_the_whole_file_is_read() -> None:
     found = parse_workflow(WHOLE)
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
 
 
 @unhurried

@@ -27,7 +27,7 @@ def document(*steps: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def parsed(*steps: dict[str, Any], **changes: Any) -> doc.WorkflowDocument:
     found = parse_workflow(document(*steps, **changes))
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
     return found
 
 
@@ -76,7 +76,7 @@ def test_a_workflow_says_the_same_as_its_file() -> None:
     assert found.assessments[0].id == "r"
     assert found.extension_points[0].slot_id == "slot"
     assert found.recommended is not None
-    assert not found.is_checked_for_keys
+    assert not found.requires_declared_keys
 
 
 def test_everything_said_to_the_agent_as_a_whole_is_guidance() -> None:
@@ -200,7 +200,7 @@ def test_a_step_says_the_same_as_in_its_file() -> None:
         functionCalls=[{"name": "g", "args": {"b": [1], "a": "é"}}, {"name": "h"}],
         promptFragments=[{"id": "p", "text": "More.", "when": WHEN}, {"id": "q", "text": "Always.", "when": {}}],
     )
-    assert (step.at, step.id, step.title, step.prompt) == ("steps[0]", "a", "A", doc.prose("Do a."))
+    assert (step.at, step.id, step.title, step.prompt) == ("steps[0]", "a", "A", doc.to_prose("Do a."))
     assert (step.owner, step.agent_role) == ("agent", "You review.")
     assert step.guidance == ("Slowly.", 'Use `g` with {"a": "é", "b": [1]}.', "Suggested model tier: mid.")
     assert step.when == doc.Guard(condition=X_IS_1, at="steps[0].runCondition")
@@ -244,10 +244,10 @@ def test_blocks_hold_texts_and_parts() -> None:
             doc.TextPart(text="G "),
             doc.SnippetPart(ref_id="wr.refs.x", at="steps[0].promptBlocks.goal[1].refId"),
         ),
-        constraints=(doc.prose("C"),),
-        procedure=(doc.prose("P1"), doc.prose("P2")),
-        output_required=(("a", doc.prose("A")), ("z", doc.prose("Z"))),
-        verify=(doc.prose("V"),),
+        constraints=(doc.to_prose("C"),),
+        procedure=(doc.to_prose("P1"), doc.to_prose("P2")),
+        output_required=(("a", doc.to_prose("A")), ("z", doc.to_prose("Z"))),
+        verify=(doc.to_prose("V"),),
     )
 
 
@@ -329,7 +329,7 @@ RULE = {"type": "contains", "value": "x", "message": "Say x."}
 
 
 def test_notes_are_wanted_unless_waived_or_a_contract_is_declared() -> None:
-    assert only().evidence == doc.EvidenceWanted()
+    assert only().evidence == doc.EvidenceRequirements()
     assert only(notesOptional=True).evidence.notes == "optional"
     contract = only(outputContract=CONTRACT).evidence
     assert (contract.notes, contract.contract_ref, contract.contract_required) == (
@@ -395,7 +395,7 @@ def test_an_audit_is_a_step_of_its_own_after_the_verification() -> None:
     assert isinstance(review, doc.AgentStep)
     assert "```" not in flat(check.prompt)
     assert (review.id, review.at, review.owner) == ("a--audit", "steps[0].audit", "verifier")
-    assert review.evidence == doc.EvidenceWanted()
+    assert review.evidence == doc.EvidenceRequirements()
     assert "Be strict." in flat(review.prompt)
     assert "\n- Is it right?\n- <" in flat(review.prompt)
     assert review.prompt[-1] == doc.BindingPart(slot_id="s", at="steps[0].audit.rubric[2]")  # type: ignore[index]
@@ -493,10 +493,10 @@ def test_a_synthesis_is_a_step_of_its_own_right_after() -> None:
     assert (second.id, second.at, second.owner) == ("p--synthesis", "steps[0].synthesis", "agent")
     assert second.when == first.when is not None
     assert flat(second.prompt).endswith("Weigh them.")
-    assert second.evidence == doc.EvidenceWanted(notes="optional", contract_ref="wr.contracts.review_verdict")
+    assert second.evidence == doc.EvidenceRequirements(notes="optional", contract_ref="wr.contracts.review_verdict")
     _, plain = parsed(parallel({"workflowId": "w"}, synthesis={})).steps
     assert isinstance(plain, doc.AgentStep)
-    assert plain.evidence == doc.EvidenceWanted()
+    assert plain.evidence == doc.EvidenceRequirements()
 
 
 def test_a_step_whose_type_is_mistyped_is_judged_by_what_it_holds() -> None:

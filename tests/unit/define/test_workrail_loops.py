@@ -28,7 +28,7 @@ def looping(body: tuple[dict[str, Any], ...] | str = (STEP,), loop_id: str = "l"
 
 def steps_of(*steps: dict[str, Any]) -> tuple[doc.Step, ...]:
     found = parse_workflow(document(*steps))
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
     return found.steps
 
 

@@ -12,12 +12,12 @@ from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NU
 _DIRECTIVES_MAX = 64
 """`%TAG` lines of one text: each is compared with all before it, so that a file of them would take many seconds."""
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
-_HOLE_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
-_QUOTE = "Put a text that begins with `{{` in quotes: without them, `{` begins an object."
-_NUMBER_BEGINS = frozenset("-+.0123456789")
+_PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
+_FIX_QUOTE = "Put a text that begins with `{{` in quotes: without them, `{` begins an object."
+_NUMBER_START = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NAMED: dict[str, bool | None] = {
+_NAMED_SCALARS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -32,8 +32,8 @@ class YamlParser(Protocol):
         ...
 
 
-ParserOf = Callable[[str], YamlParser]
-FASTEST = cast("ParserOf", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+ParserFactory = Callable[[str], YamlParser]
+FASTEST = cast("ParserFactory", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 """The parser in C takes a tenth of the time. The other stands in where an installation lacks it; the two differ in
 texts that YAML itself leaves doubtful, such as a tab behind a colon, and in no refusal of ours."""
 
@@ -51,7 +51,7 @@ class YamlFault:
     code: FaultCode
     message: str
     fix: str
-    inside_out: tuple[str | int, ...] = ()
+    reversed_path: tuple[str | int, ...] = ()
     line: int | None = None
     column: int | None = None
 
@@ -94,38 +94,38 @@ class _MisplacedKeyError(Exception):
         self.message = message
         self.fix = fix
         self.mark = mark
-        self.inside_out: list[str | int] = []
+        self.reversed_path: list[str | int] = []
 
 
-def load_yaml(text: str, parser_of: ParserOf = FASTEST) -> YamlValue | YamlFault:
+def load_yaml(text: str, make_parser: ParserFactory = FASTEST) -> YamlValue | YamlFault:
     """Return the value that a text holds, or why it holds none. Aliases are refused: they can grow without bound."""
-    events = _events(text, parser_of)
+    events = _read_events(text, make_parser)
     try:
         try:
-            return YamlValue(value=_document(events))
+            return YamlValue(value=_build_document(events))
         except _MisplacedKeyError as error:
             # What makes the whole text unreadable goes before what is wrong with one key of it.
             for _ in events:
                 pass
-            return _told(error, tuple(error.inside_out))
+            return _to_fault(error, tuple(error.reversed_path))
     except UnreadableYamlError as error:
-        return _told(error)
+        return _to_fault(error)
 
 
-def _told(error: "UnreadableYamlError | _MisplacedKeyError", inside_out: tuple[str | int, ...] = ()) -> YamlFault:
+def _to_fault(error: "UnreadableYamlError | _MisplacedKeyError", inside_out: tuple[str | int, ...] = ()) -> YamlFault:
     line, column = (error.mark.line + 1, error.mark.column + 1) if error.mark is not None else (None, None)
     return YamlFault(
-        code=error.code, message=error.message, fix=error.fix, inside_out=inside_out, line=line, column=column
+        code=error.code, message=error.message, fix=error.fix, reversed_path=inside_out, line=line, column=column
     )
 
 
-def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]:
+def read_yaml_tokens(text: str, make_parser: ParserFactory = FASTEST) -> Iterator[YamlToken]:
     """Yield the structure of the document in a text, in the order of the text.
 
     Raises:
         UnreadableYamlError: The text cannot be read further; known only when reading gets there.
     """
-    for event in _events(text, parser_of):
+    for event in _read_events(text, make_parser):
         at: int = event.start_mark.index
         if isinstance(event, yaml.ScalarEvent):
             text_of: str = event.value
@@ -138,39 +138,41 @@ def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]
             yield YamlToken("end", "", at)
 
 
-def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
+def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
     """Yield what the text consists of. What is refused is found as it is met: nothing behind it costs anything."""
     if text.count("%TAG") > _DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > _DIRECTIVES_MAX:
         raise _not_yaml("The text begins with too many `%TAG` lines.", "Remove them: tags are refused.")
     depth = documents = nodes = 0
     try:
-        next_event = parser_of(text).get_event
+        next_event = make_parser(text).get_event
         while (event := next_event()) is not None:
             if isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             elif isinstance(event, yaml.NodeEvent):
-                _refuse_decorated(event)
+                _refuse_anchors_and_tags(event)
                 nodes += 1
                 depth += isinstance(event, yaml.CollectionStartEvent)
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
             if depth > DOCUMENT_DEPTH_MAX or documents > 1 or nodes > DOCUMENT_VALUES_MAX:
-                raise _too_much(event, depth)
+                raise _report_excess(event, depth)
             yield event
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        fix = _QUOTE if _begins_with_hole(text, error) else "Correct the YAML."
-        raise UnreadableYamlError("not_yaml", _words(error), fix, mark) from None
+        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else "Correct the YAML."
+        raise UnreadableYamlError("not_yaml", _describe_error(error), fix, mark) from None
 
 
-def _begins_with_hole(text: str, error: yaml.YAMLError) -> bool:
+def _begins_with_placeholder(text: str, error: yaml.YAMLError) -> bool:
     """Say whether an unreadable line holds a text that begins with `{{` and no quotes."""
     marks = (error.context_mark, error.problem_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
     lines = text.splitlines()
-    return any(_HOLE_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines))
+    return any(
+        _PLACEHOLDER_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines)
+    )
 
 
-def _refuse_decorated(event: yaml.NodeEvent) -> None:
+def _refuse_anchors_and_tags(event: yaml.NodeEvent) -> None:
     """Refuse a node with an anchor or a tag, and an alias: an alias is a node that is nothing but an anchor."""
     if event.anchor:
         raise _not_yaml(f"Line {_line(event)} uses an anchor or alias.", "Write the value out.", event)
@@ -178,7 +180,7 @@ def _refuse_decorated(event: yaml.NodeEvent) -> None:
         raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.", event)
 
 
-def _too_much(event: yaml.Event, depth: int) -> UnreadableYamlError:
+def _report_excess(event: yaml.Event, depth: int) -> UnreadableYamlError:
     if isinstance(event, yaml.DocumentStartEvent):
         return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.", event)
     if depth <= DOCUMENT_DEPTH_MAX:
@@ -200,76 +202,76 @@ def _line(event: yaml.Event) -> int:
     return _mark(event).line + 1
 
 
-def _words(error: yaml.YAMLError) -> str:
+def _describe_error(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"Line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}."
     return "The text is not YAML."
 
 
-def _document(events: Iterator[yaml.Event]) -> object:
+def _build_document(events: Iterator[yaml.Event]) -> object:
     value: object = None
     for event in events:
         if isinstance(event, yaml.NodeEvent):
-            value = _value(event, events)
+            value = _build_value(event, events)
     return value
 
 
-def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
+def _build_value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
     """Return the value that an event begins; the events of what stands inside it are taken."""
     if isinstance(event, yaml.ScalarEvent):
         text: str = event.value
         is_plain: bool = event.implicit[0]
         try:
-            return _plain(text) if is_plain else text
+            return _parse_plain(text) if is_plain else text
         except ValueError:
             message = "A number has too many digits to be read."
             raise _MisplacedKeyError("not_yaml", message, "Write it as text, in quotes.", _mark(event)) from None
     if isinstance(event, yaml.MappingStartEvent):
-        return _mapping(events)
-    return _sequence(events)
+        return _build_mapping(events)
+    return _build_sequence(events)
 
 
-def _sequence(events: Iterator[yaml.Event]) -> list[object]:
+def _build_sequence(events: Iterator[yaml.Event]) -> list[object]:
     items: list[object] = []
     try:
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(_value(event, events))
+            items.append(_build_value(event, events))
     except _MisplacedKeyError as error:
-        error.inside_out.append(len(items))
+        error.reversed_path.append(len(items))
         raise
     return items
 
 
-def _mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
+def _build_mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
     members: dict[str, object] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        key = _key(event, members)
+        key = _read_key(event, members)
         try:
-            members[key] = _value(next(events), events)
+            members[key] = _build_value(next(events), events)
         except _MisplacedKeyError as error:
-            error.inside_out.append(key)
+            error.reversed_path.append(key)
             raise
     return members
 
 
-def _key(event: yaml.Event, members: dict[str, object]) -> str:
+def _read_key(event: yaml.Event, members: dict[str, object]) -> str:
     if not isinstance(event, yaml.ScalarEvent):
         is_hole = isinstance(event, yaml.MappingStartEvent) and bool(event.flow_style)
-        fix = _QUOTE if is_hole else "Use a text as key."
+        fix = _FIX_QUOTE if is_hole else "Use a text as key."
         raise _MisplacedKeyError("not_yaml", "A key is not a plain text.", fix, _mark(event))
     key: str = event.value
     if key in members:
         error = _MisplacedKeyError("duplicate_key", f"The key {key!r} stands twice.", "Keep one of them.")
-        error.inside_out.append(key)
+        error.reversed_path.append(key)
         raise error
     return key
 
 
-def _plain(text: str) -> object:
+def _parse_plain(text: str) -> object:
     """Return what a scalar without quotes means. Only YAML 1.2's own words and numbers are more than text."""
-    if text in _NAMED:
-        return _NAMED[text]
-    if text[0] not in _NUMBER_BEGINS:
+    if text in _NAMED_SCALARS:
+        return _NAMED_SCALARS[text]
+    if text[0] not in _NUMBER_START:
         return text
     is_whole = _INTEGER.fullmatch(text) is not None
     if not is_whole and _FLOAT.fullmatch(text) is None:

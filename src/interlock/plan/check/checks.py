@@ -7,7 +7,7 @@ from itertools import islice
 from interlock.decide.condition import LoopControl, iter_comparisons
 from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment
 from interlock.plan.builtins.features import FEATURES
 from interlock.plan.builtins.packs import PACKS
@@ -28,7 +28,7 @@ _RULES_COMPARED_MAX = 100
 
 def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield what is wrong or odd with a document as a whole."""
-    steps = list(doc.all_steps(document.steps))
+    steps = list(doc.walk_steps(document.steps))
     yield from check_declarations(document)
     yield from _features(document)
     yield from _functions(document, steps)
@@ -36,7 +36,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _loop_decisions(steps)
     yield from _capabilities(document, steps)
     yield from check_blanks(document)
-    if document.is_checked_for_keys:
+    if document.requires_declared_keys:
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)
@@ -44,7 +44,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    guess = did_you_mean(name, known)
+    guess = suggest_name(name, known)
     return f"Did you mean `{guess}`?" if guess else otherwise
 
 
@@ -87,7 +87,7 @@ def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterato
     for step in steps:
         for number, name in enumerate(step.functions if isinstance(step, doc.AgentStep) else ()):
             if name not in known:
-                tell = fault if document.is_checked_for_keys else warning
+                tell = fault if document.requires_declared_keys else warning
                 fix = _meant(name, known, "Define it in `functionDefinitions`.")
                 message = f"There is no function {name!r}."
                 yield tell(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)

@@ -51,7 +51,7 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
         before = kinds.get(key, frozenset())
         kinds[key] = None if before is None or held is None else before | held
 
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         if isinstance(step, doc.AgentStep):
             for action in step.sets:
                 kind = kind_of_value(action.value)
@@ -70,7 +70,7 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
 def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each read of a declared key that can never be answered: of another kind, or a path into no object."""
     kinds = declared_kinds(document)
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         turning = (step.condition,) if isinstance(step, doc.LoopStep) and step.condition is not None else ()
         for guard in (*guards(step), *turning):
             for term in iter_comparisons(guard.condition):

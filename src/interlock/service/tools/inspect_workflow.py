@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from interlock.define.parts import ContextInput
-from interlock.define.workflow_ids import id_status
+from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -48,7 +48,7 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
     suggested = view.suggested(entry)
     if suggested is not None:
         structure["suggestedId"] = suggested
-    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.in_one_line()}" for diagnostic in warnings)])
+    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.render_line()}" for diagnostic in warnings)])
     match command.detail:
         case "plan":
             return _with_plan(structure, text, pinned.workflow)
@@ -101,7 +101,7 @@ def _summary(entry: Entry, pinned: Pinnable) -> dict[str, Json]:
         "workflowHash": pinned.workflow_hash,
         "sourceKind": entry.source.kind,
         "sourceRef": entry.source.ref,
-        "idStatus": id_status(document.id) or "legacy",
+        "idStatus": classify_id(document.id) or "legacy",
         "guidance": list(document.guidance),
         "references": [reference.model_dump(mode="json", by_alias=True) for reference in workflow.references],
         "steps": list(step_summaries(workflow)),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import Misfit, misfit, named_type
+from interlock.define.declared import Misfit, describe_type, misfit
 from interlock.define.parts import ContextInput
 from interlock.engine.answer.model import LIST_TOOL, Answer, Facts, NeedsPerson, render_answer
 from interlock.engine.answer.prompt import guidance_of
@@ -222,7 +222,7 @@ def compiled_of(entry: Entry) -> Pinnable | Refusal:
 
 def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
     shown = file.diagnostics[:DIAGNOSTICS_MAX]
-    lines = "\n".join(f"- {diagnostic.in_one_line()}" for diagnostic in shown)
+    lines = "\n".join(f"- {diagnostic.render_line()}" for diagnostic in shown)
     more = len(file.diagnostics) - len(shown)
     where = f"{file.source.ref} of the {file.source.kind} source"
     return Refusal(
@@ -258,7 +258,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
 def _misfit(declared: ContextInput, value: object) -> Misfit | None:
     """Return why a value does not fit; what only says what belongs there is no value."""
     if value == _stand_in(declared):
-        return Misfit(found="only what belongs there", wanted=named_type(declared.type), is_kind=True)
+        return Misfit(found="only what belongs there", wanted=describe_type(declared.type), is_kind=True)
     return misfit(declared, value)
 
 

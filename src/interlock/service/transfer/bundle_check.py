@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from interlock.decide.criteria import Matches, iter_rules
-from interlock.define.patterns import Patterns
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -151,11 +151,11 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
 
 def _check_patterns(workflow: CompiledWorkflow, where: str) -> None:
     """Hold that every pattern is one that a file could have: what is pinned is not judged again when it is run."""
-    patterns = Patterns()
+    patterns = PatternChecker()
     for step in workflow.steps.values():
         criteria = step.task.evidence.criteria if step.task is not None else None
         for rule in iter_rules(criteria) if criteria is not None else ():
-            faults = patterns.faults(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
+            faults = patterns.check(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
             if faults:
                 _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"{where}, step {step.node_id}", faults[0].message)
 

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import safe_id
+from interlock.define.faults import make_safe_id
 from interlock.kernel.canonical import Json
 
 _TOKEN = re.compile(r"[^.\[\]]+|\[\d+\]")
 _STEP_LISTS = frozenset({"steps", "body", "otherwise"})
 
 
-def mended(value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Mapping[str, Json]) -> dict[str, Json]:
+def recover_document(
+    value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Mapping[str, Json]
+) -> dict[str, Json]:
     """Return a document without what is at fault: a step with a fault becomes a stand-in, another key goes.
 
     Args:
@@ -23,11 +25,11 @@ def mended(value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Ma
     """
     whole = copy.deepcopy(dict(value))
     for found in faults:
-        _mend(whole, _TOKEN.findall(found.path))
+        _remove_fault(whole, _TOKEN.findall(found.path))
     return whole | {key: given for key, given in required.items() if key not in whole}
 
 
-def _mend(whole: dict[str, Json], tokens: list[str]) -> None:
+def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
     """Replace the innermost step on the way to a fault, or else remove the key of the document that leads to it."""
     holder: object = whole
     step: tuple[list[Json], int] | None = None
@@ -48,16 +50,16 @@ def _mend(whole: dict[str, Json], tokens: list[str]) -> None:
         before = token
     if step is not None:
         items, at = step
-        items[at] = _stand_in(items[at])
+        items[at] = _build_stand_in(items[at])
     elif tokens:
         whole.pop(tokens[0], None)
 
 
-def _stand_in(step: Json) -> Json:
+def _build_stand_in(step: Json) -> Json:
     """Return a lawful step in the place of one at fault, with what others may refer to."""
     members = step if isinstance(step, dict) else {}
     kept: dict[str, Json] = {
-        "id": safe_id(str(members.get("id") or members.get("loopId"))),
+        "id": make_safe_id(str(members.get("id") or members.get("loopId"))),
         "title": "-",
         "prompt": "-",
     }
