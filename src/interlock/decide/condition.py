@@ -1,7 +1,7 @@
-"""Conditions as the plan holds them: a closed set of operators over context, and one over loop control (DEC-12).
+"""Conditions as the plan stores them: a closed set of operators on context, and one on loop control (DEC-12).
 
-A strict operator never coerces. The operators that begin with `lenient_` compare the way older files expect; only a
-dialect front end writes them, so which rule holds is always in the plan and never a setting.
+A strict operator never converts types. The operators that begin with `lenient_` convert types, as WorkRail files
+expect. Only the WorkRail front end writes them, so the plan itself says which rule applies; there is no setting.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Term(BaseModel):
 
 
 class Compare(Term):
-    """Compare what stands at a path of the context with a value."""
+    """Compare the value at a context path with a constant."""
 
     op: Operator
     var: Annotated[str, Field(min_length=1)]
@@ -53,42 +53,42 @@ class Compare(Term):
 
     @property
     def key(self) -> str:
-        """The context key that the path begins with; a lenient comparison reads one flat key."""
+        """The context key that the path begins with. A lenient comparison reads one key, dots included."""
         return self.var if self.op.startswith("lenient_") else self.var.partition(".")[0]
 
 
 class Always(Term):
-    """Hold."""
+    """Always true."""
 
     op: Literal["always"]
 
 
 class AllOf(Term):
-    """Hold when every part holds."""
+    """True if every part is true."""
 
     op: Literal["and"]
     of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
 
 
 class AnyOf(Term):
-    """Hold when some part holds."""
+    """True if at least one part is true."""
 
     op: Literal["or"]
     of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
 
 
 class Not(Term):
-    """Hold when the part does not."""
+    """True if the part is false."""
 
     op: Literal["not"]
     of: "Condition"
 
 
 class LoopControl(Term):
-    """Hold while the loop-control artifact of the call says `continue`.
+    """True if the loop-control artifact of the call says `continue`.
 
-    `loop_id` is the loop it must name, if it names one; None takes any. `when_absent` says what a call without such
-    an artifact means: `hold`, or `missing`, which refuses the call.
+    If `loop_id` is set, an artifact that names another loop is ignored. `when_absent` says what happens without an
+    artifact: `hold` makes the condition true, `missing` refuses the call.
     """
 
     op: Literal["loop_control"]
@@ -118,7 +118,7 @@ def iter_comparisons(condition: Condition) -> Iterator[Compare]:
 
 
 def iter_loop_controls(condition: Condition) -> Iterator[LoopControl]:
-    """Yield every reading of the loop-control artifact inside a condition, from left to right."""
+    """Yield every loop-control term inside a condition, from left to right."""
     match condition:
         case LoopControl():
             yield condition
@@ -132,12 +132,12 @@ def iter_loop_controls(condition: Condition) -> Iterator[LoopControl]:
 
 
 def reads_loop_control(condition: Condition) -> bool:
-    """Say whether a condition reads the loop-control artifact."""
+    """Return whether a condition reads the loop-control artifact."""
     return any(True for _ in iter_loop_controls(condition))
 
 
 def describe_condition(condition: Condition) -> str:
-    """Return the condition as a short sentence part, for plans and traces."""
+    """Describe a condition as part of a sentence, for plans and traces."""
     match condition:
         case Compare(op="exists"):
             return f"`{condition.var}` is {'set' if condition.value else 'not set'}"

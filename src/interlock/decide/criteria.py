@@ -1,4 +1,4 @@
-"""Criteria on notes: texts that must be there, patterns, lengths; judged in linear time (EVID-5)."""
+"""Criteria on notes: required texts, patterns and lengths, checked in linear time (EVID-5)."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -14,7 +14,7 @@ from interlock.kernel.canonical import Json
 
 
 class Contains(Term):
-    """The notes hold this text."""
+    """The notes contain this text."""
 
     kind: Literal["contains"]
     value: Annotated[str, Field(min_length=1)]
@@ -23,7 +23,7 @@ class Contains(Term):
 
 
 class Matches(Term):
-    """The notes match this pattern somewhere. Patterns are RE2's: no look-around, no back-reference, linear time."""
+    """The pattern matches somewhere in the notes. It is an RE2 pattern: no look-around, no back-references."""
 
     kind: Literal["regex"]
     pattern: Annotated[str, Field(min_length=1)]
@@ -33,7 +33,7 @@ class Matches(Term):
 
 
 class Length(Term):
-    """The notes have so many characters."""
+    """The notes have from `min` to `max` characters."""
 
     kind: Literal["length"]
     min: Annotated[int, Field(ge=0)] | None = None
@@ -50,7 +50,7 @@ class EveryOf(Term):
 
 
 class SomeOf(Term):
-    """Some part is met."""
+    """At least one part is met."""
 
     kind: Literal["or"]
     of: Annotated[tuple["Criteria", ...], Field(min_length=1, strict=False)]
@@ -71,14 +71,14 @@ NoneOf.model_rebuild()
 
 
 def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
-    """Return what the notes lack, each in words; nothing where they meet the criteria."""
+    """Describe each criterion that the notes do not meet. The list is empty if they meet all."""
     if isinstance(criteria, EveryOf):
-        return [lack for part in criteria.of for lack in find_unmet(part, notes, context)]
+        return [violation for part in criteria.of for violation in find_unmet(part, notes, context)]
     return [_describe_violation(criteria)] if _evaluate(criteria, notes, context) is False else []
 
 
 def _evaluate(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
-    """Say whether notes meet criteria. None: nothing is asked, for no rule in them applies."""
+    """Return whether notes meet criteria, or None if none of their rules applies."""
     match criteria:
         case Contains() | Matches() | Length():
             # A rule whose own condition cannot be decided does not apply.
@@ -88,13 +88,14 @@ def _evaluate(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bo
             inner = _evaluate(criteria.of, notes, context)
             return None if inner is None else not inner
         case EveryOf() | SomeOf():
-            settling = isinstance(criteria, SomeOf)
-            held = {_evaluate(part, notes, context) for part in criteria.of} - {None}
-            return None if not held else settling if settling in held else not settling
+            # One true part decides `or`, one false part decides `and`.
+            deciding = isinstance(criteria, SomeOf)
+            verdicts = {_evaluate(part, notes, context) for part in criteria.of} - {None}
+            return None if not verdicts else deciding if deciding in verdicts else not deciding
 
 
 def iter_rules(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
-    """Yield the rules that criteria are made of."""
+    """Yield every rule inside criteria."""
     match criteria:
         case EveryOf() | SomeOf():
             for part in criteria.of:
@@ -106,12 +107,12 @@ def iter_rules(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
 
 
 def iter_rule_conditions(criteria: Criteria) -> Iterator[Condition]:
-    """Yield the conditions under which the rules of criteria apply."""
+    """Yield the conditions under which rules of the criteria apply."""
     return (rule.when for rule in iter_rules(criteria) if rule.when is not None)
 
 
 def describe_criteria(criteria: Criteria) -> str:
-    """Return what criteria ask for, as one line for an agent; a rule that asks only now and then says when."""
+    """Describe criteria in one line for an agent, with the condition of a rule that has one."""
     is_rule = isinstance(criteria, Contains | Matches | Length)
     where = f" (where {condition_in_words(criteria.when)})" if is_rule and criteria.when is not None else ""
     return _describe_requirement(criteria) + where
@@ -136,9 +137,9 @@ def _describe_requirement(criteria: Criteria) -> str:
 
 
 def _describe_violation(criteria: Criteria) -> str:
-    wanted = f"must {describe_criteria(criteria)}"
+    requirement = f"must {describe_criteria(criteria)}"
     is_rule = isinstance(criteria, Contains | Matches | Length)
-    return f"{criteria.message} ({wanted})" if is_rule and criteria.message else wanted
+    return f"{criteria.message} ({requirement})" if is_rule and criteria.message else requirement
 
 
 def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
@@ -152,13 +153,13 @@ def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
 
 
 def has_match(pattern: str, flags: str, text: str) -> bool:
-    """Say whether a pattern matches somewhere in a text. Takes time linear in the text."""
+    """Return whether a pattern matches somewhere in a text, in time linear in the text's length."""
     return _compile(pattern, flags).search(text) is not None
 
 
 @lru_cache(PATTERNS_KEPT_MAX)
 def find_pattern_fault(pattern: str, flags: str = "") -> str | None:
-    """Return why the engine cannot use a pattern, or None where it can. The verdict is kept, a refusal too."""
+    """Return why RE2 cannot use a pattern, or None if it can. The result is cached."""
     import re2  # noqa: PLC0415 — see `_compiled`
 
     try:
@@ -174,7 +175,7 @@ class _Pattern(Protocol):
 
 
 def _compile(pattern: str, flags: str) -> _Pattern:
-    import re2  # noqa: PLC0415 — few steps have patterns; a server without them does not pay for the engine
+    import re2  # noqa: PLC0415 — few steps have patterns; without them a server need not load RE2
 
     options = re2.Options()
     options.log_errors = False

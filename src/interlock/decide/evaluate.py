@@ -1,4 +1,4 @@
-"""Evaluate a condition once, deterministically: it holds, it does not, or a key it turns on is not there (DEC-13)."""
+"""Evaluation of a condition, deterministic: true, false, or undecided because a value is missing (DEC-13)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ LoopDecision = Literal["continue", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionInputs:
-    """What a decision may read: the node's context with loop variables, and the call's loop-control decisions.
+    """What a condition may read: the node's context with loop variables, and the call's loop-control decisions.
 
-    `loop_decisions` are pairs of the loop an artifact names, if it names one, and what it says.
+    `loop_decisions` holds one pair for each artifact: the loop that it names (None if it names none), and its decision.
     """
 
     context: Mapping[str, Json]
@@ -23,9 +23,9 @@ class ConditionInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """The condition turns on something that is not there, or is of the wrong kind.
+    """The condition cannot be decided: a value that it reads is missing or has the wrong type.
 
-    `path` is a context path, or None where a loop-control artifact is missing.
+    `path` is the context path of the value. It is None if a loop-control artifact is missing.
     """
 
     path: str | None
@@ -37,10 +37,9 @@ Verdict: TypeAlias = bool | Undecided
 
 
 def evaluate(condition: Condition, given: ConditionInputs) -> Verdict:
-    """Return whether a condition holds.
+    """Return whether a condition is true.
 
-    A part that cannot be decided does not matter where another part settles the whole: `and` with a part that does
-    not hold, `or` with one that does.
+    `and` is false if any part is false, and `or` is true if any part is true, even if other parts are undecided.
     """
     match condition:
         case Compare():
@@ -61,21 +60,21 @@ def evaluate(condition: Condition, given: ConditionInputs) -> Verdict:
 
 
 def combine_verdicts(verdicts: list[Verdict], *, deciding: bool) -> Verdict:
-    """Return what verdicts come to together where one verdict settles them: False for `and`, True for `or`."""
+    """Combine the verdicts of parts. One verdict of `deciding` decides the result: False for `and`, True for `or`."""
     if deciding in [verdict for verdict in verdicts if isinstance(verdict, bool)]:
         return deciding
     return next((verdict for verdict in verdicts if isinstance(verdict, Undecided)), not deciding)
 
 
 def evaluate_loop_control(condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]) -> Verdict:
-    """Return what the loop-control decisions of a call say to a condition on them."""
-    said = [
+    """Return the verdict of a loop-control condition on the decisions of a call. The first matching decision counts."""
+    matching = [
         decision
         for loop, decision in loop_decisions
         if condition.loop_id is None or loop is None or loop == condition.loop_id
     ]
-    if said:
-        return said[0] == "continue"
+    if matching:
+        return matching[0] == "continue"
     if condition.when_absent == "hold":
         return True
     return Undecided(path=None, found="no loop-control artifact", expected="`continue` or `stop`")
@@ -83,14 +82,14 @@ def evaluate_loop_control(condition: LoopControl, loop_decisions: Iterable[tuple
 
 @dataclass(frozen=True, slots=True)
 class _Absent:
-    """Nothing stands at a path; told from null."""
+    """No value at a path. Not the same as null."""
 
 
 ABSENT = _Absent()
 
 
 def value_at(context: Mapping[str, Json], path: str) -> object:
-    """Return what stands at a dotted path, or NOTHING."""
+    """Return the value at a dotted path, or ABSENT."""
     value: object = context
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -106,16 +105,16 @@ def _evaluate_comparison(term: Compare, context: Mapping[str, Json]) -> Verdict:
 
 
 def apply_operator(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
-    """Return what an operator says of what was found at a path, or of NOTHING, and the value it compares with."""
+    """Apply an operator to the value found at a path, or to ABSENT, and the constant to compare with."""
     if op.startswith("lenient_"):
         return _LENIENT[op](None if found is ABSENT else found, value)
     if op == "exists":
         return (found is not ABSENT) == bool(value)
-    wanted = _EXPECTED.get(op, "a value")
+    expected = _EXPECTED.get(op, "a value")
     if found is ABSENT:
-        return Undecided(path=path, found="not set", expected=wanted)
+        return Undecided(path=path, found="not set", expected=expected)
     verdict = _STRICT[op](found, value)
-    return Undecided(path=path, found=describe_kind(found), expected=wanted) if verdict is None else verdict
+    return Undecided(path=path, found=describe_kind(found), expected=expected) if verdict is None else verdict
 
 
 def _contains(found: object, value: object) -> bool | None:
@@ -140,12 +139,12 @@ def _build_ordering(name: str) -> Callable[[object, object], bool | None]:
 
 
 def is_number(value: object) -> bool:
-    """Say whether a JSON value is a number; true and false are none."""
+    """Return whether a JSON value is a number. In Python true and false are integers too; here they are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_same_value(left: object, right: object) -> bool:
-    """Say whether two JSON values are the same: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two JSON values are equal: 1 equals 1.0, but 1 does not equal true."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -158,7 +157,7 @@ def is_same_value(left: object, right: object) -> bool:
 
 
 def describe_kind(value: object) -> str:
-    """Return what kind of JSON value this is, in words."""
+    """Describe the type of a JSON value, with its article."""
     match value:
         case None:
             return "null"
@@ -195,14 +194,14 @@ _STRICT: dict[str, Callable[[object, object], bool | None]] = {
     "ends_with": _ends_with,
     **{name: _build_ordering(name) for name in _ORDER},
 }
-"""What each operator says of what was found; None where it is of the wrong kind."""
+"""The strict operators, on the value found and the constant. None: the value found has the wrong type."""
 
 _YES = frozenset({"true", "1", "yes"})
 _NO = frozenset({"false", "0", "no"})
 
 
 def _is_leniently_equal(left: object, right: object) -> bool:
-    """Compare as older files expect: texts trimmed and without case, numbers with their texts, yes with true."""
+    """Compare as WorkRail files expect: ignoring case and outer spaces, `"1"` equals 1, `yes` equals true."""
     if left is None or right is None:
         return left is right
     if isinstance(left, bool) or isinstance(right, bool):

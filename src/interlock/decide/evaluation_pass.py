@@ -1,6 +1,6 @@
-"""One pass over a decision graph: each node once, over one snapshot of inputs; effects are collected, never applied.
+"""One pass over a decision graph: evaluates each node once, on one snapshot of the inputs.
 
-A pass remembers nothing of any other. What it brings about is seen by a later pass, through the context.
+Effects are collected, not applied. Passes share no state: only a later pass sees an effect, through the context.
 """
 
 from collections.abc import Mapping
@@ -40,14 +40,14 @@ from interlock.decide.validate import find_expected_kind
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
 
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
-"""What came of an action. The last three are for effects on the world outside, of which there are none yet."""
+"""The outcome of an action. The last three are for effects outside the server; there are none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one action: recorded, and seen by no node.
+    """The outcome of one action. No node reads it.
 
-    `why` says what was found where it was rejected, or skipped because a trigger of it could not be decided.
+    `why` says why the action was rejected, or which undecided trigger skipped it.
     """
 
     kind: OutcomeKind
@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEffect:
-    """An effect: this key is to be set to this value, on behalf of this action. Null deletes the key."""
+    """An effect of an action: set a context key to a value. Null deletes the key."""
 
     action: str
     key: str
@@ -65,10 +65,10 @@ class SetEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassResult:
-    """What came of a pass, by node id, in the order of evaluation.
+    """The results of a pass, by node id, in the order of evaluation.
 
-    `values` holds what sources and computes yield: a value, NOTHING, or what keeps a truth from being decided.
-    `triggers` says whether each emitted. `effects` are in the order of their actions.
+    `values` holds the results of sources and computes: a value, ABSENT, or an `Undecided`. `triggers` says whether each
+    trigger emitted. `effects` are in the order of their actions.
     """
 
     values: Mapping[str, object]
@@ -77,7 +77,7 @@ class PassResult:
     effects: tuple[SetEffect, ...]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the pass as a JSON value, the same for the same graph and inputs."""
+        """Return the results as JSON. The same graph and inputs always give the same value."""
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
@@ -91,9 +91,9 @@ class PassResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassAborted:
-    """A computation failed, so the pass came to nothing: no outcome and no effect of it exists.
+    """A computation failed, so the whole pass has no outcome and no effect.
 
-    `condition` names the condition that the node is a part of, if it is one of a condition.
+    `condition` names the condition that the failed node belongs to, if any.
     """
 
     node: str
@@ -103,17 +103,17 @@ class PassAborted:
 
 
 def run_pass(schedule: Schedule, given: ConditionInputs) -> PassResult | PassAborted:
-    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same."""
-    running = _PassState(given=given)
+    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
+    state = _PassState(given=given)
     for scheduled in schedule.nodes:
-        aborted = running.evaluate(scheduled)
+        aborted = state.evaluate(scheduled)
         if aborted is not None:
             return aborted
     return PassResult(
-        values=running.values,
-        triggers=running.triggers,
-        outcomes=running.outcomes,
-        effects=tuple(running.effects),
+        values=state.values,
+        triggers=state.triggers,
+        outcomes=state.outcomes,
+        effects=tuple(state.effects),
     )
 
 
@@ -122,7 +122,7 @@ _Computed: TypeAlias = Verdict | PassAborted
 
 @dataclass(slots=True, kw_only=True)
 class _PassState:
-    """The part of a pass that has come so far."""
+    """The results of a pass so far."""
 
     given: ConditionInputs
     values: dict[str, object] = field(default_factory=dict[str, object])
@@ -149,7 +149,7 @@ class _PassState:
         return None
 
     def _verdicts(self, inputs: tuple[str, ...]) -> list[Verdict]:
-        """Return truths and events as verdicts; of an event, whether it occurred."""
+        """Return truths and events as verdicts: an event is true if it occurred."""
         known = [self.triggers[one] if one in self.triggers else self.values[one] for one in inputs]
         return cast("list[Verdict]", known)
 
@@ -161,12 +161,12 @@ class _PassState:
         try:
             verdict = _apply_operation(node.operation, inputs, scheduled.path)
         except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
-            # What is compared with was not judged where the graph was made. Nothing may come of half a decision.
+            # Constants are not checked when a graph is built. A failed computation must abort the whole pass.
             found = f"a failure ({type(error).__name__}) of `{node.operation.op}`"
             return PassAborted(node=node.id, condition=node.condition, found=found, expected="true or false")
         is_own = verdict is not inputs[0] and isinstance(node.operation, Comparison)
         if isinstance(verdict, Undecided) and is_own and scheduled.path is None:
-            # Nobody can send another value where none was read.
+            # The value was not read from the context, so no caller can correct it.
             return PassAborted(node=node.id, condition=node.condition, found=verdict.found, expected=verdict.expected)
         return verdict
 
@@ -198,7 +198,7 @@ def _read_source(reads: Reading, given: ConditionInputs) -> object:
 
 
 def _apply_operation(operation: Operation, inputs: list[object], path: str | None) -> Verdict:
-    """Return what an operation makes of its inputs. What is undecided stays so, unless another part settles it."""
+    """Apply an operation to its inputs. An undecided input gives an undecided result, unless another part decides."""
     first = inputs[0]
     match operation:
         case Comparison():
@@ -210,15 +210,15 @@ def _apply_operation(operation: Operation, inputs: list[object], path: str | Non
         case Negation():
             return first if isinstance(first, Undecided) else not first
         case LoopControl():
-            said = cast("tuple[tuple[str | None, LoopDecision], ...]", () if first is ABSENT else first)
-            return evaluate_loop_control(operation, said)
+            decisions = cast("tuple[tuple[str | None, LoopDecision], ...]", () if first is ABSENT else first)
+            return evaluate_loop_control(operation, decisions)
 
 
 _NUMBER = "a number that JSON keeps exact"
 
 
 def _describe_inexact_number(value: object) -> str | None:
-    """Return what is wrong with a number that no JSON text can have carried."""
+    """Describe a number that JSON cannot represent exactly; None for any other value."""
     if isinstance(value, float) and not isfinite(value):
         return "a number that is not finite"
     if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
@@ -227,7 +227,7 @@ def _describe_inexact_number(value: object) -> str | None:
 
 
 def _check_payload(node: Action, value: object, path: str | None) -> Undecided | None:
-    """Return why a key cannot be set to a value, or None where it can."""
+    """Return why a key cannot be set to a value, or None if it can."""
     if isinstance(value, Undecided):
         return value
     if value is ABSENT:
@@ -235,8 +235,8 @@ def _check_payload(node: Action, value: object, path: str | None) -> Undecided |
     fault = _describe_inexact_number(value)
     if fault is not None:
         return Undecided(path=path, found=fault, expected=_NUMBER)
-    wanted = find_expected_kind(node.effect.type, value)
-    return None if wanted is None else Undecided(path=path, found=describe_kind(value), expected=wanted)
+    expected = find_expected_kind(node.effect.type, value)
+    return None if expected is None else Undecided(path=path, found=describe_kind(value), expected=expected)
 
 
 def _value_json(value: object) -> Json:
@@ -245,7 +245,7 @@ def _value_json(value: object) -> Json:
     if value is ABSENT:
         return {"absent": True}
     if isinstance(value, tuple):
-        return {"value": [list(said) for said in cast("tuple[tuple[Json, Json], ...]", value)]}
+        return {"value": [list(pair) for pair in cast("tuple[tuple[Json, Json], ...]", value)]}
     return {"value": cast("Json", value)}
 
 

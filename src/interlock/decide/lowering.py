@@ -1,7 +1,7 @@
-"""Lower conditions, and what is to be set where they hold, into a decision graph.
+"""Lowers conditions, and the assignments that they gate, into a decision graph.
 
-Ids follow from the names of conditions and from where a part stands in them, so the same input always gives the same
-graph. What several parts read is one source.
+Node ids are derived from condition names and from positions inside conditions, so the same input always gives the
+same graph. Parts that read the same input share one source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,14 +31,14 @@ from interlock.decide.graph import (
 from interlock.kernel.canonical import Json
 
 UNCONDITIONAL = "*"
-"""The name of the condition that gates what is set in any case; no condition of a plan can have it."""
+"""The condition name that gates unconditional assignments. No condition of a plan can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """A context key to be set where all the conditions named in `when` hold; with none named, in any case.
+    """A context key to set if all conditions named in `when` are true; always, if `when` is empty.
 
-    The payload is what stands at `path`, or `value` where no path is given.
+    The payload is the value at `path`, or `value` if there is no path.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Assignment:
 
 
 def build_graph(conditions: Mapping[str, Condition], assignments: Iterable[Assignment] = ()) -> DecisionGraph:
-    """Return the decision graph of conditions, by name, and assignments. It may have faults: `validate_graph` tells."""
+    """Build the decision graph of named conditions and assignments. It may have faults: see `validate_graph`."""
     lowering = _Lowering()
     for name, condition in conditions.items():
         lowering.add_condition(name, condition)
@@ -59,7 +59,7 @@ def build_graph(conditions: Mapping[str, Condition], assignments: Iterable[Assig
 
 
 def trigger_id(name: str) -> str:
-    """Return the id of the trigger that a condition of this name becomes."""
+    """Return the id of a condition's trigger."""
     return f"trigger:{name}"
 
 
@@ -91,17 +91,17 @@ class _Lowering:
             return self._add_source(f"constant:{action}", Constant(kind="constant", value=assignment.value))
         return self._add_context_source("path", assignment.path)
 
-    def _find_unused_id(self, wished: str) -> str:
-        """Return an id that no node has: a second action on a key is a fault, to be told as one of its own."""
+    def _find_unused_id(self, preferred: str) -> str:
+        """Return an id that no node has, so that a second action on a key is reported as `duplicate_write`."""
         number = 1
-        found = wished
-        while found in self.nodes:
+        unused = preferred
+        while unused in self.nodes:
             number += 1
-            found = f"{wished}/{number}"
-        return found
+            unused = f"{preferred}/{number}"
+        return unused
 
     def _add_compute(self, condition: Condition, at: str, name: str) -> str:
-        """Add what a condition becomes and return the id of the node that yields its truth."""
+        """Add the nodes of a condition. Return the id of the node that yields its truth."""
         operation, inputs = self._lower_operation(condition, at, name)
         self.nodes[at] = Compute(kind="compute", id=at, operation=operation, condition=name)
         for source, port in inputs:
@@ -109,7 +109,7 @@ class _Lowering:
         return at
 
     def _lower_operation(self, condition: Condition, at: str, name: str) -> tuple[Operation, list[tuple[str, str]]]:
-        """Return what a condition does, and which nodes lead into which of its ports."""
+        """Return the operation of a condition, and its inputs as pairs of node id and port."""
         match condition:
             case Compare():
                 is_flat = condition.op.startswith("lenient_") and "." in condition.var

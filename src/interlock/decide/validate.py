@@ -1,4 +1,4 @@
-"""Is a decision graph fit to be evaluated? Every fault at once, before any node is."""
+"""Checks whether a decision graph can be evaluated. Reports every fault at once, before evaluation."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ GraphFaultCode = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class GraphFault:
-    """What is wrong with a graph, at which nodes, ports or context key."""
+    """A fault of a graph: what is wrong, at which nodes, ports or context key."""
 
     code: GraphFaultCode
     nodes: tuple[str, ...]
@@ -40,7 +40,7 @@ class GraphFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDeclaration:
-    """What a document says of a context key: what kind of value it holds, if it says, and whether it may be set."""
+    """The declaration of a context key: the type of its value (None: any), and whether it may be set."""
 
     type: ValueType | None = None
     is_writable: bool = True
@@ -59,7 +59,7 @@ _WIRING = frozenset(
         ("trigger", "action"),
     }
 )
-"""Which kind of node may lead to which."""
+"""The allowed edges, by kind of source and target node."""
 _YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
 _KIND_WORDS: Mapping[ValueType, str] = {
     "string": "a text",
@@ -71,17 +71,17 @@ _KIND_WORDS: Mapping[ValueType, str] = {
 
 
 def find_expected_kind(expected: ValueType | None, value: object) -> str | None:
-    """Return what kind a value should be where it is another, or None. Null fits: it deletes the key."""
+    """Return the expected type if a value has another, else None. Null always fits: it deletes the key."""
     fits = expected is None or value is None or describe_kind(value) == _KIND_WORDS[expected]
     return None if fits or expected is None else _KIND_WORDS[expected]
 
 
 def validate_graph(graph: DecisionGraph, declared: Declared | None = None) -> tuple[GraphFault, ...]:
-    """Return every fault of a graph, ordered by code and node; of cycles one. A graph without faults can be evaluated.
+    """Return every fault of a graph, ordered by code and node. Of several cycles, only one is reported.
 
     Args:
-        graph: Any graph, however broken.
-        declared: What is said of each context key; None leaves them unjudged.
+        graph: Any graph. It may have any fault.
+        declared: The declarations of context keys. None: keys are not checked.
     """
     nodes = {node.id: node for node in graph.nodes}
     faults = [*_check_ids(graph), *_check_edges(graph, nodes), *_check_inputs(graph, nodes)]
@@ -110,7 +110,7 @@ def _check_edges(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[Gr
 
 
 def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
-    """Return what is wrong with an edge between two nodes that are there."""
+    """Return what is wrong with an edge between two existing nodes."""
     ends = (source.id, target.id)
     if (source.kind, target.kind) not in _WIRING:
         message = f"The {source.kind} {source.id!r} must not lead to the {target.kind} {target.id!r}."
@@ -132,7 +132,7 @@ def _add_article(kind: PortType) -> str:
 
 
 def _check_inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
-    """Every port has exactly one edge into it, and an action an event among them."""
+    """Check that exactly one edge leads into every port, and that a trigger gates every action."""
     into: dict[tuple[str, str], list[str]] = defaultdict(list)
     for edge in graph.edges:
         into[edge.target, edge.port].append(edge.source)
@@ -165,12 +165,12 @@ def _check_cycles(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[G
         TopologicalSorter(before).prepare()
     except CycleError as error:
         around: list[str] = error.args[1]
-        message = f"It goes round in a circle: {' -> '.join(around)}."
+        message = f"The graph has a cycle: {' -> '.join(around)}."
         yield GraphFault(code="cycle", nodes=tuple(around[:-1]), message=message)
 
 
 def _check_writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
-    """One action sets a key, and who reads the key beside that action would see the old value and not know it."""
+    """Check that only one action sets a key, and that nothing else reads the old value in the same pass."""
     writers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
         if isinstance(node, Action):
@@ -194,10 +194,9 @@ def _check_writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[G
 def _find_late_readers(
     sources: list[str], following: Mapping[str, list[str]], above: set[str], nodes: Mapping[str, Node]
 ) -> Iterator[str]:
-    """Yield the triggers and actions that read a key beside the action that sets it.
+    """Yield the triggers and actions that read a key in the same pass as the action that sets it.
 
-    What decides whether the key is set reads it before that, which is how a latch is made; so does whatever that
-    trigger gates.
+    The triggers that gate this action may read the key (a latch needs it), and so may whatever these triggers gate.
     """
     deciding = frozenset(one for one in above if one in nodes and nodes[one].kind in {"trigger", "action"})
     for reached in sorted(_find_reachable(sources, following, deciding) - deciding):
@@ -206,14 +205,14 @@ def _find_late_readers(
 
 
 def _build_adjacency(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    adjacent: dict[str, list[str]] = defaultdict(list)
     for one, other in pairs:
-        found[one].append(other)
-    return found
+        adjacent[one].append(other)
+    return adjacent
 
 
 def _find_reachable(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
-    """Return what can be reached, the beginning included, without going on from where it ends."""
+    """Return the nodes that can be reached from `begin`, itself included. Paths stop at the nodes in `ending`."""
     frontier = list(begin)
     reached = set(frontier)
     while frontier:
@@ -228,30 +227,30 @@ def _find_reachable(begin: Iterable[str], ways: Mapping[str, list[str]], ending:
 
 
 def _check_keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
-    """Judge what actions set against what is declared. What a source yields is judged when it does."""
+    """Check what actions set against the declarations. Values from the context are checked during the pass."""
     payloads = {edge.target: nodes.get(edge.source) for edge in graph.edges if edge.port == "value"}
     for node in graph.nodes:
         if not isinstance(node, Action):
             continue
         key, rule = node.effect.key, declared.get(node.effect.key)
         if rule is None:
-            message = f"{node.id!r} sets the key {key!r}, which nobody declares."
+            message = f"{node.id!r} sets the key {key!r}, which is not declared."
             yield GraphFault(code="undeclared_key", nodes=(node.id,), key=key, message=message)
             continue
         if not rule.is_writable:
-            message = f"{node.id!r} sets the key {key!r}, which may only be read."
+            message = f"{node.id!r} sets the key {key!r}, which is read-only."
             yield GraphFault(code="read_only_key", nodes=(node.id,), key=key, message=message)
         if rule.type is not None and rule.type != node.effect.type:
-            message = f"{node.id!r} sets the key {key!r} without saying that it holds {_KIND_WORDS[rule.type]}."
+            message = f"{node.id!r} sets the key {key!r} without declaring its type: it is {_KIND_WORDS[rule.type]}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
-        wanted = _find_expected_payload(payloads.get(node.id), node.effect.type)
-        if wanted is not None:
-            message = f"{node.id!r} sets the key {key!r} to a value that is not {wanted}."
+        expected = _find_expected_payload(payloads.get(node.id), node.effect.type)
+        if expected is not None:
+            message = f"{node.id!r} sets the key {key!r} to a value that is not {expected}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
 
 
 def _find_expected_payload(payload: Node | None, expected: ValueType | None) -> str | None:
-    """Return what a payload should be where it is known before the pass to be something else."""
+    """Return the expected type of a payload if it is already known that the payload has another type."""
     match payload:
         case Source(reads=Constant(value=value)):
             return find_expected_kind(expected, value)

@@ -155,7 +155,7 @@ class Sources:
     evidence: Context
 
     def at(self, path: str) -> object:
-        """Return what stands at a path, or NOTHING."""
+        """Return what stands at a path, or ABSENT."""
         is_evidence = path.partition(".")[0] in EVIDENCE_ROOTS
         return value_at(self.evidence if is_evidence else self.context, path)
 

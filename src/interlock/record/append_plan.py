@@ -1,7 +1,7 @@
-"""The append plan: the atomic unit of durable truth, and its stamping (APP-1, APP-4).
+"""The append plan: everything that one call records, written whole or not at all (APP-1, APP-4).
 
-The engine plans without clock or entropy: its drafts have no event ids, indexes or times. The service stamps
-them when the plan becomes events.
+The engine has no clock and no entropy, so its drafts have no event ids, indexes or times. The service adds them
+when it stamps the plan.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,9 +46,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendPlan:
-    """Everything one call makes true, whole or not at all.
+    """Everything that one call records, written whole or not at all.
 
-    Content is given as bytes under its digest; the store writes it before the events that refer to it.
+    Content is listed as bytes under its digest. The store writes it before the events that refer to it.
     """
 
     session: SessionId
@@ -60,7 +60,7 @@ class AppendPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamps:
-    """What the shell adds to a plan: fresh event ids, the time, and who called."""
+    """What the service adds to a plan: fresh event ids, the time, and the caller."""
 
     mint_event_id: Callable[[], EventId]
     recorded_at: str
@@ -76,10 +76,10 @@ class Segment:
 
 
 def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
-    """Turn a plan into the segment that its append will write.
+    """Turn a plan into the segment that its append writes.
 
-    Its events are those that a reader of its bytes gets: a caller's `1.0` is stored as `1`, and the keys of
-    its objects are sorted. Whoever appends must not see more than whoever follows.
+    The events are parsed from the segment's bytes, so the caller sees exactly what a later reader sees: `1.0` is
+    stored as `1`, and the keys of objects are sorted.
     """
     assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
     ids = [stamps.mint_event_id() for _ in plan.drafts]
@@ -88,14 +88,14 @@ def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
         for at, draft in enumerate(plan.drafts)
     ]
     segment = b"".join(line + b"\n" for line in lines)
-    assert len(segment) <= PLAN_BYTES_MAX, "what enters a plan is bounded where it enters"
+    assert len(segment) <= PLAN_BYTES_MAX, "every input of a plan was checked against its limit before"
     return Segment(events=tuple(map(parse_event, lines)), data=segment)
 
 
 def _stamp_draft(
     draft: Draft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps
 ) -> Event:
-    """Return the event of a draft; `ids` are the plan's event ids and the draft's place among them."""
+    """Build the event of a draft. `ids` holds the event ids of the whole plan and the draft's position in it."""
     payload = _build_edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
     event_class = event_class_of(type(payload))
     fields: dict[str, object] = {
@@ -113,7 +113,7 @@ def _stamp_draft(
         )
     if stamps.actor is not None:
         fields["actor"] = stamps.actor
-    # The key is a function of the rest of the event, so the rest is put together first.
+    # The dedupe key depends on the other fields, so they are built first.
     unkeyed: Event = cast("Callable[..., Event]", event_class.model_construct)(**fields)
     return event_class.model_validate(fields | {"dedupe_key": build_dedupe_key(unkeyed)})
 

@@ -1,4 +1,4 @@
-"""The execution snapshot: the least that lets a node go on, and nothing else (SNAP-5)."""
+"""The execution snapshot: the minimum that is needed to continue from a node (SNAP-5)."""
 
 import itertools
 import operator
@@ -17,7 +17,7 @@ from interlock.record.base import (
 
 
 class LoopFrame(Record):
-    """One loop that is under way. Its passes count from 0; `item` is what a pass over a list began with."""
+    """A running loop. Passes count from 0; in a loop over a list, `item` is the item of this pass."""
 
     loop_id: DelimiterSafe
     iteration: IndexField
@@ -31,7 +31,7 @@ def step_instance_key(step_id: str, loop_path: tuple[LoopFrame, ...] = ()) -> st
 
 
 class KeySet(Record):
-    """A set of step instance keys: explicit, sorted, without repeats."""
+    """A set of step instance keys: sorted, each once."""
 
     kind: Literal["set"]
     values: Annotated[tuple[str, ...], Field(strict=False)]
@@ -44,7 +44,7 @@ class KeySet(Record):
 
 
 class PendingStep(Record):
-    """The step to perform next, and the loop passes it stands in."""
+    """The step to perform next, and the loop passes that it is in."""
 
     step_id: DelimiterSafe
     loop_path: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
@@ -64,7 +64,7 @@ class PendingNone(Record):
 
 
 class Running(Record):
-    """Some step is pending. `edges_taken` holds the edges that decisions chose; others follow from `completed`."""
+    """A step is pending. `edges_taken` lists the edges that decisions chose; the others follow from `completed`."""
 
     kind: Literal["running"]
     completed: KeySet
@@ -80,10 +80,10 @@ class Running(Record):
             raise ValueError("the pending step's loop path is not the loop stack")
         loops = [frame.loop_id for frame in self.loop_stack]
         if len(set(loops)) != len(loops):
-            raise ValueError("a loop stands in the loop stack twice")
+            raise ValueError("a loop is in the loop stack twice")
         key = step_instance_key(step.step_id, step.loop_path)
         if key in self.completed.values or key in self.skipped.values:
-            raise ValueError("the pending step is completed or skipped already")
+            raise ValueError("the pending step is already completed or skipped")
         return self
 
 
@@ -101,7 +101,7 @@ EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
 
 
 class EnginePayload(Record):
-    """The interpreter's state, with a version of its own."""
+    """The engine's state, with its own version."""
 
     v: Literal[1]
     engine_state: EngineState
@@ -114,7 +114,7 @@ class EnginePayload(Record):
 
 
 class ExecutionSnapshot(Record):
-    """A node's state and the workflow it may execute; content-addressed by its canonical bytes."""
+    """The state of a node and the hash of its workflow. Its address is the digest of its canonical bytes."""
 
     v: Literal[1]
     kind: Literal["execution_snapshot"]
@@ -128,7 +128,7 @@ class ExecutionSnapshot(Record):
 
 
 def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
-    """Return the snapshot that holds a state of a workflow."""
+    """Build the snapshot of a workflow's state."""
     return ExecutionSnapshot(
         v=1,
         kind="execution_snapshot",
@@ -138,11 +138,11 @@ def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) 
 
 
 def parse_snapshot(data: bytes) -> ExecutionSnapshot:
-    """Return the snapshot that stored bytes hold.
+    """Parse a stored snapshot.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote it.
-        MalformedRecordError: It is no snapshot, or an impossible one.
+        MalformedRecordError: It is not a snapshot, or its state is not possible.
     """
     try:
         return ExecutionSnapshot.model_validate_json(data, by_name=False)

@@ -1,7 +1,7 @@
-"""Tokens: signed references into the log, never truth themselves (TOK-1).
+"""Tokens of format 1: signed references into the log. They hold no state (TOK-1).
 
-Format 1 is `<prefix>.v1.<payload>.<signature>`: base64url without padding over canonical JSON, and
-HMAC-SHA256 over those payload bytes. Only the one spelling that `mint` gives verifies.
+The format is `<prefix>.v1.<payload>.<signature>`. The payload is canonical JSON, the signature an HMAC-SHA256 over the
+payload bytes; both are in base64url without padding. Only the exact text that `mint` returns verifies.
 """
 
 import base64
@@ -22,11 +22,11 @@ SigningKey = NewType("SigningKey", bytes)
 """32 random bytes."""
 
 _TOKEN_CHARS_MAX = 4_096
-"""No token comes near this; longer text is refused before any work is done on it."""
+"""Far longer than any token. A longer text is refused before it is decoded."""
 
 
 class TokenKind(StrEnum):
-    """What a token lets its bearer do."""
+    """What a token allows."""
 
     STATE = "state"
     ACK = "ack"
@@ -39,7 +39,7 @@ _KIND = {prefix: kind for kind, prefix in _PREFIX.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRef:
-    """Names a node to look at."""
+    """Names a node to read."""
 
     session: SessionId
     run: RunId
@@ -63,7 +63,7 @@ TokenRef = StateRef | AttemptRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFault:
-    """Why a text is no token of ours."""
+    """Why a text is not a token of this server."""
 
     code: ErrorCode
     found: str
@@ -72,7 +72,7 @@ class TokenFault:
 UNKNOWN_SIGNATURE = TokenFault(
     code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
 )
-"""No key of this data directory signed the text."""
+"""The fault of a token that no key of this data directory signed."""
 
 
 def token_kind(ref: TokenRef) -> TokenKind:
@@ -81,7 +81,7 @@ def token_kind(ref: TokenRef) -> TokenKind:
 
 
 def mint(ref: TokenRef, key: SigningKey) -> str:
-    """Return the token for a reference, signed with a key. Same inputs, same token."""
+    """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
     kind = token_kind(ref)
     payload: dict[str, Json] = {
         "tokenVersion": 1,
@@ -100,9 +100,9 @@ def mint(ref: TokenRef, key: SigningKey) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongToken:
-    """A token of format 1 as it was sent: decoded, and not verified.
+    """A received token of format 1: decoded, but not verified.
 
-    `session` is the session that it claims: good for choosing a queue, and for nothing else.
+    `session` is what the token claims. Use it only to choose a queue.
     """
 
     text: str
@@ -114,7 +114,7 @@ class LongToken:
     signature: bytes | None
 
     def verify(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
-        """Return what the token refers to, or why it is none. `keys` run newest first."""
+        """Return what the token refers to, or its fault. `keys` are ordered from newest to oldest."""
         if self.fault is not None:
             return self.fault
         payload, signature = self.payload, self.signature
@@ -124,7 +124,7 @@ class LongToken:
 
 
 def decode_long(text: str) -> LongToken:
-    """Decode a text as a token of format 1. It never fails: what is wrong with the text is the token's `fault`."""
+    """Decode a text as a token of format 1. It never raises: the result's `fault` says what is wrong."""
     parts = text.split(".") if len(text) <= _TOKEN_CHARS_MAX else []
     payload, signature = map(_decode_base64url, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
     fields = _parse_fields(payload)
@@ -159,7 +159,7 @@ def _parse_fields(payload: bytes | None) -> Mapping[str, object]:
 
 
 def _build_reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
-    """Read fields whose signature holds: they are ours, but their prefix may have been exchanged."""
+    """Build the reference from fields with a valid signature. The prefix is not signed, so it is compared here."""
     if fields["tokenKind"] != kind.value:
         return TokenFault(
             code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {fields['tokenKind']} token under another prefix"
@@ -191,10 +191,10 @@ def _encode_base64url(data: bytes) -> str:
 
 
 def _decode_base64url(text: str) -> bytes | None:
-    """Inverse of `_encoded` that takes only what `_encoded` can give."""
+    """Inverse of `_encode_base64url`. Return None for any text that it cannot return."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # The decoder skips foreign characters and ignores stray bits; encoding again exposes both.
+    # The decoder skips foreign characters and ignores unused bits; encoding again detects both.
     return data if _encode_base64url(data) == text else None

@@ -192,7 +192,7 @@ def test_a_plan_whose_segment_would_be_above_the_budget_of_bytes_is_not_stamped(
     base = len(stamp(planned(notes(text="")), next_index=0, stamps=stamps()).data)
     full = stamp(planned(notes(text="x" * (PLAN_BYTES_MAX - base))), next_index=0, stamps=stamps())
     assert len(full.data) == PLAN_BYTES_MAX
-    with pytest.raises(AssertionError, match="bounded where it enters"):
+    with pytest.raises(AssertionError, match="checked against its limit"):
         stamp(planned(notes(text="x" * (PLAN_BYTES_MAX - base + 1))), next_index=0, stamps=stamps())
 
 

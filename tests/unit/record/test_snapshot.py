@@ -152,9 +152,9 @@ def test_each_impossible_running_state_is_refused_when_made() -> None:
 
     stack = frames(("outer", 1))
     made("a", completed=("a", "outer@0::a"), stack=stack)
-    with pytest.raises(ValidationError, match="completed or skipped already"):
+    with pytest.raises(ValidationError, match="already completed or skipped"):
         made("a", completed=("outer@1::a",), stack=stack)
-    with pytest.raises(ValidationError, match="completed or skipped already"):
+    with pytest.raises(ValidationError, match="already completed or skipped"):
         made("a", skipped=("outer@1::a",), stack=stack)
     for other in ((), frames(("outer", 0)), frames(("inner", 1)), frames(("outer", 1), ("inner", 0))):
         with pytest.raises(ValidationError, match="not the loop stack"):

@@ -166,8 +166,8 @@ def spoilt(token: str) -> dict[str, tuple[str, ErrorCode, str]]:
     shape, bad = ErrorCode.TOKEN_INVALID_FORMAT, ErrorCode.TOKEN_BAD_SIGNATURE
     return {
         "cut by one": (token[:-1], shape, "a whole token has"),
-        "cut with an ellipsis": (f"{token[:20]}…", shape, "a character that no token holds"),
-        "a space at the end": (f"{token} ", shape, "a character that no token holds"),
+        "cut with an ellipsis": (f"{token[:20]}…", shape, "a character that no token contains"),
+        "a space at the end": (f"{token} ", shape, "a character that no token contains"),
         "another version": (f"{token[:8]}A{token[9:]}", ErrorCode.TOKEN_UNSUPPORTED_VERSION, "altered"),
         "another last character": (token[:-1] + ("A" if token[-1] != "A" else "B"), bad, "altered"),
         "another prefix": (token.replace("ack_", "chk_"), bad, "another prefix"),
