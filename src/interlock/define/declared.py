@@ -1,4 +1,4 @@
-"""Whether a value fits a declared context key: the one place that says so, for starts, for files and for steps."""
+"""Checks a value against a declared context key. Starts, workflow files and steps all use this one check."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from interlock.kernel.text import one_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """Why a value does not fit: what was found, what is wanted. `is_kind` says that its kind is the matter."""
+    """Why a value does not fit: what was found, and what is expected. `is_kind`: the type is wrong, not the choice."""
 
     found: str
     wanted: str
@@ -20,9 +20,9 @@ class Misfit:
 
 
 def misfit(declared: ContextInput, value: object) -> Misfit | None:
-    """Return why a value does not fit a declared key, or None where it does.
+    """Return why a value does not fit a declared key, or None if it fits.
 
-    None is no value: it fits a key that is not required.
+    The value None means that there is no value. It fits every key that is not required.
     """
     if value is None:
         return Misfit(found="nothing", wanted=describe_type(declared.type), is_kind=True) if declared.required else None
@@ -35,17 +35,17 @@ def misfit(declared: ContextInput, value: object) -> Misfit | None:
 
 
 def describe_choices(declared: ContextInput) -> str:
-    """Return the choices of a declared key, in words."""
+    """Describe the choices of a declared key."""
     return f"one of {json.dumps(list(declared.choices), ensure_ascii=False)}"
 
 
 def describe_type(name: str) -> str:
-    """Return the name of a type with its article."""
+    """Return a type's name with its article."""
     return f"an {name}" if name == "object" else f"a {name}"
 
 
 def infer_type(value: object) -> str | None:
-    """Return the type that a value would be declared with; None for null."""
+    """Return the type to declare for a value, or None for null."""
     return next((name for name, is_kind in _KINDS.items() if is_kind(value)), None)
 
 

@@ -1,7 +1,7 @@
-"""From what a strict model refused to diagnostics that an author can act on: the place, what was found, the fix.
+"""Turns validation errors of pydantic into diagnostics for authors: the place, what was found, and the fix.
 
-Both front ends read a document through a model of its form. Places are given as the author's document has them; how
-the model tells one alternative from another does not show.
+Both front ends validate a document with pydantic models. The paths of diagnostics are those of the author's document,
+without the names that pydantic adds for alternatives of a union.
 """
 
 import re
@@ -21,15 +21,15 @@ from interlock.kernel.canonical import Json
 Location: TypeAlias = tuple[int | str, ...]
 
 _FOUND_CHARS_MAX = 60
-"""Enough of a text to find it again."""
+"""Long texts are cut to this length. It is enough to find them in the document."""
 _SAFE_PATTERN = r"^[a-z0-9_-]+$"
 _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[list[JsonValue], Tag("list")],
     Annotated[dict[str, JsonValue], Tag("dict")],
 )
-"""What pydantic takes any JSON value apart into, as far as it has an inside."""
+"""The containers that pydantic distinguishes inside a JSON value."""
 _KEY_MARKER = "[key]"
-"""What stands last in a location where a key itself is at fault."""
+"""The last part of a pydantic location if the fault is in a key, not in its value."""
 
 _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
     "missing": ("missing_key", "Add it."),
@@ -53,7 +53,10 @@ _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a fault lies in the author's document, the keys known around it, and whether the key is at fault."""
+    """The place of a fault in the author's document.
+
+    `siblings` are the keys that are known at this place. `is_key`: the key is at fault, not its value.
+    """
 
     loc: Location
     siblings: tuple[str, ...] = ()
@@ -63,25 +66,25 @@ class _Place:
 def diagnose_validation_error(
     error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]
 ) -> list[Diagnostic]:
-    """Return the faults that a model found in a document, one for each place and kind; no more than the budget."""
-    told: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
+    """Return one diagnostic for each place and code of a validation error, up to DIAGNOSTICS_FOUND_MAX."""
+    diagnostics: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
     for one in error.errors(include_url=False, include_input=False):
         place = _locate(one, value, model)
         if _is_miscounted(one, find_value(value, place.loc)):
             continue
         diagnostic = _build_diagnostic(one, place, value)
-        # Alternatives that are told apart by trying each report one fault several times. Where a number may be
-        # whole or not, the wider words are the true ones.
+        # pydantic tries each alternative of a union without tags, so one fault can be reported several times. For
+        # `int | float` it reports both types; "Write a number." is the correct fix.
         if one["type"] == "float_type":
-            told[place.loc, diagnostic.code] = diagnostic
-        told.setdefault((place.loc, diagnostic.code), diagnostic)
-        if len(told) >= DIAGNOSTICS_FOUND_MAX:
+            diagnostics[place.loc, diagnostic.code] = diagnostic
+        diagnostics.setdefault((place.loc, diagnostic.code), diagnostic)
+        if len(diagnostics) >= DIAGNOSTICS_FOUND_MAX:
             break
-    return list(told.values())
+    return list(diagnostics.values())
 
 
 def render_path(loc: Location) -> str:
-    """Return a location as authors read it: `steps[3].promptBlocks.goal`."""
+    """Render a location as a document path: `steps[3].promptBlocks.goal`."""
     path = ""
     for part in loc:
         path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
@@ -89,7 +92,7 @@ def render_path(loc: Location) -> str:
 
 
 def find_value(document: Mapping[str, Json], loc: Location) -> object:
-    """Return what stands at a location of a JSON value, or None where nothing does."""
+    """Return the value at a location of a JSON value, or None if there is none."""
     value: object = document
     for part in loc:
         if isinstance(value, Mapping):
@@ -102,12 +105,12 @@ def find_value(document: Mapping[str, Json], loc: Location) -> object:
 
 
 def make_safe_id(text: str) -> str:
-    """Return the delimiter-safe id that most resembles a text."""
+    """Build a delimiter-safe id that is similar to a text."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:100] or "step"
 
 
 def _is_miscounted(one: ErrorDetails, found: object) -> bool:
-    """Say whether a list is only called too short because its members at fault were left out of the count."""
+    """Return whether a list is long enough after all. pydantic does not count items with faults."""
     if one["type"] != "too_short" or not isinstance(found, list):
         return False
     return len(cast("list[object]", found)) >= cast("int", one.get("ctx", {}).get("min_length", 1))
@@ -127,18 +130,18 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
         return fault(path, code, f"The key {key!r} is missing.", fix)
     found = f"the key {key!r}" if place.is_key else _describe_value(find_value(document, place.loc))
     if code == "wrong_type":
-        return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
-    if code == "empty" and (held := _describe_size(find_value(document, place.loc))):
+        return fault(path, code, f"Found {found}, which has the wrong type.", fix)
+    if code == "empty" and (size := _describe_size(find_value(document, place.loc))):
         least = cast("int", one.get("ctx", {}).get("min_length", 1))
-        return fault(path, "wrong_value", f"Found {found} with {held}, and at least {least} are needed.", "Add more.")
+        return fault(path, "wrong_value", f"Found {found} with {size}. At least {least} are needed.", "Add more.")
     if code in {"empty", "too_many"}:
-        return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
-    said = one["msg"]
-    return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
+        return fault(path, code, f"Found {found}, which is {'empty' if code == 'empty' else 'too long'}.", fix)
+    message = one["msg"]
+    return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix)
 
 
 def _describe_size(value: object) -> str | None:
-    """Return how much a text or a list holds, or None where it holds nothing."""
+    """Describe the size of a text or list, or return None if it is empty or another value."""
     match value:
         case str() if value:
             return f"{len(value)} character{'s' * (len(value) > 1)}"
@@ -163,9 +166,9 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
     if one["type"] == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         if "a-z" not in pattern:
-            return "wrong_value", f"Write what `{pattern}` allows."
+            return "wrong_value", f"Write a text that matches `{pattern}`."
         if pattern != _SAFE_PATTERN:
-            return code, f"Write what `{pattern}` allows."
+            return code, f"Write a text that matches `{pattern}`."
         return code, f"{fix} For example `{make_safe_id(str(found))}`."
     return code, fix
 
@@ -187,7 +190,7 @@ def _describe_value(value: object) -> str:
 
 
 def _locate(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:
-    """Return where a model's error lies in the document: its location without the names of alternatives."""
+    """Return the place of an error in the document: pydantic's location without the names of alternatives."""
     loc: list[int | str] = []
     kinds: Sequence[object] = (model,)
     around: Sequence[object] = kinds
@@ -199,7 +202,7 @@ def _locate(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseMod
         kinds, is_place = _descend(kinds, part)
         loc += [part] if is_place else []
     if one["type"].startswith("union_tag_") and isinstance(find_value(document, tuple(loc)), dict):
-        # The model names the key that tells the alternatives apart in quotes.
+        # pydantic puts the name of the discriminator key in quotes.
         loc.append(str(one.get("ctx", {}).get("discriminator", "")).strip("'"))
     return _Place(loc=tuple(loc), siblings=tuple(_iter_keys(around)))
 
@@ -210,7 +213,10 @@ def _has_key(document: Mapping[str, Json], loc: Sequence[int | str], key: int | 
 
 
 def _descend(kinds: Sequence[object], part: int | str) -> tuple[list[object], bool]:
-    """Return what may stand one part further in, and whether that part is a place and no name of an alternative."""
+    """Return the types that are possible one part deeper.
+
+    The second value is False if the part is not a place in the document, only pydantic's name of an alternative.
+    """
     for kind in kinds:
         members = _list_alternatives(kind)
         if len(members) > 1:
@@ -221,7 +227,7 @@ def _descend(kinds: Sequence[object], part: int | str) -> tuple[list[object], bo
 
 
 def _list_alternatives(kind: object) -> list[object]:
-    """Return the alternatives of a type, `None` left out; a type without any is its only one."""
+    """Return the alternatives of a union without `None`, or the type itself if it is not a union."""
     bare = _strip_annotation(kind)
     if bare is JsonValue:
         return list(_JSON_MEMBERS)
@@ -236,7 +242,7 @@ def _strip_annotation(kind: object) -> object:
 
 
 def _iter_alternative_names(member: object) -> Iterator[object]:
-    """Yield what a model may call an alternative: its tag, its class, or what tells its objects apart."""
+    """Yield the names that pydantic may use for an alternative: its tag, its class, its discriminator values."""
     if get_origin(member) is Annotated:
         yield from (mark.tag for mark in get_args(member) if isinstance(mark, Tag))
     bare = _strip_annotation(member)
@@ -274,15 +280,15 @@ def _iter_keys(kinds: Sequence[object]) -> Iterator[str]:
 
 
 def check_length(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnostic]:
-    """Yield why no notes meet a rule; `is_negated` says whether it is one that notes must not meet."""
+    """Yield the reasons why no notes can meet a length rule. `is_negated`: notes must not meet the rule."""
     if rule.min is not None and rule.max is not None and rule.min > rule.max:
-        message = f"No notes have at least {rule.min} and at most {rule.max} characters."
+        message = f"`min` is {rule.min}, which is more than `max`, {rule.max}: no notes can meet the rule."
         yield fault(f"{at}.max", "wrong_value", message, f"Write {rule.min} or more, or a smaller `min`.")
     if is_negated:
         return
     if rule.max == 0:
-        message = "No notes have 0 characters: empty ones count as missing."
+        message = "`max` is 0, but empty notes count as missing."
         yield fault(f"{at}.max", "wrong_value", message, 'Write 1 or more, or `notes: "optional"` without this rule.')
     if rule.min is not None and rule.min > NOTES_INPUT_BYTES_MAX:
-        message = f"No notes have {rule.min} characters: at most {NOTES_INPUT_BYTES_MAX} bytes are taken."
-        yield fault(f"{at}.min", "wrong_value", message, "Write less; point at long material instead.")
+        message = f"`min` is {rule.min}, but notes have at most {NOTES_INPUT_BYTES_MAX} bytes."
+        yield fault(f"{at}.min", "wrong_value", message, "Write a smaller number.")

@@ -1,4 +1,4 @@
-"""The patterns of one workflow file: each is judged, and together they cost no more than a file may."""
+"""Checks the patterns of one workflow file, each by itself and all together against a total size."""
 
 from dataclasses import replace
 
@@ -8,26 +8,27 @@ from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
 
 _SYNTAX = "Use RE2 syntax: no look-around, no back-references."
-_SMALLER = "Repeat less, or name fewer kinds of characters: each class such as `\\p{L}` counts 1500."
-_AGAIN = "Call again: what was checked is kept."
+_SMALLER = "Use fewer repetitions or fewer character classes: each class such as `\\p{L}` counts 1500."
+_AGAIN = "Call again: patterns that were already checked need not be checked again."
 
 
 class PatternChecker:
-    """Judges the patterns of one file as they are met, up to a total size."""
+    """Checks the patterns of one file in the order in which they are read, up to a total size."""
 
     def __init__(self, size_max: int = PATTERNS_SIZE_MAX) -> None:
         assert size_max <= PATTERNS_SIZE_MAX, "a caller may allow a file less, not more"
         self._size_max = size_max
         self._results: dict[tuple[str, str], Diagnostic | None] = {}
         self.size = 0
-        """What the patterns so far come to, each text once. It never exceeds what was allowed."""
+        """The total size of the patterns checked so far, each distinct pattern once. Never more than allowed."""
         self.is_exhausted = False
-        """Whether the file has a pattern that was not judged because the total was reached."""
+        """Whether a pattern was not checked because the total size was reached."""
 
     def check(self, pattern: str, flags: str, at: str) -> list[Diagnostic]:
-        """Return why a pattern cannot be used. The engine sees none that is too large by itself or with the others.
+        """Return why a pattern cannot be used; empty if it can.
 
-        The first pattern beyond the total is reported; no later one is looked at.
+        RE2 compiles only patterns that are small enough, alone and together with the others. The first pattern beyond
+        the total is reported; later ones are not checked.
         """
         if self.is_exhausted:
             return []
@@ -46,15 +47,15 @@ class PatternChecker:
             return self._report_limit(at)
         self.size += min(size, PATTERN_SIZE_MAX)
         if size > PATTERN_SIZE_MAX:
-            return _bad_pattern(at, f"it unfolds to {size} instructions, at most {PATTERN_SIZE_MAX}", _SMALLER)
+            return _bad_pattern(at, f"it compiles to {size} instructions, at most {PATTERN_SIZE_MAX}", _SMALLER)
         found = find_pattern_fault(pattern, flags)
         return _bad_pattern(at, found, _SYNTAX) if found is not None else None
 
     def _report_limit(self, at: str) -> Diagnostic:
         if self._size_max < PATTERNS_SIZE_MAX:
-            return _bad_pattern(at, "one call checks only so many, and the files before this one have many", _AGAIN)
-        found = f"with it, those of the file unfold to more than {PATTERNS_SIZE_MAX} instructions"
-        return _bad_pattern(at, f"{found}; those after it are not checked", _SMALLER)
+            return _bad_pattern(at, "the patterns of this call reached the limit of one call", _AGAIN)
+        found = f"with it, the patterns of the file have more than {PATTERNS_SIZE_MAX} instructions"
+        return _bad_pattern(at, f"{found}; the patterns after it were not checked", _SMALLER)
 
 
 def _bad_pattern(at: str, found: str, fix: str) -> Diagnostic:

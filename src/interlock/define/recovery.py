@@ -1,4 +1,4 @@
-"""A document with faults of form, mended so that what is left of it can still be judged: every fault in one pass."""
+"""Recovery from faults of form: removes the faulty parts, so that the rest of the document can still be checked."""
 
 import copy
 import re
@@ -16,12 +16,14 @@ _STEP_LISTS = frozenset({"steps", "body", "otherwise"})
 def recover_document(
     value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return a document without what is at fault: a step with a fault becomes a stand-in, another key goes.
+    """Return a copy of a document without its faulty parts.
+
+    A step with a fault is replaced by a stand-in. Any other top-level key with a fault is removed.
 
     Args:
-        value: The document as it was written.
-        faults: What its form refused.
-        required: What stands for required keys of the document that are missing or at fault.
+        value: The document that the author wrote.
+        faults: The faults of its form.
+        required: Values for required keys that are missing or were removed.
     """
     whole = copy.deepcopy(dict(value))
     for found in faults:
@@ -30,7 +32,7 @@ def recover_document(
 
 
 def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
-    """Replace the innermost step on the way to a fault, or else remove the key of the document that leads to it."""
+    """Replace the innermost step on the path to a fault. If there is none, remove the top-level key of the path."""
     holder: object = whole
     step: tuple[list[Json], int] | None = None
     before = ""
@@ -56,7 +58,7 @@ def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
 
 
 def _build_stand_in(step: Json) -> Json:
-    """Return a lawful step in the place of one at fault, with what others may refer to."""
+    """Build a valid step to replace a faulty one. It keeps the id and the loop control that other parts refer to."""
     members = step if isinstance(step, dict) else {}
     kept: dict[str, Json] = {
         "id": make_safe_id(str(members.get("id") or members.get("loopId"))),
@@ -65,6 +67,6 @@ def _build_stand_in(step: Json) -> Json:
     }
     contract = members.get("outputContract")
     if isinstance(contract, dict) and contract.get("contractRef") == "wr.contracts.loop_control":
-        # A loop may turn on it.
+        # A loop may depend on this step to decide whether it continues.
         kept["outputContract"] = {"contractRef": "wr.contracts.loop_control"}
     return kept

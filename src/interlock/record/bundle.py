@@ -79,7 +79,7 @@ class SalvageBanner(Record):
 
 
 class BundleEnvelope(Record):
-    """The header of a bundle. `exportedAt` (UTC) is for readers: nothing is ordered by it."""
+    """The header of a bundle. `exportedAt` (UTC) is for readers and orders nothing."""
 
     bundle_schema_version: Literal[1]
     bundle_id: Annotated[str, Field(pattern=rf"^bundle_{ID_BODY_PATTERN}$")]

@@ -48,7 +48,7 @@ class NodeScope(Record):
 
 
 class Envelope(Record):
-    """The fields that every event has. `recordedAt` (UTC) is for readers: nothing is ordered by it."""
+    """The fields that every event has. `recordedAt` (UTC) is for readers and orders nothing."""
 
     v: Literal[1]
     event_id: EventIdField

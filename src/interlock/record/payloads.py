@@ -337,7 +337,7 @@ class TraceEntry(Record):
 
 
 class DecisionTraceAppended(Record):
-    """Explains the decisions of an advance. Nothing is computed from it (TRACE-1).
+    """Explains the decisions of an advance. No result depends on it (TRACE-1).
 
     `captureRef` is the digest of the inputs that the decisions read.
     """

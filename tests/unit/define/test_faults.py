@@ -125,7 +125,7 @@ def test_what_tells_alternatives_apart_is_told_at_its_own_place() -> None:
 def test_a_value_of_the_wrong_kind_is_named() -> None:
     values: list[Any] = [3, None, True, False, [], {}]
     assert [faults(name=value)[0].message for value in values] == [
-        f"Found {named}, which is of the wrong kind." for named in ("3", "null", "true", "false", "a list", "an object")
+        f"Found {named}, which has the wrong type." for named in ("3", "null", "true", "false", "a list", "an object")
     ]
     assert [one.code for one in faults(animals=3, cages=[], isOpen=1, star=3)] == ["wrong_type"] * 4
 
@@ -140,7 +140,7 @@ def test_another_pattern_is_told_as_it_is() -> None:
         ("code", "bad_id"),
         ("digits", "wrong_value"),
     ]
-    assert all("allows" in one.fix for one in faults(code="Q", digits="x"))
+    assert all("a text that matches" in one.fix for one in faults(code="Q", digits="x"))
 
 
 def test_a_long_text_is_told_by_its_beginning() -> None:
@@ -206,9 +206,9 @@ def _counted(document: dict[str, Any]) -> Diagnostic:
 
 def test_too_few_is_not_nothing() -> None:
     found = _counted({"branches": [1]})
-    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry, and at least 2 are needed.")
+    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry. At least 2 are needed.")
     found = _counted({"slot": "s"})
-    assert found.message == "Found 's' with 1 character, and at least 3 are needed."
+    assert found.message == "Found 's' with 1 character. At least 3 are needed."
     assert _counted({"branches": []}).code == "empty"
 
 

@@ -36,7 +36,7 @@ def test_a_pattern_that_is_too_large_is_refused_where_it_stands(form: Any) -> No
     large, broken = [one for one in found.diagnostics if one.code == "bad_pattern"]
     assert large.path == "steps[0].validationCriteria.and[1].pattern"
     assert str(PATTERN_SIZE_MAX) in large.message
-    assert "repeat less" in large.fix.lower()
+    assert "use fewer repetitions" in large.fix.lower()
     assert broken.path == "steps[0].validationCriteria.and[3].pattern"
 
 

@@ -294,7 +294,7 @@ def test_a_number_of_more_digits_than_any_number_needs_is_refused_where_it_stand
     assert read(f'{{"a": 0.{digits}, "b": "{digits * 9}"}}', form)
     found = refused(f'{{"a": 1, "b":\n0.{digits}111}}', form)
     assert (found.code, found.line, found.column) == (f"not_{form}", 2, column)
-    assert found.message == "A number has too many digits to be read."
+    assert found.message == "A number has too many digits."
 
 
 @pytest.mark.inv("PLAN-4")

@@ -179,10 +179,10 @@ def test_an_id_that_stands_twice_is_told_with_its_twin_wherever_both_stand() -> 
     }
     (found,) = faults(STEP, loop)
     assert (found.path, found.code) == ("steps[1].body[0].id", "duplicate_id")
-    assert "steps[0] too" in found.message
+    assert "also the id of steps[0]" in found.message
     (derived,) = faults({**STEP, "verification": {}}, {**STEP, "id": "a--verification"})
     assert (derived.path, derived.code) == ("steps[1].id", "duplicate_id")
-    assert "steps[0].verification too" in derived.message
+    assert "also the id of steps[0].verification" in derived.message
 
 
 # A step.

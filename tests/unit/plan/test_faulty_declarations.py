@@ -488,8 +488,8 @@ def test_a_length_that_notes_must_not_have_may_be_none() -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        (workrail("- {id: a, title: A, prompt: A., when: {var: n, equals: 1}}"), "remove `version`"),
-        (steps("- {id: a, title: A, prompt: A., runCondition: {var: n, equals: 1}}"), "add `version`"),
+        (workrail("- {id: a, title: A, prompt: A., when: {var: n, equals: 1}}"), "Remove `version`"),
+        (steps("- {id: a, title: A, prompt: A., runCondition: {var: n, equals: 1}}"), "Add `version`"),
     ],
 )
 def test_a_key_of_the_other_dialect_says_what_makes_a_file_one_of_it_once(text: str, key: str) -> None:

@@ -213,4 +213,4 @@ def test_a_plan_with_a_pattern_that_no_file_could_have_is_refused_by_its_step(mo
     monkeypatch.setattr(patterns, "PATTERN_SIZE_MAX", 100)
     refusal = refused(Harness.in_memory(DOCUMENT), data)
     assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
-    assert "step b: The pattern cannot be used: it unfolds to" in refusal.message
+    assert "step b: The pattern cannot be used: it compiles to" in refusal.message

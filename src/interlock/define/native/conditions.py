@@ -1,4 +1,4 @@
-"""From conditions and criteria as written to the closed set that is evaluated: names resolved, combinations judged."""
+"""Lowers conditions and criteria of native files: resolves names and checks that each has exactly one meaning."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,12 +28,15 @@ _OPERATORS: Mapping[str, str] = {
     "exists": "exists",
 }
 _PLACEHOLDER = Compare(op="exists", var="unknown", value=True)
-"""Stands where a condition was at fault: the fault is told, and what is around it can still be judged."""
+"""Replaces a faulty condition, so that the rest of the document can still be checked. The fault is reported."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConditionLowering:
-    """Lowers conditions of one document; `named` are its definitions, `faults` what was found."""
+    """Lowers the conditions and criteria of one document.
+
+    `named` holds the document's named conditions. Faults are added to `faults`.
+    """
 
     named: Mapping[str, ConditionForm]
     patterns: PatternChecker = field(default_factory=PatternChecker)
@@ -42,25 +45,24 @@ class ConditionLowering:
     _negations: int = 0
 
     def lower_guard(self, form: ConditionForm, at: str, loop_id: str | None = None) -> Guard:
-        """Return a condition where it stands; `loop_id` is the loop whose loop control it may read."""
+        """Lower a condition and keep its path. `loop_id` is the loop whose loop control it may read."""
         name = form.condition_id if form.kind == "condition_ref" and form.condition_id in self.named else None
         return Guard(condition=self.lower_condition(form, at, loop_id), at=at, name=name)
 
     def lower_condition(
         self, form: ConditionForm, at: str, loop_id: str | None = None, above: tuple[str, ...] = ()
     ) -> Condition:
-        """Return what a form says; faults are kept in `faults`."""
+        """Lower a condition. `above` lists the named conditions that it is inside of, to detect cycles."""
         self._terms += 1
         if self._terms > CONDITION_TERMS_MAX:
             return self._report_too_many(at)
-        said = [name for name in ("kind", "and_", "or_", "not_") if getattr(form, name) is not None]
-        said += ["var"] if form.var is not None else []
+        forms = [name for name in ("kind", "and_", "or_", "not_") if getattr(form, name) is not None]
+        forms += ["var"] if form.var is not None else []
         operators = [name for name in _OPERATORS if name in form.model_fields_set]
-        if len(said) != 1 or (said != ["var"] and operators):
-            return self._report(
-                at, "Found no single meaning here.", "Write `var` with one operator, or one of and/or/not."
-            )
-        match said[0]:
+        if len(forms) != 1 or (forms != ["var"] and operators):
+            message = "The condition must have exactly one of `var`, `and`, `or`, `not`, `kind`."
+            return self._report(at, message, "Write `var` with one operator, or one of and/or/not.")
+        match forms[0]:
             case "var":
                 return self._lower_comparison(form, operators, at)
             case "kind":
@@ -81,31 +83,33 @@ class ConditionLowering:
     def _lower_comparison(self, form: ConditionForm, operators: list[str], at: str) -> Condition:
         if len(operators) != 1:
             found = " and ".join(f"`{_to_camel(name)}`" for name in operators) or "no operator"
-            return self._report(at, f"Found {found} beside `var`.", "Write exactly one; join several with `and`.")
+            message = f"Found {found} with `var`."
+            return self._report(at, message, "Write exactly one operator. Join several conditions with `and`.")
         value = cast("Json", getattr(form, operators[0]))
-        assert form.var is not None, "as judged by the caller"
+        assert form.var is not None, "the caller checked it"
         if operators[0] == "in_":
             value = list(cast("tuple[Json, ...]", value))
-        # Built without a second reading: the form was strict.
+        # The form is strict, so the value needs no further checks.
         return Compare.model_validate({"op": _OPERATORS[operators[0]], "var": form.var, "value": value})
 
     def _lower_kind(self, form: ConditionForm, at: str, loop_id: str | None, above: tuple[str, ...]) -> Condition:
         if form.kind == "loop_control":
             if loop_id is None:
-                return self._report(at, "Only `while` of a loop reads loop control.", "Compare a `var` instead.")
+                return self._report(at, "Only `while` of a loop may read loop control.", "Compare a `var` instead.")
             return LoopControl(op="loop_control", loop_id=loop_id, when_absent="missing")
         name = form.condition_id
         if name is None or name not in self.named:
             guess = suggest_name(name or "", self.named)
-            meant = f"Did you mean `{guess}`?" if guess else "Define it in `conditions`."
-            return self._report(f"{at}.conditionId", f"There is no condition {name!r}.", meant, unknown=True)
+            fix = f"Did you mean `{guess}`?" if guess else "Define it in `conditions`."
+            return self._report(f"{at}.conditionId", f"There is no condition {name!r}.", fix, unknown=True)
         if name in above or len(above) >= CHOICE_DEPTH_MAX:
             return self._report(at, f"The condition {name!r} refers to itself.", "Write it out.")
-        # What a definition says stands where it is defined; whether loop control may be read here is judged here.
-        said = self.lower_condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
-        if loop_id is None and reads_loop_control(said):
-            return self._report(at, f"{name!r} reads loop control: only `while` of a loop does.", "Compare a `var`.")
-        return said
+        # Faults inside the definition are reported at its place; loop control depends on where it is used.
+        condition = self.lower_condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
+        if loop_id is None and reads_loop_control(condition):
+            message = f"{name!r} reads loop control. Only `while` of a loop may do that."
+            return self._report(at, message, "Compare a `var`.")
+        return condition
 
     def _report_too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:
@@ -118,7 +122,7 @@ class ConditionLowering:
         return _PLACEHOLDER
 
     def lower_criteria(self, forms: CriteriaForm | tuple[CriteriaForm, ...], at: str) -> Criteria:
-        """Return what notes must hold; several are joined by `and`."""
+        """Lower the criteria of a step. A list is joined by `and`."""
         if isinstance(forms, CriteriaForm):
             return self._lower_criterion(forms, at)
         parts = tuple(self._lower_criterion(form, f"{at}[{number}]") for number, form in enumerate(forms))
@@ -127,8 +131,8 @@ class ConditionLowering:
     def _lower_criterion(self, form: CriteriaForm, at: str) -> Criteria:
         joined = [name for name in ("and_", "or_", "not_") if getattr(form, name) is not None]
         if len(joined) + (form.type is not None) != 1:
-            message = "Found no single meaning here."
-            self.faults.append(fault(at, "wrong_value", message, "Write `type`, or one of `and`, `or`, `not`."))
+            message = "The rule must have exactly one of `type`, `and`, `or`, `not`."
+            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
             return Length(kind="length")
         if not joined:
             return self._lower_rule(form, at)
@@ -149,9 +153,9 @@ class ConditionLowering:
         make = _RULES[form.type or "length"]
         rule = make(form, common)
         if rule is None:
-            wanted = {"contains": "value", "regex": "pattern", "length": "min` or `max"}[form.type or "length"]
-            message = f"A rule of type {form.type!r} says nothing."
-            self.faults.append(fault(at, "missing_key", message, f"Add `{wanted}`."))
+            key = {"contains": "value", "regex": "pattern", "length": "min` or `max"}[form.type or "length"]
+            message = f"The rule of type {form.type!r} needs `{key}`."
+            self.faults.append(fault(at, "missing_key", message, f"Add `{key}`."))
             return Length(kind="length")
         if isinstance(rule, Length):
             self.faults += check_length(rule, at, is_negated=self._negations % 2 == 1)

@@ -1,4 +1,4 @@
-"""The native front end: from a JSON value to the document model, every fault reported."""
+"""The native front end: parses a JSON value into the document model and reports every fault."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -23,15 +23,15 @@ _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id":
 
 
 def parse_native(value: dict[str, Json], patterns: PatternChecker) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
-    """Return the document that a value holds, and every fault of it.
+    """Parse a native document and return it with all its faults.
 
-    Where its form has faults, the document is what is left without them, for further judgement; None where even that
-    cannot be read.
+    If its form has faults, the returned document is without the faulty parts, for further checks only. It is None if
+    nothing can be recovered.
     """
     form, faults = _parse_form(value)
     if form is None:
         form, _ = _parse_form(recover_document(value, faults, _REQUIRED))
-    # Judged on the value as it stands, so that no fault of form hides these.
+    # These checks read the original value, so that no fault of form hides their faults.
     faults += _check_id(value.get("id"))
     if not any(one.path == "steps" for one in faults):
         faults += islice(_check_steps(value), DIAGNOSTICS_FOUND_MAX)
@@ -59,7 +59,7 @@ def _check_id(workflow_id: object) -> list[Diagnostic]:
 
 
 def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
-    """Tell every step id that stands twice, wherever the steps are nested, and every step without one prompt."""
+    """Report duplicate step ids, and steps that do not have exactly one prompt, at any nesting level."""
     first_at: dict[str, str] = {}
     for at, step in _walk_authored_steps(value.get("steps"), "steps"):
         yield from _check_prompt(step, at)
@@ -68,7 +68,7 @@ def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
         if not isinstance(step_id, str):
             continue
         if step_id in first_at:
-            message = f"{step_id!r} is the id of {first_at[step_id]} too."
+            message = f"{step_id!r} is also the id of {first_at[step_id]}."
             yield fault(f"{at}.{key}", "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
         first_at.setdefault(step_id, at)
 
@@ -76,15 +76,15 @@ def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
 def _check_prompt(step: Mapping[str, object], at: str) -> Iterator[Diagnostic]:
     if native.step_tag(step) != "<step>":
         return
-    said = [name for name in ("prompt", "promptBlocks") if step.get(name) is not None]
-    if not said or (said == ["promptBlocks"] and step["promptBlocks"] == {}):
-        yield fault(at, "prompt_missing", "The step says nothing.", "Add `prompt` or `promptBlocks`.")
-    if len(said) > 1:
-        yield fault(at, "prompt_twice", "It has `prompt` and `promptBlocks`.", "Keep one of them.")
+    prompts = [name for name in ("prompt", "promptBlocks") if step.get(name) is not None]
+    if not prompts or (prompts == ["promptBlocks"] and step["promptBlocks"] == {}):
+        yield fault(at, "prompt_missing", "The step has no prompt.", "Add `prompt` or `promptBlocks`.")
+    if len(prompts) > 1:
+        yield fault(at, "prompt_twice", "The step has both `prompt` and `promptBlocks`.", "Keep one of them.")
 
 
 def _walk_authored_steps(steps: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield every step that is one by its kind of value, wherever it stands, with its place."""
+    """Yield the path and value of every object in a list of steps, at any nesting level."""
     for here, step in _iter_objects(steps, at):
         yield here, step
         for name in _STEP_LIST_KEYS:
@@ -107,7 +107,7 @@ def _iter_objects(items: object, at: str) -> Iterator[tuple[str, Mapping[str, ob
 
 
 class _Lowering:
-    """Lowers one document; what it finds is kept in `faults`."""
+    """Lowers one document. Faults are added to `faults`."""
 
     def __init__(self, form: native.WorkflowForm, patterns: PatternChecker) -> None:
         self._form = form
@@ -115,14 +115,14 @@ class _Lowering:
 
     @property
     def faults(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """The faults found so far."""
         return self._conditions.faults
 
     def lower(self) -> doc.WorkflowDocument:
-        """Return the whole document."""
+        """Lower the whole document."""
         form = self._form
         for name, condition in form.conditions.items():
-            # Named conditions may be used in a loop, so loop control is allowed here.
+            # A named condition may be used in a loop, so loop control is allowed in its definition.
             self._conditions.lower_condition(condition, f"conditions.{name}", loop_id="named", above=(name,))
         return doc.WorkflowDocument(
             id=form.id,
@@ -205,7 +205,7 @@ class _Lowering:
     def _check_sets(self, sets: tuple[SetAction, ...], at: str) -> None:
         for number, action in enumerate(sets):
             if (action.source is None) == ("value" not in action.model_fields_set):
-                message = "It says neither or both of `value` and `from`."
+                message = "The action must have exactly one of `value` and `from`."
                 self.faults.append(fault(f"{at}[{number}]", "wrong_value", message, "Write one of them."))
 
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
@@ -224,7 +224,7 @@ class _Lowering:
     def _lower_outputs(self, outputs: object, at: str) -> tuple[tuple[str | None, doc.Prose], ...]:
         if isinstance(outputs, Mapping):
             named = cast("Mapping[str, object]", outputs)
-            # In the order of their names: how an object's members are ordered means nothing.
+            # Ordered by name, because the order of an object's members has no meaning.
             return tuple((name, self._lower_prose(value, f"{at}.{name}")) for name, value in sorted(named.items()))
         return tuple((None, one) for one in self._lower_proses(cast("tuple[object, ...]", outputs), at))
 
@@ -238,12 +238,12 @@ class _Lowering:
         return tuple(self._lower_part(part, f"{at}[{number}]") for number, part in enumerate(parts))
 
     def _lower_part(self, part: native.ProsePart, at: str) -> doc.TextPart | doc.SnippetPart | doc.BindingPart:
-        said = {"text": part.text, "refId": part.ref_id, "slotId": part.slot_id}
-        wanted = {"text": "text", "ref": "refId", "binding": "slotId"}[part.kind]
-        content = said.pop(wanted)
-        if content is None or any(other is not None for other in said.values()):
-            message = f"A part of kind {part.kind!r} has `{wanted}` and nothing else."
-            self.faults.append(fault(at, "wrong_value", message, f"Write `{wanted}` only."))
+        members = {"text": part.text, "refId": part.ref_id, "slotId": part.slot_id}
+        key = {"text": "text", "ref": "refId", "binding": "slotId"}[part.kind]
+        content = members.pop(key)
+        if content is None or any(other is not None for other in members.values()):
+            message = f"A part of kind {part.kind!r} must have `{key}` and no other key."
+            self.faults.append(fault(at, "wrong_value", message, f"Write `{key}` only."))
             content = content or ""
         match part.kind:
             case "text":
@@ -287,10 +287,10 @@ class _Lowering:
         )
 
     def _lower_loop(self, form: native.LoopForm, at: str) -> doc.LoopStep:
-        ways = {"while": form.while_, "until": form.until, "for": form.for_, "forEach": form.for_each}
-        said = [name for name, way in ways.items() if way is not None]
-        if len(said) != 1:
-            message = f"The loop has {' and '.join(f'`{name}`' for name in said) or 'no way to end'}."
+        kinds = {"while": form.while_, "until": form.until, "for": form.for_, "forEach": form.for_each}
+        found = [name for name, kind in kinds.items() if kind is not None]
+        if len(found) != 1:
+            message = f"The loop has {' and '.join(f'`{name}`' for name in found) or 'no way to end'}."
             fix = "Write exactly one of `while`, `until`, `for`, `forEach`."
             self.faults.append(fault(at, "loop_condition_missing", message, fix))
         return doc.LoopStep(
@@ -303,13 +303,13 @@ class _Lowering:
             iteration_var=form.iteration_var,
             index_var=form.index_var,
             own_functions=form.function_definitions,
-            **self._lower_loop_kind(form, at),  # pyright: ignore[reportArgumentType] — the members of one of four ways
+            **self._lower_loop_kind(form, at),  # pyright: ignore[reportArgumentType] — the fields of one of four kinds
         )
 
     def _lower_loop_kind(self, form: native.LoopForm, at: str) -> dict[str, object]:
         if form.for_ is not None:
             if (form.for_.count is None) == (form.for_.count_from is None):
-                message = "It says neither or both of `count` and `countFrom`."
+                message = "`for` must have exactly one of `count` and `countFrom`."
                 self.faults.append(fault(f"{at}.for", "wrong_value", message, "Write one of them."))
             return {"kind": "for", "count": form.for_.count if form.for_.count is not None else form.for_.count_from}
         if form.for_each is not None:
@@ -321,7 +321,7 @@ class _Lowering:
         guard = self._conditions.lower_guard(form.while_, f"{at}.while", loop_id=form.loop_id)
         if not reads_loop_control(guard.condition):
             return {"kind": "while", "condition": guard}
-        # The decision is made by the last step of a pass, so the first pass has none to wait for.
+        # The last step of a pass makes the decision, so the loop checks it after each pass, not before the first.
         return {"kind": "while", "condition": guard, "checked": "after_pass", "on_limit": "block"}
 
     def _lower_choice(self, form: native.ChooseForm, at: str) -> doc.ChoiceStep:
@@ -345,7 +345,7 @@ class _Lowering:
     def _lower_template(self, form: native.TemplateForm, at: str) -> doc.TemplateStep:
         call = form.template_call
         if (call.template_id is None) == (call.slot_id is None):
-            message = "It says neither or both of `templateId` and `slotId`."
+            message = "`templateCall` must have exactly one of `templateId` and `slotId`."
             self.faults.append(fault(f"{at}.templateCall", "wrong_value", message, "Write one of them."))
         template: str | doc.BindingPart = call.template_id or ""
         if call.slot_id is not None:

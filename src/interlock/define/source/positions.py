@@ -1,4 +1,4 @@
-"""Where in a workflow file a document path stands: the line and column that an editor jumps to."""
+"""Finds the line and column of a document path in a workflow file, for editors."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
 from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, PATH_BYTES_MAX
 
 _PATH_CHARS_MAX = 8 * PATH_BYTES_MAX
-"""How much of a path is followed: diagnostics cut theirs far before."""
+"""Longer paths are cut. The paths of diagnostics are much shorter."""
 _PART_END = re.compile(r"[.\[]|$")
 _INDEX = re.compile(r"\[(0|[1-9][0-9]{0,8})\]")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -21,69 +21,72 @@ _Token: TypeAlias = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place in a text. Both count from 1, and columns count characters."""
+    """A place in a text. Line and column are counted from 1; columns count characters."""
 
     line: int
     column: int
 
 
 def find_position(data: bytes, form: TextFormat, path: str) -> Position | None:
-    """Return where in a file a document path such as `steps[3].title` stands, or None if the file cannot be read.
+    """Return the position of a document path such as `steps[3].title`, or None if the file cannot be parsed.
 
-    A member stands where its key does, an item where its value does. What does not exist stands where the
-    nearest thing around it does. Of a key that stands twice it is the second, the one too many.
+    The position of a member is that of its key; the position of an item is that of its value. A path that does not
+    exist gets the position of the nearest container that exists. Of a duplicate key, the second one is returned.
     """
     return find_positions(data, form, [path]).get(path)
 
 
 def find_positions(data: bytes, form: TextFormat, paths: Iterable[str]) -> dict[str, Position]:
-    """Return where each document path stands, as `find_position` does; nothing if the file cannot be read."""
+    """Return the position of each path, as `find_position` does. Empty if the file cannot be parsed."""
     if len(data) > FORMAT_BYTES_MAX[form]:
         return {}
-    sought = [_Target(path=path) for path in dict.fromkeys(paths)]
+    targets = [_Target(path=path) for path in dict.fromkeys(paths)]
     try:
         text = data.decode("utf-8-sig")
         if form == "json":
-            _scan_json(text, _build_trails(sought))
+            _scan_json(text, _build_trails(targets))
         else:
-            _scan_yaml(text, _build_trails(sought))
+            _scan_yaml(text, _build_trails(targets))
     except (ValueError, RecursionError):
-        # The diagnostic of a text that is no JSON or YAML says its line itself.
+        # If a text is not JSON or YAML, its diagnostic already has a line.
         return {}
-    return {one.path: _to_position(text, one.at) for one in sought}
+    return {one.path: _to_position(text, one.at) for one in targets}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Target:
-    """A path with the best place found for it so far: the whole document, until a part of it is met."""
+    """A path with its best position so far. At first that is the start of the document."""
 
     path: str
     at: int = 0
     rank: tuple[int, int] = field(default=(-_PATH_CHARS_MAX - 2, 0))
 
     def offer(self, at: int, left: str, depth: int) -> None:
-        """Take a place if it leaves less of the path, or as much through fewer and longer keys, or is a later one."""
+        """Accept a position that is better than the current one, or as good and later in the text.
+
+        Better: less of the path is left; or equally much is left, and the position is less deep.
+        """
         rank = (-len(left), -depth)
         if rank >= self.rank:
             self.at, self.rank = at, rank
 
 
 _Trail: TypeAlias = tuple[_Target, str]
-"""A path and what is left of it inside a container: `.title` or `[3].title`."""
+"""A path and the rest of it inside a container: `.title` or `[3].title`."""
 
 
-def _build_trails(sought: Iterable[_Target]) -> list[_Trail]:
+def _build_trails(targets: Iterable[_Target]) -> list[_Trail]:
     trails: list[_Trail] = []
-    for one in sought:
+    for one in targets:
         path = one.path[:_PATH_CHARS_MAX]
         trails.extend((one, left) for left in (f".{path}", path if path.startswith("[") else "") if path and left)
     return trails
 
 
 class _Container:
-    """What is sought inside one container, by the key or index that leads to it.
+    """The paths to find inside one container, by the key or index that they begin with.
 
-    A key may hold dots and brackets, so that a path can be cut into keys in several ways: all are followed.
+    A key may contain dots and brackets, so a path can be split into keys in several ways. All are tried.
     """
 
     def __init__(self, trails: Sequence[_Trail], depth: int) -> None:
@@ -95,12 +98,12 @@ class _Container:
                 self._by_part.setdefault(part, []).append((one, rest))
 
     def enter(self, part: str | int, at: int) -> Sequence[_Trail]:
-        """Note that a member or item stands here, and return what is sought inside it."""
+        """Record the position of a member or item, and return the paths to find inside it."""
         trails = self._by_part.get(part, ())
         if trails:
             for one, left in trails:
                 one.offer(at, left, self._depth)
-            # A key is followed twice, because the second is the one too many; more of them could only cost.
+            # A key is entered at most twice: the second is the duplicate to report, more would only cost time.
             if part in self._entered:
                 del self._by_part[part]
             self._entered.add(part)
@@ -108,7 +111,7 @@ class _Container:
 
 
 def _iter_splits(left: str) -> Iterator[tuple[str | int, str]]:
-    """Yield every way to take the first part off the rest of a path."""
+    """Yield every way to split off the first part of a path."""
     index = _INDEX.match(left)
     if index:
         yield int(index[1]), left[index.end() :]
@@ -120,11 +123,11 @@ def _iter_splits(left: str) -> Iterator[tuple[str | int, str]]:
 def _scan_json(text: str, trails: Sequence[_Trail]) -> None:
     end = _scan_json_value(text, _skip_space(text, 0), trails, 0)
     if _skip_space(text, end) != len(text):
-        raise ValueError("something stands behind the value")
+        raise ValueError("text after the value")
 
 
 def _scan_json_value(text: str, at: int, trails: Sequence[_Trail], depth: int) -> int:
-    """Go through the value that stands here and return where it ends. What holds nothing sought is passed at once."""
+    """Scan the value at a position and return where it ends. A value without any path to find is decoded at once."""
     if trails and depth < DOCUMENT_DEPTH_MAX:
         if text.startswith("{", at):
             return _scan_json_object(text, at, _Container(trails, depth), depth)
@@ -133,7 +136,7 @@ def _scan_json_value(text: str, at: int, trails: Sequence[_Trail], depth: int) -
     return _decode_value(text, at)[1]
 
 
-def _scan_json_object(text: str, at: int, inside: _Container, depth: int) -> int:
+def _scan_json_object(text: str, at: int, container: _Container, depth: int) -> int:
     at = _skip_space(text, at + 1)
     if text.startswith("}", at):
         return at + 1
@@ -141,21 +144,21 @@ def _scan_json_object(text: str, at: int, inside: _Container, depth: int) -> int
         key, colon = _decode_value(text, at)
         colon = _skip_space(text, colon)
         if not isinstance(key, str) or not text.startswith(":", colon):
-            raise ValueError("a member does not begin with its key")
-        trails = inside.enter(key, at)
+            raise ValueError("a member without a key")
+        trails = container.enter(key, at)
         at = _skip_space(text, _scan_json_value(text, _skip_space(text, colon + 1), trails, depth + 1))
         if text.startswith("}", at):
             return at + 1
         at = _skip_comma(text, at)
 
 
-def _scan_json_array(text: str, at: int, inside: _Container, depth: int) -> int:
+def _scan_json_array(text: str, at: int, container: _Container, depth: int) -> int:
     at = _skip_space(text, at + 1)
     if text.startswith("]", at):
         return at + 1
     index = 0
     while True:
-        trails = inside.enter(index, at)
+        trails = container.enter(index, at)
         at = _skip_space(text, _scan_json_value(text, at, trails, depth + 1) if trails else _decode_value(text, at)[1])
         if text.startswith("]", at):
             return at + 1
@@ -165,7 +168,7 @@ def _scan_json_array(text: str, at: int, inside: _Container, depth: int) -> int:
 
 def _skip_comma(text: str, at: int) -> int:
     if not text.startswith(",", at):
-        raise ValueError("nothing divides two members")
+        raise ValueError("no comma between two members")
     return _skip_space(text, at + 1)
 
 
@@ -173,7 +176,7 @@ def _skip_space(text: str, at: int) -> int:
     if text[at : at + 1] > " ":
         return at
     space = _SPACE.match(text, at)
-    assert space is not None, "no space is space too"
+    assert space is not None, "the pattern also matches no space"
     return space.end()
 
 
@@ -186,26 +189,26 @@ def _scan_yaml(text: str, trails: Sequence[_Trail]) -> None:
 
 
 def _scan_yaml_value(token: _Token, tokens: Iterator[_Token], trails: Sequence[_Trail], depth: int) -> None:
-    """Go through the value that a token begins; the tokens of what stands inside it are taken."""
+    """Scan the value that a token begins, and consume the tokens inside it."""
     if token[0] == "scalar":
         return
     if not trails:
         _skip_container(tokens)
         return
-    inside = _Container(trails, depth)
+    container = _Container(trails, depth)
     if token[0] == "mapping":
         for key in _iter_until_end(tokens):
             if key[0] != "scalar":
                 _skip_container(tokens)
-            found = inside.enter(key[1], key[2]) if key[0] == "scalar" else ()
+            found = container.enter(key[1], key[2]) if key[0] == "scalar" else ()
             _scan_yaml_value(next(tokens), tokens, found, depth + 1)
     else:
         for index, item in enumerate(_iter_until_end(tokens)):
-            _scan_yaml_value(item, tokens, inside.enter(index, item[2]), depth + 1)
+            _scan_yaml_value(item, tokens, container.enter(index, item[2]), depth + 1)
 
 
 def _iter_until_end(tokens: Iterator[_Token]) -> Iterator[_Token]:
-    """Yield each token that follows until a container ends; who takes one takes what stands inside it."""
+    """Yield the tokens of a container's members until it ends. The caller consumes the tokens inside each member."""
     for token in tokens:
         if token[0] == "end":
             return
@@ -213,7 +216,7 @@ def _iter_until_end(tokens: Iterator[_Token]) -> Iterator[_Token]:
 
 
 def _skip_container(tokens: Iterator[_Token]) -> None:
-    """Take the tokens up to the end of the container that was just opened."""
+    """Consume the tokens up to the end of the container that was just opened."""
     opened = 1
     for kind, _, _ in tokens:
         opened += (kind != "scalar") - 2 * (kind == "end")

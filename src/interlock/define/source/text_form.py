@@ -1,4 +1,4 @@
-"""From a file's bytes to a JSON value, strictly: no duplicate keys, no surprises (JSON and YAML)."""
+"""Parses the bytes of a JSON or YAML file into a JSON value. Strict: for example, duplicate keys are refused."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _Container: TypeAlias = dict[str, object] | list[object]
 _CONTAINERS = (dict, list)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = "text with a lone surrogate"
-"""What `canonical_bytes` says of a text that no UTF-8 can hold."""
+"""The error of `canonical_bytes` for a text that UTF-8 cannot represent."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _BRACKET = r"[\[\]{}]"
 _CONSTANT = "NaN|-?Infinity"
@@ -34,11 +34,11 @@ _BOUNDS = JsonBounds(values_max=DOCUMENT_VALUES_MAX, depth_max=DOCUMENT_DEPTH_MA
 
 
 class _ConstantError(Exception):
-    """A JSON text holds a word that only programs know, such as NaN."""
+    """A JSON text contains a constant that is not JSON, such as NaN."""
 
 
 class _UnreadableTextError(ValueError):
-    """A text is not in its form; carries the diagnostic."""
+    """A text is not valid in its format. The error carries the diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
@@ -46,7 +46,7 @@ class _UnreadableTextError(ValueError):
 
 
 def parse_text(data: bytes, form: TextFormat) -> dict[str, Json] | Diagnostic:
-    """Return the object that a workflow file holds, or the fault that keeps it from being read."""
+    """Parse the object in a workflow file, or return the fault that makes it unreadable."""
     try:
         return _parse_object(data, form)
     except _UnreadableTextError as error:
@@ -55,8 +55,8 @@ def parse_text(data: bytes, form: TextFormat) -> dict[str, Json] | Diagnostic:
 
 def _parse_object(data: bytes, form: TextFormat) -> dict[str, Json]:
     if len(data) > FORMAT_BYTES_MAX[form]:
-        fix = f"Keep it within {FORMAT_BYTES_MAX[form]}; point at long texts."
-        # Readers take no more than one byte beyond the limit of any form, so how many there are is not known.
+        fix = f"Keep it within {FORMAT_BYTES_MAX[form]} bytes; refer to long texts instead."
+        # The file was read only up to one byte above the limit, so its size is not known.
         raise _UnreadableTextError(
             fault("", "too_large", f"The file has more than {FORMAT_BYTES_MAX[form]} bytes.", fix)
         )
@@ -74,14 +74,14 @@ def _parse_object(data: bytes, form: TextFormat) -> dict[str, Json]:
         raise _UnreadableTextError(fault("", "not_an_object", "The file does not hold an object.", begin))
     inexact = _find_inexact(cast("dict[str, object]", value))
     if inexact is not None:
-        found, inside_out = inexact
+        found, reversed_path = inexact
         if found == _LONE_SURROGATE:
-            fix = "Write the whole character: of an escape such as `\\ud83d\\ude00`, both halves."
+            fix = "Write both halves of the character, such as `\\ud83d\\ude00`."
             raise _UnreadableTextError(
-                fault(_render_path(inside_out), "not_utf8", f"Found {found}: half of a character.", fix)
+                fault(_render_path(reversed_path), "not_utf8", f"Found {found}: half of a character.", fix)
             )
         raise _UnreadableTextError(
-            fault(_render_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text.")
+            fault(_render_path(reversed_path), "number_not_exact", f"Found {found}.", "Write it as text.")
         )
     return cast("dict[str, Json]", value)
 
@@ -95,7 +95,7 @@ def _report_excess(text: str, excess: Excess) -> Diagnostic:
         case "depth":
             return _report_depth(text)
         case "digits":
-            found = fault("", "not_json", "A number has too many digits to be read.", "Write it as text.")
+            found = fault("", "not_json", "A number has too many digits.", "Write it as text.")
             return _add_position(found, text, _find_outside_strings(text, _LONG_NUMBER))
 
 
@@ -110,7 +110,7 @@ def _report_depth(text: str) -> Diagnostic:
 
 
 def _find_outside_strings(text: str, pattern: str) -> Iterator[re.Match[str]]:
-    """Yield what matches in a JSON text outside its strings."""
+    """Yield the matches of a pattern in a JSON text, outside its strings."""
     return (found for found in re.finditer(f"{_STRING}|{pattern}", text) if not found[0].startswith('"'))
 
 
@@ -144,13 +144,13 @@ def _parse_json(text: str) -> object:
         raise _UnreadableTextError(replace(found, line=error.lineno, column=error.colno)) from None
     repeated = _find_repeated_key(value) if repeats else None
     if repeated is not None:
-        message = f"The key {repeated[0]!r} stands twice."
+        message = f"The key {repeated[0]!r} occurs twice."
         raise _UnreadableTextError(fault(_render_path(repeated), "duplicate_key", message, "Keep one of them."))
     return value
 
 
 class _Pairs(list[tuple[str, object]]):
-    """The members, as they stand, of an object that has one key twice."""
+    """The members of an object with a duplicate key, in order."""
 
 
 def _iter_members(value: object) -> Iterable[tuple[str | int, object]]:
@@ -162,24 +162,24 @@ def _iter_members(value: object) -> Iterable[tuple[str | int, object]]:
 
 
 def _find_repeated_key(value: object) -> list[str | int] | None:
-    """Return the path of the first key that stands twice, its last part first."""
-    met: set[str | int] = set()
+    """Return the path of the first duplicate key, from its last part to its first."""
+    seen: set[str | int] = set()
     for part, member in _iter_members(value):
-        if part in met:
+        if part in seen:
             return [part]
-        met.add(part)
-        inside_out = _find_repeated_key(member)
-        if inside_out is not None:
-            inside_out.append(part)
-            return inside_out
+        seen.add(part)
+        reversed_path = _find_repeated_key(member)
+        if reversed_path is not None:
+            reversed_path.append(part)
+            return reversed_path
     return None
 
 
 def _find_inexact(value: _Container) -> tuple[str, list[str | int]] | None:
-    """Return what keeps a value from having canonical bytes, and its path with the last part first.
+    """Return why a value has no canonical bytes, and its path from the last part to the first.
 
-    Paths are put together on the way out. One that was built on the way in would cost its length for every value,
-    and keys may be long.
+    The path is built only after a fault is found, on the way out of the recursion. Keys may be long, so building a path
+    for every value would be slow.
     """
     if isinstance(value, dict):
         found = _describe_inexact("".join(value))
@@ -197,7 +197,7 @@ def _find_inexact(value: _Container) -> tuple[str, list[str | int]] | None:
 
 
 def _describe_inexact(scalar: object) -> str | None:
-    """Return what `canonical_bytes` has against a scalar; it is asked only about those that it may refuse."""
+    """Return why `canonical_bytes` refuses a scalar, or None. It is called only for scalars that it may refuse."""
     match scalar:
         case str():
             is_exact = scalar.isascii() or not _SURROGATE.search(scalar)
@@ -215,9 +215,9 @@ def _describe_inexact(scalar: object) -> str | None:
     return None
 
 
-def _render_path(inside_out: Iterable[str | int]) -> str:
+def _render_path(reversed_path: Iterable[str | int]) -> str:
     path = ""
-    for part in reversed(tuple(inside_out)):
+    for part in reversed(tuple(reversed_path)):
         path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}" if path else part
     return path
 
@@ -229,8 +229,8 @@ def _refuse_constant(name: str) -> NoReturn:
 def _parse_yaml(text: str) -> object:
     from interlock.define.source.yaml_form import YamlFault, load_yaml  # noqa: PLC0415 — JSON files do not pay for YAML
 
-    found = load_yaml(text)
-    if isinstance(found, YamlFault):
-        told = fault(_render_path(found.reversed_path), found.code, found.message, found.fix)
-        raise _UnreadableTextError(replace(told, line=found.line, column=found.column))
-    return found.value
+    result = load_yaml(text)
+    if isinstance(result, YamlFault):
+        diagnostic = fault(_render_path(result.reversed_path), result.code, result.message, result.fix)
+        raise _UnreadableTextError(replace(diagnostic, line=result.line, column=result.column))
+    return result.value

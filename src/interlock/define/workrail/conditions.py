@@ -1,7 +1,7 @@
-"""Conditions and criteria of the WorkRail dialect, lowered to the closed set that is evaluated (DEC-12).
+"""Lowers conditions and criteria of the WorkRail dialect (DEC-12).
 
-The dialect compares leniently: its operators become the explicit `lenient_` ones. Of several operators in one object
-one counts, by a fixed order; they are not joined.
+The dialect compares leniently, so its operators become the `lenient_` operators. If an object has several operators,
+only one counts, in a fixed order; they are not joined.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,10 +28,10 @@ _COMPARISONS: Mapping[str, str] = {
     "in_": "lenient_in",
     "contains": "lenient_contains",
 }
-"""In the order in which the first that is there counts."""
+"""The operators in order of precedence: the first one in an object counts."""
 _COMPARED_WITH_NULL = ("equals", "not_equals")
 _FLAGS_KEPT, _FLAGS_DROPPED = "ims", "gu"
-"""`g` and `u` mean nothing where a pattern is looked for once, in Unicode text."""
+"""`g` and `u` have no effect: a pattern is searched only once, and always in Unicode text."""
 _KEYS_READ: Mapping[str, frozenset[str]] = {
     "contains": frozenset({"value"}),
     "regex": frozenset({"pattern", "flags"}),
@@ -40,11 +40,11 @@ _KEYS_READ: Mapping[str, frozenset[str]] = {
 }
 _TYPED_KEYS = frozenset({"value", "pattern", "flags", "min", "max"})
 _ALWAYS_MET = Length(kind="length")
-"""A rule that any notes meet: stands where a rule was at fault, or where nothing is asked for."""
+"""A rule that all notes meet. It replaces a faulty rule and an empty list of rules."""
 
 
 class ConditionLowering:
-    """Lowers conditions and criteria of one document; what it finds is added to `faults`."""
+    """Lowers the conditions and criteria of one document. Faults are added to `faults`."""
 
     def __init__(self, faults: list[Diagnostic], patterns: PatternChecker) -> None:
         self._faults = faults
@@ -52,12 +52,12 @@ class ConditionLowering:
         self._negations = 0
 
     def lower_guard(self, form: ConditionForm | None, at: str) -> Guard | None:
-        """Return a condition where it stands, or None where it always holds."""
+        """Lower a condition and keep its path. Return None if the condition is always true."""
         condition = self.lower_condition(form, at)
         return None if isinstance(condition, Always) else Guard(condition=condition, at=at)
 
     def lower_condition(self, form: ConditionForm | None, at: str) -> Condition:
-        """Return what a form says; without anything said it always holds."""
+        """Lower a condition. An empty or missing condition is always true."""
         if form is None:
             return ALWAYS
         operator = next((name for name in _COMPARISONS if _is_written(form, name)), None)
@@ -77,7 +77,7 @@ class ConditionLowering:
 
     def _lower_comparison(self, form: ConditionForm, operator: str, at: str) -> Condition:
         if form.var is None:
-            message = f"`{operator.rstrip('_')}` compares nothing."
+            message = f"`{operator.rstrip('_')}` has no `var` to compare."
             self._faults.append(fault(f"{at}.var", "missing_key", message, "Add `var`, the context key to compare."))
             return ALWAYS
         value = cast("Json", getattr(form, operator))
@@ -86,7 +86,7 @@ class ConditionLowering:
         return Compare.model_validate({"op": _COMPARISONS[operator], "var": form.var, "value": value})
 
     def lower_criteria(self, forms: CriteriaForm, at: str) -> Criteria:
-        """Return what notes must hold; the rules of a list are joined by `and`."""
+        """Lower the criteria of a step. A list is joined by `and`."""
         if not isinstance(forms, tuple):
             return self._lower_criterion(forms, at)
         parts = self._lower_criterions(forms, at)
@@ -101,9 +101,9 @@ class ConditionLowering:
         return self._lower_composition(form, at)
 
     def _lower_composition(self, form: CompositionForm, at: str) -> Criteria:
-        said = [word for word in ("and", "or", "not") if getattr(form, f"{word}_") is not None]
-        if len(said) != 1:
-            found = " and ".join(f"`{word}`" for word in said) or "nothing"
+        keys = [word for word in ("and", "or", "not") if getattr(form, f"{word}_") is not None]
+        if len(keys) != 1:
+            found = " and ".join(f"`{word}`" for word in keys) or "nothing"
             fix = "Write exactly one of `and`, `or`, `not`."
             self._faults.append(fault(at, "wrong_value", f"Found {found} here.", fix))
             return _ALWAYS_MET
@@ -112,10 +112,10 @@ class ConditionLowering:
             barred = self._lower_criterion(form.not_, f"{at}.not")
             self._negations -= 1
             return NoneOf(kind="not", of=barred)
-        parts = self._lower_criterions(form.and_ or form.or_ or (), f"{at}.{said[0]}")
+        parts = self._lower_criterions(form.and_ or form.or_ or (), f"{at}.{keys[0]}")
         if not parts:
-            return _ALWAYS_MET if said == ["and"] else NoneOf(kind="not", of=_ALWAYS_MET)
-        return EveryOf(kind="and", of=parts) if said == ["and"] else SomeOf(kind="or", of=parts)
+            return _ALWAYS_MET if keys == ["and"] else NoneOf(kind="not", of=_ALWAYS_MET)
+        return EveryOf(kind="and", of=parts) if keys == ["and"] else SomeOf(kind="or", of=parts)
 
     def _lower_rule(self, form: RuleForm, at: str) -> Criteria:
         common: dict[str, object] = {"message": form.message}
@@ -130,12 +130,12 @@ class ConditionLowering:
                 return self._lower_regex(form, at, common)
             case "length":
                 bounds = {"min": form.min, "max": form.max}
-                said = {name: bound for name, bound in bounds.items() if bound is not None}
-                length = Length.model_validate({"kind": "length", **said, **common})
+                given = {name: bound for name, bound in bounds.items() if bound is not None}
+                length = Length.model_validate({"kind": "length", **given, **common})
                 self._faults += check_length(length, at, is_negated=self._negations % 2 == 1)
                 return length
             case "schema":
-                message = "A `schema` rule judges an object, and notes are text."
+                message = "A `schema` rule checks an object, but notes are text."
                 fix = "Declare an `outputContract`, or use `contains`, `regex` or `length`."
                 self._faults.append(fault(f"{at}.type", "wrong_value", message, fix))
                 return _ALWAYS_MET
@@ -158,12 +158,12 @@ class ConditionLowering:
             return _ALWAYS_MET
         kept = "".join(flag for flag in _FLAGS_KEPT if flag in flags)
         self._faults += self._patterns.check(pattern, kept, f"{at}.pattern")
-        said = {"flags": kept} if kept else {}
-        return Matches.model_validate({"kind": "regex", "pattern": pattern, **said, **common})
+        known = {"flags": kept} if kept else {}
+        return Matches.model_validate({"kind": "regex", "pattern": pattern, **known, **common})
 
 
 def _check_unread_keys(form: RuleForm, at: str) -> Iterator[Diagnostic]:
-    """Warn of keys that a rule of this type does not read."""
+    """Warn about keys that a rule of this type does not read."""
     read = _KEYS_READ[form.type]
     for name in sorted(_TYPED_KEYS & form.model_fields_set - read):
         message = f"A rule of type {form.type!r} does not read {name!r}."
@@ -172,7 +172,7 @@ def _check_unread_keys(form: RuleForm, at: str) -> Iterator[Diagnostic]:
 
 
 def _is_written(form: ConditionForm, operator: str) -> bool:
-    """Say whether an operator is there; to compare with null is to say something only where equality is asked for."""
+    """Return whether an operator is present. Null counts as a value only for `equals` and `not_equals`."""
     return getattr(form, operator) is not None or (
         operator in _COMPARED_WITH_NULL and operator in form.model_fields_set
     )

@@ -1,4 +1,4 @@
-"""Parallel steps of the WorkRail dialect: each piece of work that goes to a subagent, as a part of one prompt."""
+"""Lowers parallel steps of the WorkRail dialect: each delegated piece of work becomes a part of one prompt."""
 
 import re
 from collections.abc import Iterator
@@ -10,16 +10,17 @@ from interlock.define.workrail.conditions import ConditionLowering
 from interlock.define.workrail.prompts import PromptLowering
 
 _CONTEXT_PATH = re.compile(r"(?!wr\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-"""What the prompt of a step can be filled in with."""
+"""A context path that a prompt can insert. `wr.` is reserved."""
 _NOTHING_TEXT = "There is nothing to hand out here: start no subagent, and report the step as done."
 
 
 def lower_delegations(
     form: forms.ParallelForm, at: str, prompts: PromptLowering, conditions: ConditionLowering
 ) -> tuple[doc.PromptFragment, ...]:
-    """Return a fragment for each piece of work, and where all of them may be left out, one that says so.
+    """Return one prompt fragment for each piece of work.
 
-    `at` is where the list of them stands.
+    If every piece has a condition, one more fragment tells the agent what to do if none of them is true. `at` is the
+    path of the list.
     """
     pieces: list[doc.PromptFragment] = []
     for number, work in enumerate(form.parallel_delegations):
@@ -40,13 +41,13 @@ def lower_delegations(
 
 
 def _render_details(work: forms.DelegationForm, at: str, prompts: PromptLowering) -> Iterator[str]:
-    """Yield what a subagent is told, line by line; members of objects in the order of their names."""
+    """Yield the lines of the instructions for a subagent. Members of objects are ordered by name."""
     if work.goal is not None:
         yield f"- Goal: {prompts.check_plain(work.goal, f'{at}.goal')}"
     for key, child in sorted(work.context_mapping.items()):
         name = prompts.check_plain(child, f"{at}.contextMapping.{key}")
-        held = f"{{{{{key}}}}}" if _CONTEXT_PATH.fullmatch(key) else f"what the context key `{key}` holds"
-        yield f"- `{name}`: {held}"
+        value = f"{{{{{key}}}}}" if _CONTEXT_PATH.fullmatch(key) else f"what the context key `{key}` holds"
+        yield f"- `{name}`: {value}"
     for name, value in sorted(work.args.items()):
         yield f"- `{name}`: {prompts.check_plain(value, f'{at}.args.{name}')}"
     if work.allowed_tools is not None:

@@ -1,7 +1,7 @@
-"""Steps of the WorkRail dialect, lowered into the document model: one authored step may become several.
+"""Lowers steps of the WorkRail dialect into the document model. One authored step may become several.
 
-A check, a review or a summary that is declared on a step becomes a step of its own right after it. A step that another
-one names as its loop body is moved there and not run on its own.
+A verification, audit or synthesis that a step declares becomes a separate step after it. A step that a loop names as
+its body is moved into the loop, and is not performed anywhere else.
 """
 
 import json
@@ -22,21 +22,21 @@ LOOP_CONTROL = "wr.contracts.loop_control"
 _VERIFICATION_REPORT = "wr.contracts.verification_report"
 _StepForm: TypeAlias = forms.StepForm | forms.LoopForm | forms.ParallelForm
 _Placed: TypeAlias = tuple[tuple[str, _StepForm], ...]
-"""Steps with the places where they stand in the author's document."""
+"""Steps with their paths in the author's document."""
 
 
 def render_model_tier(tier: str) -> str:
-    """Return the line that tells an agent which class of model the author had in mind."""
+    """Render the line that tells an agent which model tier the author suggests."""
     return f"Suggested model tier: {tier}."
 
 
 def drop_blank_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines that say something."""
+    """Return the lines that are not blank."""
     return tuple(line for line in lines if line.strip())
 
 
 class StepLowering:
-    """Lowers the steps of one document; what it finds is added to `faults`."""
+    """Lowers the steps of one document. Faults are added to `faults`."""
 
     def __init__(self, steps: tuple[_StepForm, ...], faults: list[Diagnostic], patterns: PatternChecker) -> None:
         self._faults = faults
@@ -48,7 +48,7 @@ class StepLowering:
         self._find_moved_bodies()
 
     def lower(self) -> tuple[doc.Step, ...]:
-        """Return all steps in the order in which they are run."""
+        """Lower all steps, in the order in which they are performed."""
         return self._lower_all(tuple((at, step) for at, step in self._authored if step.id not in self._moved_to))
 
     def _find_moved_bodies(self) -> None:
@@ -60,10 +60,12 @@ class StepLowering:
                 fix = f"Did you mean `{guess}`?" if guess else "Write the id of a step of `steps`, or a list of steps."
                 self._report(f"{at}.body", "unknown_step", f"There is no step {target!r}.", fix)
             elif isinstance(self._top[target][1], forms.LoopForm):
-                self._report(f"{at}.body", "wrong_value", f"{target!r} is a loop itself.", "Name a step that is none.")
+                self._report(
+                    f"{at}.body", "wrong_value", f"{target!r} is itself a loop.", "Name a step that is not a loop."
+                )
             elif target in self._moved_to:
-                message = f"{target!r} is the body of {self._moved_to[target]} too."
-                self._report(f"{at}.body", "wrong_value", message, "Give each loop a body of its own.")
+                message = f"{target!r} is also the body of {self._moved_to[target]}."
+                self._report(f"{at}.body", "wrong_value", message, "Give each loop its own body.")
             else:
                 self._moved_to[target] = at
 
@@ -138,8 +140,8 @@ class StepLowering:
         return doc.Guard(condition=self._conditions.lower_condition(condition, at), at=at)
 
     def _lower_evidence(self, form: forms.StepForm, at: str) -> doc.EvidenceRequirements:
-        """Return what is asked for: a contract before assessments before criteria, of which one counts."""
-        # What does not count is read all the same, so that its faults are told.
+        """Lower the evidence that counts: the contract, else the assessments, else the criteria."""
+        # Evidence that does not count is lowered too, so that its faults are reported.
         criteria = None
         if form.validation_criteria is not None:
             criteria = self._conditions.lower_criteria(form.validation_criteria, f"{at}.validationCriteria")
@@ -161,8 +163,8 @@ class StepLowering:
         for number, one in enumerate(form.assessment_consequences):
             here, pair = f"{at}.assessmentConsequences[{number}]", (one.when.any_equals_level, one.when.for_assessment)
             if pair in first_at:
-                message = f"The level {pair[0]!r} has a consequence in {first_at[pair]} already."
-                self._faults.append(fault(here, "duplicate_consequence", message, "Join the two."))
+                message = f"The level {pair[0]!r} already has a consequence in {first_at[pair]}."
+                self._faults.append(fault(here, "duplicate_consequence", message, "Combine the two."))
             first_at.setdefault(pair, here)
             consequences.append(
                 doc.Consequence(level=pair[0], guidance=one.effect.guidance, assessment_id=pair[1], at=here)
@@ -174,7 +176,7 @@ class StepLowering:
     ) -> doc.TemplateStep:
         for name, value in call.args.items():
             if value is None or isinstance(value, dict | list):
-                message = f"The argument {name!r} is no text, number, true or false."
+                message = f"The argument {name!r} is not a text, a number, true or false."
                 self._report(f"{at}.templateCall.args.{name}", "wrong_type", message, "Write one of these.")
         return doc.TemplateStep(
             at=at,
@@ -188,7 +190,7 @@ class StepLowering:
             confirmation=self._lower_confirmation(form.require_confirmation, f"{at}.requireConfirmation"),
         )
 
-    # Steps that are declared on others.
+    # Steps that other steps declare. Their prompts are part of compiled plans: a change changes hashes.
 
     def _build_verification(
         self, form: forms.StepForm, check: forms.VerificationForm, at: str, when: doc.Guard | None
@@ -302,7 +304,7 @@ class StepLowering:
         for number, step in enumerate(form.body):
             here = f"{at}.body[{number}]"
             if isinstance(step, forms.LoopForm):
-                self._report(here, "wrong_value", f"{step.id!r} is a loop inside a loop.", "Put it beside the loop.")
+                self._report(here, "wrong_value", f"{step.id!r} is a loop inside a loop.", "Move it out of the loop.")
             else:
                 placed.append((here, step))
         return tuple(placed)
@@ -310,36 +312,36 @@ class StepLowering:
     def _lower_loop_kind(
         self, form: forms.LoopForm, body: _Placed, at: str
     ) -> tuple[Literal["while", "until", "for", "for_each"], doc.Guard | None]:
-        """Return which way a loop turns, and on what."""
+        """Return the kind of a loop, and the condition that it depends on."""
         spec, here = form.loop, f"{at}.loop"
         match spec.type:
             case "for":
                 if spec.count is None:
-                    self._report(f"{here}.count", "missing_key", "A `for` loop counts its passes.", "Add `count`.")
+                    self._report(f"{here}.count", "missing_key", "A `for` loop needs `count`.", "Add `count`.")
                 self._check_path(spec.count, f"{here}.count")
                 return "for", None
             case "forEach":
                 if spec.items is None:
-                    message = "A `forEach` loop takes one item a pass."
+                    message = "A `forEach` loop needs `items`."
                     self._report(f"{here}.items", "missing_key", message, "Add `items`, the context key of the list.")
                 self._check_path(spec.items, f"{here}.items")
                 return "for_each", None
             case "while" | "until":
                 guard = self._lower_loop_guard(spec, body, here)
-                # The artifact says whether to go on, whichever way the loop was written.
+                # The artifact says whether to continue, so such an `until` loop is a `while` loop too.
                 return "while" if isinstance(guard.condition, LoopControl) else spec.type, guard
             case _:
                 assert_never(spec.type)
 
     def _check_path(self, path: int | str | None, at: str) -> None:
-        """Tell a path at which nothing can ever stand: the loop would wait for it for ever."""
+        """Report a path that can never have a value. The loop would wait for it for ever."""
         parts = path.split(".") if isinstance(path, str) else ()
         if not all(part.strip() for part in parts):
-            fix = "Write a context key; single dots lead into what it holds."
+            fix = "Write a context key, or a path with single dots such as `key.member`."
             self._report(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
         elif not RESERVED_KEYS.isdisjoint(parts):
-            message = f"The path {path!r} holds a reserved key: it can never be sent."
-            self._report(at, "wrong_value", message, "Use a context key of another name.")
+            message = f"The path {path!r} contains a reserved key, which cannot be sent."
+            self._report(at, "wrong_value", message, "Use another context key.")
 
     def _lower_loop_guard(self, spec: forms.LoopSpecForm, body: _Placed, at: str) -> doc.Guard:
         source = spec.condition_source
@@ -354,14 +356,14 @@ class StepLowering:
         if spec.condition is not None:
             here = f"{at}.condition"
             return doc.Guard(condition=self._conditions.lower_condition(spec.condition, here), at=here)
-        message = f"Nothing says when the `{spec.type}` loop ends."
+        message = f"The `{spec.type}` loop has no condition to end it."
         fix = f"Add `condition` or `conditionSource`, or a step of the body with the contract {LOOP_CONTROL}."
         self._report(at, "loop_condition_missing", message, fix)
         return doc.Guard(condition=ALWAYS, at=at)
 
 
 def _build_loop_control(at: str) -> doc.Guard:
-    # Which loop an artifact names does not matter in the dialect, and none at all means to go on.
+    # In this dialect the loop that an artifact names does not matter, and a call without an artifact continues.
     return doc.Guard(condition=LoopControl(op="loop_control", loop_id=None, when_absent="hold"), at=at)
 
 
