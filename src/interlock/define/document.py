@@ -260,8 +260,8 @@ class FeatureUse:
 class WorkflowDocument:
     """A whole workflow.
 
-    `is_checked_for_keys` says whether conditions may read only keys that the document declares; files of a dialect
-    that has no declarations are not held to that. `warnings` are those found while its form was read.
+    `requires_declared_keys`: conditions may read only keys that the document declares. It is False for the WorkRail
+    dialect, which has no declarations. `warnings` are those found while its form was read.
     """
 
     id: str

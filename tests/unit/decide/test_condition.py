@@ -1,4 +1,4 @@
-"""Conditions as they are held: a closed set, strict, told in words, and with the keys that they read."""
+"""Conditions as they are stored: a closed set, strict, with a description and the keys that they read."""
 
 from typing import Any
 
@@ -97,7 +97,7 @@ def test_a_strict_comparison_reads_the_key_its_path_begins_with_and_a_lenient_on
         (read({"op": "always"}), False),
     ],
 )
-def test_loop_control_is_found_wherever_it_is_nested(condition: Condition, reads: bool) -> None:  # noqa: FBT001 — a table
+def test_loop_control_is_found_at_any_nesting_level(condition: Condition, reads: bool) -> None:  # noqa: FBT001 — a table
     assert reads_loop_control(condition) is reads
 
 
@@ -119,5 +119,5 @@ def test_loop_control_is_found_wherever_it_is_nested(condition: Condition, reads
         (LoopControl(op="loop_control", when_absent="hold"), "the loop-control artifact says `continue`"),
     ],
 )
-def test_a_condition_is_told_in_words(condition: Condition, words: str) -> None:
+def test_a_condition_is_described_in_words(condition: Condition, words: str) -> None:
     assert describe_condition(condition) == words

@@ -1,4 +1,4 @@
-"""Criteria on notes: what is met, what is not and in which words, in time linear in the notes."""
+"""Criteria on notes: which are met, and how a violation is described, in time linear in the notes."""
 
 from typing import Any
 
@@ -50,14 +50,14 @@ def test_each_rule_is_met_by_what_it_asks_for_and_by_nothing_else(criteria: Crit
     assert lacks(criteria, not_met) == [f"must {describe_criteria(criteria)}"]
 
 
-def test_and_tells_each_part_that_is_not_met() -> None:
+def test_and_reports_each_part_that_is_not_met() -> None:
     every = EveryOf(kind="and", of=(ALPHA, BETA, LONG))
     assert lacks(every, "alphabeta"[:8]) == ["must contain 'beta'"]
     assert len(lacks(every, "x")) == 3
     assert lacks(EveryOf(kind="and", of=(ALPHA, BETA)), "alpha, beta") == []
 
 
-def test_or_is_met_by_any_part_and_tells_all_where_none_is() -> None:
+def test_or_is_met_by_any_part_and_reports_all_if_no_part_is_met() -> None:
     some = SomeOf(kind="or", of=(ALPHA, BETA))
     assert lacks(some, "beta") == lacks(some, "alpha") == []
     assert lacks(some, "gamma") == ["must either contain 'alpha', or contain 'beta'"]
@@ -76,7 +76,7 @@ def test_criteria_nest() -> None:
     assert len(lacks(nested, "123456")) == 2
 
 
-def test_a_rule_says_what_its_author_says_and_what_it_wants() -> None:
+def test_a_violation_has_the_author_s_message_and_the_requirement() -> None:
     rule = Contains(kind="contains", value="because", message="Say why.")
     assert lacks(rule, "no") == ["Say why. (must contain 'because')"]
 
@@ -99,7 +99,7 @@ def test_a_rule_that_does_not_apply_asks_for_nothing_whatever_it_is_nested_in() 
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2000}", "*", r"\p{Nope}"])
-def test_a_pattern_that_linear_time_does_not_allow_or_that_is_none_is_told(pattern: str) -> None:
+def test_a_pattern_that_re2_does_not_support_is_reported(pattern: str) -> None:
     assert find_pattern_fault(pattern)
 
 
@@ -165,5 +165,5 @@ def test_criteria_read_and_written_again_are_the_same() -> None:
         (EveryOf(kind="and", of=(ALPHA, BETA)), "contain 'alpha'; contain 'beta'"),
     ],
 )
-def test_criteria_are_told_in_words(criteria: Criteria, words: str) -> None:
+def test_criteria_are_described_in_words(criteria: Criteria, words: str) -> None:
     assert describe_criteria(criteria) == words

@@ -1,4 +1,4 @@
-"""One pass over a decision graph: what is decided, what is set, what is refused, and what nothing may come of."""
+"""One pass over a decision graph: its verdicts, its effects, rejected actions, and passes that abort."""
 
 import random
 from typing import Any, cast, get_args
@@ -80,22 +80,22 @@ def test_a_hundred_passes_over_shuffled_graphs_give_the_same_bytes() -> None:
     assert len(found) == 1
 
 
-def test_a_pass_is_told_in_json_node_by_node() -> None:
-    told = ran(lowered(Assignment(key="k", path="gone"), yes=YES, no=NO, unset=UNSET)).to_json()
+def test_a_pass_result_as_json_lists_every_node() -> None:
+    as_json = ran(lowered(Assignment(key="k", path="gone"), yes=YES, no=NO, unset=UNSET)).to_json()
     undecided = {"undecided": {"path": "gone.part", "found": "not set", "wanted": "a value"}}
-    assert told["triggers"] == {
+    assert as_json["triggers"] == {
         "trigger:*": "emitted",
         "trigger:no": "not_emitted",
         "trigger:unset": undecided,
         "trigger:yes": "emitted",
     }
-    values = cast("dict[str, Json]", told["values"])
+    values = cast("dict[str, Json]", as_json["values"])
     assert values["path:yes"] == {"value": True}
     assert values["path:gone"] == {"absent": True}
     assert values["compute:unset"] == undecided
     why = {"path": "gone", "found": "not set", "wanted": "a value"}
-    assert told["outcomes"] == {"action:k": {"kind": "rejected", "why": why}}
-    assert told["effects"] == []
+    assert as_json["outcomes"] == {"action:k": {"kind": "rejected", "why": why}}
+    assert as_json["effects"] == []
 
 
 @pytest.mark.inv("DEC-6")
@@ -126,7 +126,7 @@ def test_all_the_triggers_of_an_action_must_emit(when: tuple[str, ...], kind: st
 
 
 @pytest.mark.parametrize(("other", "is_told"), [("yes", True), ("no", False)])
-def test_a_gate_that_is_undecided_is_told_unless_another_is_closed(other: str, *, is_told: bool) -> None:
+def test_an_undecided_gate_is_reported_unless_another_is_closed(other: str, *, is_told: bool) -> None:
     done = ran(lowered(Assignment(key="k", value=1, when=("unset", other)), yes=YES, no=NO, unset=UNSET))
     why = Undecided(path="gone.part", found="not set", expected="a value") if is_told else None
     assert done.outcomes["action:k"] == Outcome(kind="skipped", why=why)
@@ -267,7 +267,7 @@ def test_a_wrong_kind_is_undecided_where_it_was_read_and_a_failure_where_it_was_
             assert done.values["c"] == Undecided(path=path, found="a text", expected="a number")
 
 
-def test_what_is_undecided_stays_so_where_it_is_compared() -> None:
+def test_a_comparison_with_an_undecided_value_is_undecided() -> None:
     graph = lowered(c=UNSET)
     nodes = cast("list[dict[str, Any]]", graph.to_json()["nodes"])
     again = {"kind": "compute", "id": "again", "operation": {"op": "equals", "value": True}}
@@ -302,7 +302,7 @@ def test_incoming_context_wins_over_stored_and_null_leaves_nothing_to_read() -> 
         assert done.values["path:a"] == value
 
 
-def test_a_missing_key_is_told_only_where_the_decision_needs_it() -> None:
+def test_a_missing_key_is_reported_only_if_the_decision_needs_it() -> None:
     settled = lowered(
         needed={"op": "and", "of": [YES, UNSET]},
         settled={"op": "and", "of": [UNSET, NO]},

@@ -1,4 +1,4 @@
-"""A decision graph as it is held, and every fault that keeps it from being evaluated."""
+"""A decision graph as it is stored, and every fault that prevents its evaluation."""
 
 from typing import Any
 
@@ -79,12 +79,12 @@ def test_a_cycle_is_refused_with_the_nodes_on_it_and_no_schedule() -> None:
     assert validate_graph(graph(nodes[::-1], wires[::-1])) == (found,)
 
 
-def test_of_several_cycles_the_same_one_is_told_however_the_graph_is_listed() -> None:
+def test_of_several_cycles_the_same_one_is_reported_in_any_listing_order() -> None:
     nodes = [compute("a", op="and", parts=2), *(compute(name, op="not") for name in "bcde")]
     wires = ["b a of.0", "d a of.1", "b c of", "c b of", "d e of", "e d of"]
-    told = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
-    told |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
-    assert [[fault.code for fault in faults] for faults in told] == [["cycle"]]
+    fault_sets = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
+    fault_sets |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
+    assert [[fault.code for fault in faults] for faults in fault_sets] == [["cycle"]]
 
 
 @pytest.mark.inv("DEC-7")
@@ -195,14 +195,14 @@ def late(nodes: list[dict[str, Any]], wires: list[str]) -> list[GraphFault]:
     return [one for one in validate_graph(graph(nodes, wires)) if one.code == "same_pass_read_after_write"]
 
 
-def test_what_decides_whether_a_key_is_set_may_read_it() -> None:
+def test_a_trigger_may_read_the_key_that_it_gates() -> None:
     flag = {**PATH, "id": "flag", "reads": {"kind": "constant", "value": True}}
     nodes = [flag, *WHOLE[:3], setting("x", "a"), setting("beside", "other")]
     assert faults(nodes, [*WIRES, "t beside gate.0", "flag beside value"]) == []
 
 
 @pytest.mark.inv("DEC-3")
-def test_who_reads_a_key_beside_the_action_that_sets_it_is_refused() -> None:
+def test_a_reader_of_a_key_in_the_pass_that_sets_it_is_refused() -> None:
     nodes = [*WHOLE[:3], setting("x", "a"), {**COMPARE, "id": "c2"}, {**TRIGGER, "id": "t2"}]
     (found,) = late(nodes, [*WIRES, "s c2 found", "c2 t2 when"])
     assert (found.nodes, found.key) == (("x", "t2"), "a")
@@ -243,7 +243,7 @@ def test_a_key_is_set_only_as_it_is_declared(rule: KeyDeclaration | None, code: 
     assert all("'k'" in one.message for one in found)
 
 
-def test_a_key_of_a_declared_kind_is_set_by_an_action_that_says_so() -> None:
+def test_an_action_on_a_declared_key_declares_the_same_type() -> None:
     (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyDeclaration(type="number")})
     assert (found.code, found.key) == ("wrong_value_type", "k")
 
@@ -278,7 +278,7 @@ def test_a_truth_is_set_where_true_or_false_is_declared() -> None:
         assert [one.code for one in validate_graph(held, {"k": KeyDeclaration()})] == codes
 
 
-def test_every_fault_is_told_at_once_in_one_order() -> None:
+def test_every_fault_is_reported_at_once_in_one_order() -> None:
     nodes = [*WHOLE, PATH, {**TRIGGER, "id": "alone"}]
     wires = [*WIRES, "s t when", "c x gate.0"]
     found = validate_graph(graph(nodes, wires))

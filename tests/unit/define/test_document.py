@@ -1,4 +1,4 @@
-"""The workflow document: untrusted to typed, every fault with the place an author looks for and what to write."""
+"""Parsing of workflow documents: every fault has the place in the author's document and what to write instead."""
 
 from typing import Any
 
@@ -167,7 +167,7 @@ def test_every_fault_of_the_form_is_reported_at_once() -> None:
 
 
 @pytest.mark.inv("PLAN-4")
-def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
+def test_faults_of_meaning_are_reported_together_with_faults_of_form() -> None:
     """Correcting one file in several rounds is what diagnostics are there to spare (PLAN-4)."""
     found = faults(id="a.b.c", steps=[{**STEP, "titel": "x"}, dict(STEP)])
     assert sorted(found) == [("id", "bad_id"), ("steps[0].titel", "unknown_key"), ("steps[1].id", "duplicate_id")]
@@ -185,7 +185,7 @@ def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
         ({"references": [{**REFERENCE, "authorative": True}]}, "authoritative"),
     ],
 )
-def test_an_unknown_key_is_answered_with_the_one_that_was_meant(changes: dict[str, object], meant: str) -> None:
+def test_an_unknown_key_is_reported_with_the_most_similar_known_key(changes: dict[str, object], meant: str) -> None:
     found = parse_workflow(document(**changes))
     assert not isinstance(found, WorkflowDocument)
     assert f"`{meant}`" in found[0].fix

@@ -1,4 +1,4 @@
-"""Where a document path stands in its file: what an editor jumps to, whatever the file looks like."""
+"""The line and column of a document path, in files of any style."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("path", "in_json", "in_yaml"), PLACES)
-def test_a_member_stands_where_its_key_does_and_an_item_where_its_value_does(
+def test_the_position_of_a_member_is_its_key_and_of_an_item_its_value(
     path: str, in_json: tuple[int, int], in_yaml: tuple[int, int]
 ) -> None:
     assert place(AS_JSON, "json", path) == in_json
@@ -87,7 +87,7 @@ def test_a_member_stands_where_its_key_does_and_an_item_where_its_value_does(
         ("[0]", ""),
     ],
 )
-def test_what_does_not_exist_stands_where_the_nearest_thing_around_it_does(missing: str, around: str) -> None:
+def test_a_missing_path_has_the_position_of_its_nearest_container(missing: str, around: str) -> None:
     assert place(AS_JSON, "json", missing) == place(AS_JSON, "json", around)
     assert place(AS_YAML, "yaml", missing) == place(AS_YAML, "yaml", around)
 
@@ -102,9 +102,7 @@ def test_what_does_not_exist_stands_where_the_nearest_thing_around_it_does(missi
         ('{"a": {"b": 1}, "a": {}}', "a.b", 8),
     ],
 )
-def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
-    text: str, path: str, column: int, form: TextFormat
-) -> None:
+def test_of_a_duplicate_key_the_second_is_found(text: str, path: str, column: int, form: TextFormat) -> None:
     assert place(text, form, path) == (1, column)
 
 
@@ -124,7 +122,7 @@ def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
         ('{"a]": {"b": 1}}', "a].b", 9),
     ],
 )
-def test_a_key_may_hold_what_divides_the_parts_of_a_path(text: str, path: str, column: int, form: TextFormat) -> None:
+def test_a_key_may_contain_the_delimiters_of_a_path(text: str, path: str, column: int, form: TextFormat) -> None:
     assert place(text, form, path) == (1, column)
 
 
@@ -143,7 +141,7 @@ def test_a_key_is_found_however_it_is_written() -> None:
     assert place('{x: 1, "\\u00e9\\n": 2}', "yaml", "é\n") == (1, 8)
 
 
-def test_what_stands_around_a_key_that_is_no_text_is_found_in_yaml() -> None:
+def test_paths_around_a_key_that_is_not_a_text_are_found_in_yaml() -> None:
     text = "a:\n  ? [x, {y: 1}]\n  : {b: 1}\n  c: {d: 1}\n"
     assert place(text, "yaml", "a") == (1, 1)
     assert place(text, "yaml", "a.c.d") == (4, 7)
@@ -189,14 +187,14 @@ UNREADABLE: list[tuple[bytes, TextFormat]] = [
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("data", "form"), UNREADABLE)
-def test_nothing_is_told_of_a_text_that_cannot_be_read(data: bytes, form: TextFormat) -> None:
+def test_an_unreadable_text_has_no_positions(data: bytes, form: TextFormat) -> None:
     assert find_position(data, form, "a[0].b") is None
     assert find_positions(data, form, ["a", "a.b", ""]) == {}
 
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_nothing_is_told_of_a_file_that_is_too_large_to_be_read(form: TextFormat) -> None:
+def test_a_file_that_is_too_large_has_no_positions(form: TextFormat) -> None:
     frame = '{"a": ""}'
     text = frame.replace('""', f'"{"x" * (FORMAT_BYTES_MAX[form] - len(frame))}"')
     assert place(text, form, "a") == (1, 2)

@@ -1,4 +1,4 @@
-"""From a file's bytes to a JSON value: strict in what it takes, and every refusal has a code, a place and a fix."""
+"""Parsing of a file's bytes to a JSON value: strict, and every refusal has a code, a place and a fix."""
 
 import json
 from typing import Any
@@ -88,7 +88,7 @@ def test_a_file_that_holds_no_document_is_refused_with_its_code_and_place(
 
 
 @pytest.mark.inv("PLAN-4")
-def test_a_key_that_stands_twice_is_named_with_its_whole_path_in_json_too() -> None:
+def test_a_duplicate_key_is_named_with_its_whole_path_in_json_too() -> None:
     found = refused('{"steps": [{"title": "a"}, {"title": "b", "title": "c"}]}', "json")
     assert (found.code, found.path) == ("duplicate_key", "steps[1].title")
 
@@ -109,7 +109,9 @@ UNREADABLE: list[tuple[str, bytes, TextFormat]] = [
 
 @pytest.mark.inv("PLAN-4", "SRC-4")
 @pytest.mark.parametrize(("_what", "data", "form"), UNREADABLE, ids=[case[0] for case in UNREADABLE])
-def test_what_the_reader_stumbles_over_is_a_refusal_and_no_exception(_what: str, data: bytes, form: TextFormat) -> None:
+def test_a_text_that_breaks_the_parser_is_refused_without_an_exception(
+    _what: str, data: bytes, form: TextFormat
+) -> None:
     """One such file in a source must not take the whole catalogue down."""
     refused(data, form)
 
@@ -145,7 +147,7 @@ TEXTS = [
 
 @pytest.mark.inv("PLAN-1")
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_only_old_yaml_takes_for_more_than_text_is_text(text: str) -> None:
+def test_a_constant_of_old_yaml_versions_is_text(text: str) -> None:
     assert read(f"a: {text}\n", "yaml") == {"a": text}
 
 
@@ -172,7 +174,7 @@ def test_a_yaml_merge_key_merges_nothing() -> None:
     assert read("a:\n  <<: {b: 1}\n", "yaml") == {"a": {"<<": {"b": 1}}}
 
 
-def test_the_place_of_a_syntax_error_is_told_by_line_and_column() -> None:
+def test_the_place_of_a_syntax_error_is_reported_by_line_and_column() -> None:
     assert "Line 2, column 3" in refused('{\n  "a" 1}'.replace('"a" 1', "a"), "json").message
     assert "Line 2" in refused("a: 1\n b: 2\n", "yaml").message
 
@@ -287,9 +289,7 @@ def test_a_file_of_more_values_than_a_workflow_has_is_too_large(
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("form", "column"), [("json", 3), ("yaml", 1)])
-def test_a_number_of_more_digits_than_any_number_needs_is_refused_where_it_stands(
-    form: TextFormat, column: int
-) -> None:
+def test_a_number_with_too_many_digits_is_refused_at_its_place(form: TextFormat, column: int) -> None:
     digits = "1" * (NUMBER_DIGITS_MAX - 2)
     assert read(f'{{"a": 0.{digits}, "b": "{digits * 9}"}}', form)
     found = refused(f'{{"a": 1, "b":\n0.{digits}111}}', form)
@@ -316,11 +316,11 @@ def test_a_fault_below_long_keys_costs_no_more_than_another(last: bytes, code: s
 
 
 FIRST: list[tuple[str, str, TextFormat, str, str]] = [
-    ("a syntax error behind a key that stands twice", '{"a": 1, "a": 2,}', "json", "not_json", ""),
+    ("a syntax error after a duplicate key", '{"a": 1, "a": 2,}', "json", "not_json", ""),
     ("the same in yaml", "a: 1\na: 2\nb: [\n", "yaml", "not_yaml", ""),
-    ("an anchor behind a key that stands twice", "a: 1\na: 2\nb: &x 1\n", "yaml", "not_yaml", ""),
-    ("depth behind a key that stands twice", "a: 1\na: " + "[" * 70 + "]" * 70, "yaml", "too_deep", ""),
-    ("a document behind a key that stands twice", "a: 1\na: 2\n---\n", "yaml", "not_yaml", ""),
+    ("an anchor after a duplicate key", "a: 1\na: 2\nb: &x 1\n", "yaml", "not_yaml", ""),
+    ("depth after a duplicate key", "a: 1\na: " + "[" * 70 + "]" * 70, "yaml", "too_deep", ""),
+    ("a document after a duplicate key", "a: 1\na: 2\n---\n", "yaml", "not_yaml", ""),
     (
         "two keys twice, the first in order, not in depth",
         '{"a": 1, "a": {"b": 1, "b": 2}}',
@@ -329,8 +329,8 @@ FIRST: list[tuple[str, str, TextFormat, str, str]] = [
         "a",
     ),
     ("the same in yaml again", "{a: 1, a: {b: 1, b: 2}}", "yaml", "duplicate_key", "a"),
-    ("a list as key behind a key that stands twice", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
-    ("a key that stands twice behind a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
+    ("a list as key after a duplicate key", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
+    ("a duplicate key after a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
     ("a number in a list in yaml", "a: [{b: [1, 1e999]}]", "yaml", "number_not_exact", "a[0].b[1]"),
     ("half a key before a number too large", '{"a": {"\\ud800": 1e999}}', "json", "not_utf8", "a"),
 ]
@@ -338,7 +338,7 @@ FIRST: list[tuple[str, str, TextFormat, str, str]] = [
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("_what", "data", "form", "code", "path"), FIRST, ids=[case[0] for case in FIRST])
-def test_of_several_faults_the_one_is_told_that_must_be_mended_first(
+def test_of_several_faults_the_one_to_fix_first_is_reported(
     _what: str, data: str, form: TextFormat, code: str, path: str
 ) -> None:
     found = refused(data, form)
@@ -399,7 +399,7 @@ def test_a_document_is_refused_exactly_if_it_has_no_canonical_bytes(value: objec
         ("a: 1\nb: ]", "yaml", 2, 4),
     ],
 )
-def test_what_no_path_leads_to_is_told_with_its_line_and_column(
+def test_a_fault_without_a_path_is_reported_with_its_line_and_column(
     text: str, form: TextFormat, line: int, column: int
 ) -> None:
     found = refused(text, form)
@@ -408,7 +408,7 @@ def test_what_no_path_leads_to_is_told_with_its_line_and_column(
 
 
 @pytest.mark.parametrize("text", ["id: a\nprompt: {{goal}} is it\n", "id: a\nprompt: {{goal}}\n", "- {{goal}} x\n"])
-def test_an_unquoted_hole_is_told_to_be_quoted(text: str) -> None:
+def test_the_fix_of_an_unquoted_placeholder_is_to_quote_it(text: str) -> None:
     found = refused(text, "yaml")
     assert found.code == "not_yaml"
     assert "in quotes" in found.fix
@@ -417,7 +417,7 @@ def test_an_unquoted_hole_is_told_to_be_quoted(text: str) -> None:
     assert not isinstance(parse_text(f'{before}"{prompt}"\n'.replace("- ", "k: ").encode(), "yaml"), Diagnostic)
 
 
-def test_a_fault_of_brackets_says_nothing_of_holes() -> None:
+def test_a_fault_of_brackets_does_not_mention_placeholders() -> None:
     assert "quotes" not in refused("a: [1, {b: 2]", "yaml").fix
 
 
@@ -429,6 +429,6 @@ def test_half_of_a_character_is_no_number(text: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_file_over_the_limit_says_no_size_that_nobody_measured(form: TextFormat) -> None:
+def test_a_file_over_the_limit_is_reported_without_its_size(form: TextFormat) -> None:
     found = refused(b"#" * (FORMAT_BYTES_MAX[form] + 1), form)
     assert found.message == f"The file has more than {FORMAT_BYTES_MAX[form]} bytes."

@@ -1,4 +1,4 @@
-"""Workflow ids: `namespace.name`, what is reserved, and what an old id should be called."""
+"""Workflow ids: `namespace.name`, the reserved namespace, and the suggestion for an old id."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""YAML as JSON can say it, through either parser of the library: the fast one in C, and the other."""
+"""YAML restricted to what JSON can represent, with both parsers of PyYAML: the fast one in C, and the other."""
 
 import string
 
@@ -102,7 +102,7 @@ def test_both_parsers_read_back_what_the_library_writes(value: object, flow: boo
         assert "tag" in found.message or "anchor" in found.message
 
 
-def test_the_structure_of_a_text_is_told_with_the_characters_before_each_piece() -> None:
+def test_each_element_of_a_text_has_its_offset_in_characters() -> None:
     text = "\u00e9:\r\n- 'x'\n- {}\n"
     assert list(read_yaml_tokens(text)) == [
         ("mapping", "", 0),

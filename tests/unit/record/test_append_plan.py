@@ -211,7 +211,7 @@ def test_a_draft_with_the_scope_of_another_kind_is_not_stamped(draft: Draft) -> 
         stamp(planned(draft), next_index=0, stamps=stamps())
 
 
-def test_content_of_a_plan_is_given_as_bytes_beside_the_events_that_refer_to_it() -> None:
+def test_a_plan_has_content_as_bytes_and_the_events_that_refer_to_it() -> None:
     plan = AppendPlan(
         session=SESSION,
         drafts=(notes(),),

@@ -1,4 +1,4 @@
-"""What is stored as an event, and nothing else, is read back: exhaustively over every place of every kind."""
+"""Only valid events are read back: checked exhaustively for every place in an event of every kind."""
 
 import re
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ VARIANTS: list[tuple[str, Path, Json]] = [
 
 
 def places(value: Json, here: Path = ()) -> Iterator[Path]:
-    """Yield where every member and item of a record stands; free-form objects are not entered."""
+    """Yield the place of every member and item of a record; free-form objects are not entered."""
     if here and here[-1] in FREE_FORM:
         return
     children: list[tuple[str | int, Json]] = []
@@ -350,11 +350,11 @@ def test_an_event_that_is_broken_as_well_as_unknown_is_malformed() -> None:
     ("kind", "path"), [(kind, path) for kind, path in EVERY_PLACE if path[-1] not in TAGS], ids=spelled
 )
 def test_a_value_of_another_type_anywhere_is_malformed(kind: str, path: Path) -> None:
-    stands = found_at(sample(kind), path)
+    current = found_at(sample(kind), path)
     others: list[Json] = [{"a": "b"}, ["b"], 1.5, True]
-    others += [5] if not isinstance(stands, int) else ["5"]
+    others += [5] if not isinstance(current, int) else ["5"]
     for other in others:
-        if type(other) is not type(stands) and (path, other) != (("v",), True):
+        if type(other) is not type(current) and (path, other) != (("v",), True):
             assert refusal_of(with_value(kind, path, other)) is MalformedRecordError
 
 

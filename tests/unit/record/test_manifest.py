@@ -109,7 +109,7 @@ def test_a_group_attests_the_exact_bytes_and_bounds_of_its_segment() -> None:
 
 
 @pytest.mark.inv("APP-3")
-def test_a_group_pins_each_snapshot_that_its_segment_brings_once_in_order_of_appearance() -> None:
+def test_a_group_pins_each_snapshot_of_its_segment_once_in_order_of_appearance() -> None:
     history = with_nodes("b", "a", "b", "c", "a")
     made = group(history, manifest_index=7)
     by_event = [event for event in history.segments[-1].events if isinstance(event, NodeCreatedEvent)]

@@ -192,7 +192,7 @@ def test_each_impossible_running_state_is_malformed_when_read(name: str, value: 
 
 
 @pytest.mark.inv("SNAP-2")
-def test_a_loop_that_stands_in_the_stack_twice_is_malformed() -> None:
+def test_a_loop_that_is_in_the_stack_twice_is_malformed() -> None:
     twice: list[Json] = [frame_json("outer", 0), frame_json("outer", 1)]
     pending: Json = {"kind": "some", "step": {"stepId": "c", "loopPath": twice}}
     assert refusal_of(snapshot_json(running_json() | {"loopStack": twice, "pending": pending})) is MalformedRecordError

@@ -1,4 +1,4 @@
-"""Tokens of format 1: one spelling each, and the right code for everything else."""
+"""Tokens of format 1: each has exactly one valid spelling, and every other text gets the right error code."""
 
 import base64
 import hashlib
