@@ -36,25 +36,25 @@ class Undecided:
 Verdict: TypeAlias = bool | Undecided
 
 
-def evaluate(condition: Condition, given: ConditionInputs) -> Verdict:
+def evaluate(condition: Condition, inputs: ConditionInputs) -> Verdict:
     """Return whether a condition is true.
 
     `and` is false if any part is false, and `or` is true if any part is true, even if other parts are undecided.
     """
     match condition:
         case Compare():
-            return _evaluate_comparison(condition, given.context)
+            return _evaluate_comparison(condition, inputs.context)
         case Always():
             return True
         case AllOf():
-            return combine_verdicts([evaluate(part, given) for part in condition.of], deciding=False)
+            return combine_verdicts([evaluate(part, inputs) for part in condition.of], deciding=False)
         case AnyOf():
-            return combine_verdicts([evaluate(part, given) for part in condition.of], deciding=True)
+            return combine_verdicts([evaluate(part, inputs) for part in condition.of], deciding=True)
         case Not():
-            verdict = evaluate(condition.of, given)
+            verdict = evaluate(condition.of, inputs)
             return verdict if isinstance(verdict, Undecided) else not verdict
         case LoopControl():
-            return evaluate_loop_control(condition, given.loop_decisions)
+            return evaluate_loop_control(condition, inputs.loop_decisions)
         case _:
             assert_never(condition)
 
@@ -107,13 +107,13 @@ def _evaluate_comparison(term: Compare, context: Mapping[str, Json]) -> Verdict:
 def apply_operator(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
     """Apply an operator to the value found at a path, or to ABSENT, and the constant to compare with."""
     if op.startswith("lenient_"):
-        return _LENIENT[op](None if found is ABSENT else found, value)
+        return _LENIENT_OPERATORS[op](None if found is ABSENT else found, value)
     if op == "exists":
         return (found is not ABSENT) == bool(value)
     expected = _EXPECTED.get(op, "a value")
     if found is ABSENT:
         return Undecided(path=path, found="not set", expected=expected)
-    verdict = _STRICT[op](found, value)
+    verdict = _STRICT_OPERATORS[op](found, value)
     return Undecided(path=path, found=describe_kind(found), expected=expected) if verdict is None else verdict
 
 
@@ -185,7 +185,7 @@ _EXPECTED = dict.fromkeys(_ORDER, "a number") | {
     "ends_with": "a text",
     "contains": "a list, or a text",
 }
-_STRICT: dict[str, Callable[[object, object], bool | None]] = {
+_STRICT_OPERATORS: dict[str, Callable[[object, object], bool | None]] = {
     "equals": is_same_value,
     "not_equals": lambda found, value: not is_same_value(found, value),
     "in": lambda found, value: any(is_same_value(found, item) for item in cast("list[object]", value)),
@@ -231,7 +231,7 @@ def _parse_number(value: object) -> float | None:
 
 
 def _build_lenient_ordering(name: str) -> Callable[[object, object], bool]:
-    return lambda left, right: is_number(right) and _STRICT[name](left, right) is True
+    return lambda left, right: is_number(right) and _STRICT_OPERATORS[name](left, right) is True
 
 
 def _leniently_contains(found: object, value: object) -> bool:
@@ -246,7 +246,7 @@ def _is_leniently_in(found: object, values: object) -> bool:
     return isinstance(values, list) and any(_is_leniently_equal(found, item) for item in cast("list[object]", values))
 
 
-_LENIENT: dict[str, Callable[[object, object], bool]] = {
+_LENIENT_OPERATORS: dict[str, Callable[[object, object], bool]] = {
     "lenient_equals": _is_leniently_equal,
     "lenient_not_equals": lambda left, right: not _is_leniently_equal(left, right),
     "lenient_gt": _build_lenient_ordering("gt"),

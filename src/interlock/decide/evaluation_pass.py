@@ -102,9 +102,9 @@ class PassAborted:
     expected: str
 
 
-def run_pass(schedule: Schedule, given: ConditionInputs) -> PassResult | PassAborted:
+def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
     """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
-    state = _PassState(given=given)
+    state = _PassState(inputs=inputs)
     for scheduled in schedule.nodes:
         aborted = state.evaluate(scheduled)
         if aborted is not None:
@@ -124,7 +124,7 @@ _Computed: TypeAlias = Verdict | PassAborted
 class _PassState:
     """The results of a pass so far."""
 
-    given: ConditionInputs
+    inputs: ConditionInputs
     values: dict[str, object] = field(default_factory=dict[str, object])
     triggers: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
@@ -134,7 +134,7 @@ class _PassState:
         node = scheduled.node
         match node:
             case Source():
-                self.values[node.id] = _read_source(node.reads, self.given)
+                self.values[node.id] = _read_source(node.reads, self.inputs)
             case Compute():
                 computed = self._compute(node, scheduled)
                 if isinstance(computed, PassAborted):
@@ -185,14 +185,14 @@ class _PassState:
         self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=cast("Json", value)))
 
 
-def _read_source(reads: Reading, given: ConditionInputs) -> object:
+def _read_source(reads: Reading, inputs: ConditionInputs) -> object:
     match reads:
         case FromContext(kind="key"):
-            return given.context.get(reads.path, ABSENT)
+            return inputs.context.get(reads.path, ABSENT)
         case FromContext():
-            return value_at(given.context, reads.path)
+            return value_at(inputs.context, reads.path)
         case LoopDecisions():
-            return given.loop_decisions or ABSENT
+            return inputs.loop_decisions or ABSENT
         case Constant():
             return reads.value
 

@@ -27,23 +27,23 @@ class Position:
     column: int
 
 
-def find_position(data: bytes, form: TextFormat, path: str) -> Position | None:
+def find_position(data: bytes, text_format: TextFormat, path: str) -> Position | None:
     """Return the position of a document path such as `steps[3].title`, or None if the file cannot be parsed.
 
     The position of a member is that of its key; the position of an item is that of its value. A path that does not
     exist gets the position of the nearest container that exists. Of a duplicate key, the second one is returned.
     """
-    return find_positions(data, form, [path]).get(path)
+    return find_positions(data, text_format, [path]).get(path)
 
 
-def find_positions(data: bytes, form: TextFormat, paths: Iterable[str]) -> dict[str, Position]:
+def find_positions(data: bytes, text_format: TextFormat, paths: Iterable[str]) -> dict[str, Position]:
     """Return the position of each path, as `find_position` does. Empty if the file cannot be parsed."""
-    if len(data) > FORMAT_BYTES_MAX[form]:
+    if len(data) > FORMAT_BYTES_MAX[text_format]:
         return {}
     targets = [_Target(path=path) for path in dict.fromkeys(paths)]
     try:
         text = data.decode("utf-8-sig")
-        if form == "json":
+        if text_format == "json":
             _scan_json(text, _build_trails(targets))
         else:
             _scan_yaml(text, _build_trails(targets))

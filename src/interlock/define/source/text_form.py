@@ -45,20 +45,20 @@ class _UnreadableTextError(ValueError):
         self.diagnostic = diagnostic
 
 
-def parse_text(data: bytes, form: TextFormat) -> dict[str, Json] | Diagnostic:
+def parse_text(data: bytes, text_format: TextFormat) -> dict[str, Json] | Diagnostic:
     """Parse the object in a workflow file, or return the fault that makes it unreadable."""
     try:
-        return _parse_object(data, form)
+        return _parse_object(data, text_format)
     except _UnreadableTextError as error:
         return error.diagnostic
 
 
-def _parse_object(data: bytes, form: TextFormat) -> dict[str, Json]:
-    if len(data) > FORMAT_BYTES_MAX[form]:
-        fix = f"Keep it within {FORMAT_BYTES_MAX[form]} bytes; refer to long texts instead."
+def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
+    if len(data) > FORMAT_BYTES_MAX[text_format]:
+        fix = f"Keep it within {FORMAT_BYTES_MAX[text_format]} bytes; refer to long texts instead."
         # The file was read only up to one byte above the limit, so its size is not known.
         raise _UnreadableTextError(
-            fault("", "too_large", f"The file has more than {FORMAT_BYTES_MAX[form]} bytes.", fix)
+            fault("", "too_large", f"The file has more than {FORMAT_BYTES_MAX[text_format]} bytes.", fix)
         )
     try:
         text = data.decode("utf-8-sig")
@@ -66,9 +66,9 @@ def _parse_object(data: bytes, form: TextFormat) -> dict[str, Json]:
         raise _UnreadableTextError(
             fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
         ) from None
-    if form == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
+    if text_format == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
         raise _UnreadableTextError(_report_excess(text, excess))
-    value = _parse_json(text) if form == "json" else _parse_yaml(text)
+    value = _parse_json(text) if text_format == "json" else _parse_yaml(text)
     if not isinstance(value, dict):
         begin = "Begin with `id`, `name` and `steps`."
         raise _UnreadableTextError(fault("", "not_an_object", "The file does not hold an object.", begin))
