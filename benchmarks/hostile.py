@@ -252,8 +252,8 @@ _READERS = (
         run=_listing,
         harmless=Case(what="", put=_with_patterns("^done$"), says="bench.patterns"),
         hostile=(
-            Case(what="400 large patterns", put=_with_patterns(*[r"[\p{L}\p{N}]{1,900}"] * 400), says="unfolds to"),
-            Case(what="many patterns of the largest size", put=_with_patterns(*_WITHIN), says="those of the file"),
+            Case(what="400 large patterns", put=_with_patterns(*[r"[\p{L}\p{N}]{1,900}"] * 400), says="compiles to"),
+            Case(what="many patterns of the largest size", put=_with_patterns(*_WITHIN), says="patterns of the file"),
             Case(what="1 MB of []", put=_filled(b'{"a":[', b"[],", b"[]]}", 999_000), says="100000 values"),
             Case(what="an endless device", put=_endless, says="wr."),
         ),

@@ -11,7 +11,7 @@ from interlock.engine.request import Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import SessionId
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.service.catalog import Catalog
 from interlock.service.ports import Ports, ReadPorts
 from interlock.service.tokens.resolve import SentTokens
@@ -100,7 +100,7 @@ def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> 
         shell.now_ms += STEP_MS
         report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
         evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
-        token = read_token(str(answer.structure["ackToken"]))
+        token = decode_token(str(answer.structure["ackToken"]))
         acked = ContinueCommand(tokens=SentTokens(argument="ackToken", token=token), request=evidence)
         answer = _answer(continue_workflow(ports, acked))
     return Made(session=session, goal=goal, answer=answer)

@@ -8,9 +8,8 @@ from pathlib import Path
 import interlock
 from interlock.cli.render.chart import Mermaid
 from interlock.cli.workflow.graph import charted
-from interlock.decide.condition import Always
-from interlock.decide.condition import in_words as condition_in_words
-from interlock.decide.criteria import in_words as criteria_in_words
+from interlock.decide.condition import Always, describe_condition
+from interlock.decide.criteria import describe_criteria
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.define.parts import ContextInput
@@ -99,7 +98,7 @@ def _evidence(workflow: CompiledWorkflow, node: PlanNode, task: Task) -> str:
         rated = ", ".join(f"{one.id} ({', '.join(one.levels)})" for one in workflow.ratings[name].dimensions)
         wanted.append(f"rating `{name}`: {rated}")
     if task.evidence.criteria is not None:
-        wanted.append(f"notes that {criteria_in_words(task.evidence.criteria)}")
+        wanted.append(f"notes that {describe_criteria(task.evidence.criteria)}")
     elif task.evidence.notes == "required":
         wanted.append("notes")
     if task.produces:
@@ -130,7 +129,7 @@ def _conditions(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[str]:
     for edges in workflow.graphs.out_edges.values():
         for edge in edges:
             if edge.target == node.node_id and edge.condition_id is not None:
-                yield f"if {condition_in_words(workflow.graphs.conditions[edge.condition_id])}"
+                yield f"if {describe_condition(workflow.graphs.conditions[edge.condition_id])}"
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

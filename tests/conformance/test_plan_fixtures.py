@@ -1,4 +1,4 @@
-"""Broken plans are told before anything runs; sound ones run as the plan says, the same way every time."""
+"""Broken plans are refused before anything runs; sound plans run as written, always in the same way."""
 
 import ast
 import json
@@ -139,7 +139,7 @@ def test_the_sound_plan_has_no_fault() -> None:
     assert faults_of(sound()) == []
 
 
-# 1 and 2: what a plan says, and what is told of a broken one.
+# 1 and 2: what a plan says, and the diagnostics of a broken one.
 
 
 @pytest.mark.inv("IR-2", "IR-6")
@@ -250,8 +250,8 @@ THREE_FAULTS: Document = {
 def test_three_independent_faults_are_all_told_in_one_answer() -> None:
     answer = Harness.in_memory(THREE_FAULTS).start("test.broken")
     assert answer.code is ErrorCode.WORKFLOW_INVALID
-    told = {(one["code"], one["path"]) for one in answer["details"]["diagnostics"]}
-    assert told == {
+    found = {(one["code"], one["path"]) for one in answer["details"]["diagnostics"]}
+    assert found == {
         ("unknown_contract_ref", "steps[0].outputContract.contractRef"),
         ("unknown_assessment", "steps[1].assessmentRefs[0]"),
         ("no_default_branch", "steps[2]"),

@@ -15,7 +15,7 @@ from tests.support.crash import advance_plan, apply, assert_readable, opened, ru
 from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.record.append_plan import AppendPlan
-from interlock.record.content import Contents, references_of
+from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import FailureKind, StoreFailureError
@@ -38,7 +38,7 @@ def source() -> LocalStore:
 SOURCE = source()
 HISTORY: tuple[tuple[Event, ...], ...] = SOURCE.history(A)
 LOADED = SOURCE.load(A)
-_NAMED = references_of(itertools.chain.from_iterable(HISTORY))
+_NAMED = collect_references(itertools.chain.from_iterable(HISTORY))
 CONTENTS = Contents(
     snapshots={ref: SOURCE.snapshot(ref).to_bytes() for ref in _NAMED.snapshots},
     workflows={one: SOURCE.workflow_bytes(one) for one in _NAMED.workflows},

@@ -83,7 +83,7 @@ def mounted() -> Harness:
 def test_every_file_compiles_and_runs_to_its_end(mounted: Harness, name: str) -> None:
     content = content_of(name)
     entry = mounted.ports.catalog.view(None).entries[content["id"]]
-    assert not isinstance(entry.compiled, RefusedFile), [one.in_one_line() for one in entry.compiled.diagnostics]
+    assert not isinstance(entry.compiled, RefusedFile), [one.render_line() for one in entry.compiled.diagnostics]
     played = Agent((task_of(content, 1),), seed=1).work(mounted.call)
     assert played.is_complete
     assert played.errors == []

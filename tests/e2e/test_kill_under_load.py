@@ -27,7 +27,7 @@ from tests.support.load import (
 
 from interlock.kernel.ids import SessionId
 from interlock.record.outcome import AdvancedTo
-from interlock.record.short_tokens import ShortRef, read_token
+from interlock.record.short_tokens import ShortRef, decode_token
 from interlock.record.tokens import AttemptRef, StateRef, TokenRef
 from interlock.service.tokens.resolve import whole_reference
 from interlock.store.local.store import LocalStore
@@ -185,7 +185,7 @@ class Log:
         assert len(told) <= len(runs) <= len(sent)
 
     def _token(self, text: object) -> TokenRef:
-        found = read_token(str(text)).verified(self._keys)
+        found = decode_token(str(text)).verify(self._keys)
         if isinstance(found, ShortRef):
             found = whole_reference(self._sessions[found.session], found)
         assert isinstance(found, StateRef | AttemptRef), f"{text} is a token of this data directory"

@@ -38,9 +38,9 @@ from interlock.kernel.ids import (
     node_of_attempt,
 )
 from interlock.record.events import Actor, parse_event
-from interlock.record.manifest import group_of
-from interlock.record.snapshot import parse_snapshot, snapshot_of
-from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, mint, read_long
+from interlock.record.manifest import build_group
+from interlock.record.snapshot import build_snapshot, parse_snapshot
+from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, decode_long, mint
 
 FILE = Path(__file__).parent / "hashes.json"
 KEY = SigningKey(bytes(range(32)))
@@ -91,7 +91,7 @@ def tokens() -> dict[str, Json]:
 
 def snapshots() -> dict[str, Json]:
     states = {"running": running("b", "a", skipped=("c",)), "complete": complete("a", "b")}
-    made = {name: snapshot_of(WORKFLOW_HASH, state) for name, state in states.items()}
+    made = {name: build_snapshot(WORKFLOW_HASH, state) for name, state in states.items()}
     return {name: {"bytes": one.to_bytes().decode(), "ref": ref_of(one)} for name, one in made.items()}
 
 
@@ -117,7 +117,7 @@ def log() -> dict[str, Json]:
     groups: list[Json] = []
     count, pinned = 0, frozenset[SnapshotRef]()
     for segment in history().segments:
-        group = group_of(SESSION, manifest_index=count, segment=segment.data, events=segment.events, pinned=pinned)
+        group = build_group(SESSION, manifest_index=count, segment=segment.data, events=segment.events, pinned=pinned)
         count, pinned = count + group.lines, pinned | set(group.pins)
         segments.append(segment.data.decode())
         groups.append(group.data.decode())
@@ -156,8 +156,8 @@ def test_the_goldens_hold_these_sections_and_no_others() -> None:
 def test_a_committed_token_still_verifies(name: str) -> None:
     token = committed()["tokens"][name]
     assert isinstance(token, str)
-    assert read_long(token).verified([KEY]) == REFS[name]
-    assert isinstance(read_long(token).verified([SigningKey(bytes(32))]), TokenFault)
+    assert decode_long(token).verify([KEY]) == REFS[name]
+    assert isinstance(decode_long(token).verify([SigningKey(bytes(32))]), TokenFault)
 
 
 @pytest.mark.inv("EVT-1")

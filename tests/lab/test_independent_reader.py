@@ -12,7 +12,7 @@ from tests.lab.independent_reader import Files, files_of, read_data_dir, read_se
 from tests.support.bundles import DOCUMENT, a_session
 
 from interlock.kernel.ids import SessionId
-from interlock.record.content import references_of
+from interlock.record.content import collect_references
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.testing.harness import Harness
@@ -57,7 +57,7 @@ def store_accepts(files: Files) -> int | None:
     store = store_over(files)
     try:
         events = [event for events in store.history(session) for event in events]
-        named = references_of(events)
+        named = collect_references(events)
         for snapshot in named.snapshots:
             store.snapshot(snapshot)
         for workflow in named.workflows:

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from interlock.decide.condition import Condition, LenientOperator, StrictOperator
-from interlock.decide.evaluate import Given, LoopDecision, evaluate
-from interlock.decide.evaluation_pass import Pass, run_pass
-from interlock.decide.lowering import graph_of, trigger_of
-from interlock.decide.schedule import Schedule, schedule_of
+from interlock.decide.evaluate import ConditionInputs, LoopDecision, evaluate
+from interlock.decide.evaluation_pass import PassResult, run_pass
+from interlock.decide.lowering import build_graph, trigger_id
+from interlock.decide.schedule import Schedule, build_schedule
 from interlock.kernel.canonical import Json
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
@@ -57,18 +57,20 @@ def joined(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[s
 LEAVES: st.SearchStrategy[dict[str, Any]] = st.one_of(comparisons(), loop_controls(), st.just({"op": "always"}))
 CONDITIONS = st.recursive(LEAVES, joined, max_leaves=10).map(CONDITION.validate_python)
 INPUTS = st.tuples(CONTEXTS, DECISIONS).map(
-    lambda one: Given(context=one[0], loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", one[1]))
+    lambda one: ConditionInputs(
+        context=one[0], loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", one[1])
+    )
 )
 
 
 @pytest.mark.inv("DEC-2")
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), INPUTS)
 def test_the_graph_of_conditions_decides_each_exactly_as_it_decides_itself(
-    read: list[Condition], snapshot: Given
+    read: list[Condition], snapshot: ConditionInputs
 ) -> None:
     named = {f"c{number}": condition for number, condition in enumerate(read)}
-    schedule = schedule_of(graph_of(named))
+    schedule = build_schedule(build_graph(named))
     assert isinstance(schedule, Schedule), schedule
     done = run_pass(schedule, snapshot)
-    assert isinstance(done, Pass), done
-    assert done.triggers == {trigger_of(name): evaluate(condition, snapshot) for name, condition in named.items()}
+    assert isinstance(done, PassResult), done
+    assert done.triggers == {trigger_id(name): evaluate(condition, snapshot) for name, condition in named.items()}

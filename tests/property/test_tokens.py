@@ -14,8 +14,8 @@ from interlock.record.tokens import (
     TokenFault,
     TokenKind,
     TokenRef,
+    decode_long,
     mint,
-    read_long,
 )
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,11 +55,11 @@ def test_verifying_what_was_minted_gives_the_reference_and_minting_that_gives_th
     ref: TokenRef, key: SigningKey
 ) -> None:
     token = mint(ref, key)
-    found = read_long(token).verified([key])
+    found = decode_long(token).verify([key])
     assert found == ref
     assert not isinstance(found, TokenFault)
     assert mint(found, key) == token
-    assert read_long(token).session == ref.session
+    assert decode_long(token).session == ref.session
 
 
 @pytest.mark.inv("TOK-1")
@@ -74,8 +74,8 @@ def test_tokens_are_equal_exactly_if_their_references_are(one: TokenRef, two: To
 @given(REFS, st.lists(KEYS, min_size=1, max_size=3, unique=True))
 def test_a_token_verifies_under_exactly_the_rings_that_hold_its_key(ref: TokenRef, keys: list[SigningKey]) -> None:
     token = mint(ref, keys[0])
-    assert read_long(token).verified(keys[::-1]) == ref
-    fault = read_long(token).verified(keys[1:])
+    assert decode_long(token).verify(keys[::-1]) == ref
+    fault = decode_long(token).verify(keys[1:])
     assert isinstance(fault, TokenFault)
     assert fault.code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -84,4 +84,4 @@ def test_a_token_verifies_under_exactly_the_rings_that_hold_its_key(ref: TokenRe
 @settings(unhurried, max_examples=300)
 @given(st.text() | st.lists(st.text(), min_size=4, max_size=4).map(".".join), KEYS)
 def test_no_other_text_verifies_or_raises(text: str, key: SigningKey) -> None:
-    assert isinstance(read_long(text).verified([key]), TokenFault)
+    assert isinstance(decode_long(text).verify([key]), TokenFault)

@@ -23,7 +23,7 @@ from interlock.plan.records import (
     Task,
 )
 from interlock.plan.walk import ExecutionState
-from interlock.record.context import merged_context
+from interlock.record.context import merge_context
 from interlock.record.payloads import TraceEntry
 from interlock.record.snapshot import Complete, Running, step_instance_key
 
@@ -153,7 +153,7 @@ class Walker:
 
     def done(self, *decisions: str | tuple[str | None, str], **context: Json) -> "Walker":
         """Complete the pending step; what a call says of loop control may name its loop."""
-        self.context = dict(merged_context(self.context, context))
+        self.context = dict(merge_context(self.context, context))
         marks = ExecutionState(self.workflow.graphs, self._state)
         assert isinstance(self._state, Running), "nothing is pending"
         marks.complete(self._state.pending.step.step_id)

@@ -31,7 +31,7 @@ from interlock.record.outcome import (
     Blocked,
     Blocker,
     OutputContractPointer,
-    report,
+    build_report,
 )
 from interlock.record.snapshot import (
     Complete,
@@ -41,7 +41,7 @@ from interlock.record.snapshot import (
     PendingSome,
     PendingStep,
     Running,
-    snapshot_of,
+    build_snapshot,
 )
 
 
@@ -286,7 +286,7 @@ def missing_notes() -> Blocked:
         message="Notes are missing.",
         suggested_fix="Send notes.",
     )
-    return Blocked(kind="blocked", blockers=report([blocker]))
+    return Blocked(kind="blocked", blockers=build_report([blocker]))
 
 
 def stamps(recorded_at: str = RECORDED_AT, *, first_id: int = 1, actor: Actor | None = None) -> Stamps:
@@ -307,7 +307,7 @@ def node_draft(run: RunId, node: NodeId, parent: NodeId | None, kind: data.NodeK
         node_kind=kind,
         parent_node_id=parent,
         workflow_hash=WORKFLOW_HASH,
-        snapshot_ref=ref_of(snapshot_of(WORKFLOW_HASH, state)),
+        snapshot_ref=ref_of(build_snapshot(WORKFLOW_HASH, state)),
     )
     return EventDraft(data=created, run=run, node=node)
 

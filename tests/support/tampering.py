@@ -7,14 +7,14 @@ from typing import Any
 
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId, SessionId, SnapshotRef
-from interlock.record.events import EVENT_CLASSES, Event, NodeCreatedEvent, dedupe_key, kind_of, parse_event
-from interlock.record.manifest import group_of
+from interlock.record.events import EVENT_CLASSES, Event, NodeCreatedEvent, build_dedupe_key, event_kind, parse_event
+from interlock.record.manifest import build_group
 from interlock.store.local import layout
 
 Body = dict[str, Any]
 Change = Callable[[Body], object]
 
-_CLASSES = {kind_of(event_class): event_class for event_class in EVENT_CLASSES}
+_CLASSES = {event_kind(event_class): event_class for event_class in EVENT_CLASSES}
 
 
 class Tampering:
@@ -95,7 +95,7 @@ class Tampering:
         for plan in self.plans:
             events = [_stamped(event, index + at) for at, event in enumerate(plan)]
             data = b"".join(event.to_bytes() + b"\n" for event in events)
-            group = group_of(self.session, manifest_index=lines, segment=data, events=events, pinned=pinned)
+            group = build_group(self.session, manifest_index=lines, segment=data, events=events, pinned=pinned)
             name = layout.segment(self.session, index, index + len(events) - 1)
             (self.root / name).write_bytes(data)
             index, lines, manifest = index + len(events), lines + group.lines, manifest + group.data
@@ -110,5 +110,5 @@ def _stamped(body: Body, index: int) -> Event:
         if name in body:
             part = event_class.model_fields[name].annotation
             keyless[name] = part.model_validate_json(json.dumps(body[name]), by_name=False)
-    key = dedupe_key(event_class.model_construct(**keyless))
+    key = build_dedupe_key(event_class.model_construct(**keyless))
     return parse_event(canonical_bytes({**body, "eventIndex": index, "dedupeKey": key}))

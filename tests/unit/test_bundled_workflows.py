@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from tests.support.evidence import NOTES, Change, artifacts_for, failures_of
 
-from interlock.decide.criteria import unmet
+from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import value_at
 from interlock.define.front import parse_workflow
 from interlock.engine.answer.prompt import prompt_of
@@ -260,8 +260,8 @@ def test_no_step_of_a_bundled_workflow_takes_a_word_for_an_account(workflow_id: 
         assert wanted.criteria is not None, node.node_id
         for context in ({}, {"reproduction": "reliable"}):
             for word in ("ok", "Done.", "All checks passed."):
-                assert unmet(wanted.criteria, word, context), node.node_id
-            assert unmet(wanted.criteria, NOTES, context) == [], node.node_id
+                assert find_unmet(wanted.criteria, word, context), node.node_id
+            assert find_unmet(wanted.criteria, NOTES, context) == [], node.node_id
 
 
 @pytest.mark.parametrize("workflow_id", SOURCES)

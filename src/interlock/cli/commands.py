@@ -132,9 +132,9 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def _refuse(self, name: str, commands: list[str]) -> NoReturn:
-        from interlock.define.diagnostics import did_you_mean  # noqa: PLC0415 — only a mistake pays for it
+        from interlock.define.diagnostics import suggest_name  # noqa: PLC0415 — only a mistake pays for it
 
-        near = did_you_mean(name, commands)
+        near = suggest_name(name, commands)
         suggestion = f" Did you mean {near}?" if near is not None else ""
         self.error(f"There is no command {name!r}.{suggestion} `{self.prog} --help` lists the commands.")
 

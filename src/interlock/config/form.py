@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from interlock.config.bounds import find_costly
 from interlock.config.model import Config, ConfigFault
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import faults_of, value_at
+from interlock.define.faults import diagnose_validation_error, find_value
 from interlock.define.schemas import flat_schema
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import (
@@ -151,7 +151,7 @@ def parse_config(text: str) -> Config | tuple[ConfigFault, ...]:
     try:
         form = ConfigForm.model_validate(value)
     except ValidationError as error:
-        return (*map(_fault, faults_of(error, value, ConfigForm)), *out_of_place)
+        return (*map(_fault, diagnose_validation_error(error, value, ConfigForm)), *out_of_place)
     return out_of_place or _config(form)
 
 
@@ -194,7 +194,7 @@ def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigFault:
 
 
 def _path_faults(value: Mapping[str, Json]) -> Iterator[ConfigFault]:
-    found = value_at(value, ("workflows", "user_dir"))
+    found = find_value(value, ("workflows", "user_dir"))
     if isinstance(found, str) and (not Path(found).is_absolute() or "\0" in found):
         yield ConfigFault(
             key="workflows.user_dir",

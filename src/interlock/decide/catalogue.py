@@ -1,4 +1,4 @@
-"""What decisions are made of: each primitive with the version of its meaning."""
+"""The primitives of decisions, each with a version of its semantics."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -15,10 +15,10 @@ CATALOGUE: Mapping[str, int] = MappingProxyType(
     | {f"compute.{op}": 1 for op in ("and", "or", "not", "loop_control")}
     | {"trigger": 1, "action.set": 1}
 )
-"""The version of each primitive. It goes up when the same inputs come to mean something else."""
+"""The version of each primitive. It is increased when the same inputs give another result."""
 
 
 @cache
 def catalogue_digest() -> Digest:
-    """Return the digest of the catalogue: two builds that share it decide alike."""
+    """Return the digest of the catalogue. Two builds with the same digest make the same decisions."""
     return digest_of(dict(CATALOGUE))

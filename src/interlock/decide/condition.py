@@ -1,7 +1,7 @@
-"""Conditions as the plan holds them: a closed set of operators over context, and one over loop control (DEC-12).
+"""Conditions as the plan stores them: a closed set of operators on context, and one on loop control (DEC-12).
 
-A strict operator never coerces. The operators that begin with `lenient_` compare the way older files expect; only a
-dialect front end writes them, so which rule holds is always in the plan and never a setting.
+A strict operator never converts types. The operators that begin with `lenient_` convert types, as WorkRail files
+expect. Only the WorkRail front end writes them, so the plan itself says which rule applies; there is no setting.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Term(BaseModel):
 
 
 class Compare(Term):
-    """Compare what stands at a path of the context with a value."""
+    """Compare the value at a context path with a constant."""
 
     op: Operator
     var: Annotated[str, Field(min_length=1)]
@@ -53,42 +53,42 @@ class Compare(Term):
 
     @property
     def key(self) -> str:
-        """The context key that the path begins with; a lenient comparison reads one flat key."""
+        """The context key that the path begins with. A lenient comparison reads one key, dots included."""
         return self.var if self.op.startswith("lenient_") else self.var.partition(".")[0]
 
 
 class Always(Term):
-    """Hold."""
+    """Always true."""
 
     op: Literal["always"]
 
 
 class AllOf(Term):
-    """Hold when every part holds."""
+    """True if every part is true."""
 
     op: Literal["and"]
     of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
 
 
 class AnyOf(Term):
-    """Hold when some part holds."""
+    """True if at least one part is true."""
 
     op: Literal["or"]
     of: Annotated[tuple["Condition", ...], Field(min_length=1, strict=False)]
 
 
 class Not(Term):
-    """Hold when the part does not."""
+    """True if the part is false."""
 
     op: Literal["not"]
     of: "Condition"
 
 
 class LoopControl(Term):
-    """Hold while the loop-control artifact of the call says `continue`.
+    """True if the loop-control artifact of the call says `continue`.
 
-    `loop_id` is the loop it must name, if it names one; None takes any. `when_absent` says what a call without such
-    an artifact means: `hold`, or `missing`, which refuses the call.
+    If `loop_id` is set, an artifact that names another loop is ignored. `when_absent` says what happens without an
+    artifact: `hold` makes the condition true, `missing` refuses the call.
     """
 
     op: Literal["loop_control"]
@@ -103,56 +103,56 @@ AnyOf.model_rebuild()
 Not.model_rebuild()
 
 
-def comparisons(condition: Condition) -> Iterator[Compare]:
+def iter_comparisons(condition: Condition) -> Iterator[Compare]:
     """Yield every comparison inside a condition, from left to right."""
     match condition:
         case Compare():
             yield condition
         case AllOf() | AnyOf():
             for part in condition.of:
-                yield from comparisons(part)
+                yield from iter_comparisons(part)
         case Not():
-            yield from comparisons(condition.of)
+            yield from iter_comparisons(condition.of)
         case Always() | LoopControl():
             return
 
 
-def loop_controls(condition: Condition) -> Iterator[LoopControl]:
-    """Yield every reading of the loop-control artifact inside a condition, from left to right."""
+def iter_loop_controls(condition: Condition) -> Iterator[LoopControl]:
+    """Yield every loop-control term inside a condition, from left to right."""
     match condition:
         case LoopControl():
             yield condition
         case AllOf() | AnyOf():
             for part in condition.of:
-                yield from loop_controls(part)
+                yield from iter_loop_controls(part)
         case Not():
-            yield from loop_controls(condition.of)
+            yield from iter_loop_controls(condition.of)
         case Compare() | Always():
             return
 
 
 def reads_loop_control(condition: Condition) -> bool:
-    """Say whether a condition reads the loop-control artifact."""
-    return any(True for _ in loop_controls(condition))
+    """Return whether a condition reads the loop-control artifact."""
+    return any(True for _ in iter_loop_controls(condition))
 
 
-def in_words(condition: Condition) -> str:
-    """Return the condition as a short sentence part, for plans and traces."""
+def describe_condition(condition: Condition) -> str:
+    """Describe a condition as part of a sentence, for plans and traces."""
     match condition:
         case Compare(op="exists"):
             return f"`{condition.var}` is {'set' if condition.value else 'not set'}"
         case Compare():
             word = condition.op.removeprefix("lenient_").replace("_", " ")
-            return f"`{condition.var}` {word}" + ("" if word == "truthy" else f" {_shown(condition.value)}")
+            return f"`{condition.var}` {word}" + ("" if word == "truthy" else f" {_render_value(condition.value)}")
         case Always():
             return "always"
         case AllOf() | AnyOf():
-            return "(" + f" {condition.op} ".join(in_words(part) for part in condition.of) + ")"
+            return "(" + f" {condition.op} ".join(describe_condition(part) for part in condition.of) + ")"
         case Not():
-            return f"not {in_words(condition.of)}"
+            return f"not {describe_condition(condition.of)}"
         case LoopControl():
             return "the loop-control artifact says `continue`"
 
 
-def _shown(value: Json) -> str:
+def _render_value(value: Json) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

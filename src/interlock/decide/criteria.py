@@ -1,4 +1,4 @@
-"""Criteria on notes: texts that must be there, patterns, lengths; judged in linear time (EVID-5)."""
+"""Criteria on notes: required texts, patterns and lengths, checked in linear time (EVID-5)."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -6,15 +6,14 @@ from typing import Annotated, Literal, Protocol, cast
 
 from pydantic import Field
 
-from interlock.decide.condition import Condition, Term
-from interlock.decide.condition import in_words as condition_in_words
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.condition import Condition, Term, describe_condition
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.kernel.budgets import PATTERN_MEMORY_BYTES_MAX, PATTERNS_KEPT_MAX
 from interlock.kernel.canonical import Json
 
 
 class Contains(Term):
-    """The notes hold this text."""
+    """The notes contain this text."""
 
     kind: Literal["contains"]
     value: Annotated[str, Field(min_length=1)]
@@ -23,7 +22,7 @@ class Contains(Term):
 
 
 class Matches(Term):
-    """The notes match this pattern somewhere. Patterns are RE2's: no look-around, no back-reference, linear time."""
+    """The pattern matches somewhere in the notes. It is an RE2 pattern: no look-around, no back-references."""
 
     kind: Literal["regex"]
     pattern: Annotated[str, Field(min_length=1)]
@@ -33,7 +32,7 @@ class Matches(Term):
 
 
 class Length(Term):
-    """The notes have so many characters."""
+    """The notes have from `min` to `max` characters."""
 
     kind: Literal["length"]
     min: Annotated[int, Field(ge=0)] | None = None
@@ -50,7 +49,7 @@ class EveryOf(Term):
 
 
 class SomeOf(Term):
-    """Some part is met."""
+    """At least one part is met."""
 
     kind: Literal["or"]
     of: Annotated[tuple["Criteria", ...], Field(min_length=1, strict=False)]
@@ -70,54 +69,55 @@ SomeOf.model_rebuild()
 NoneOf.model_rebuild()
 
 
-def unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
-    """Return what the notes lack, each in words; nothing where they meet the criteria."""
+def find_unmet(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> list[str]:
+    """Describe each criterion that the notes do not meet. The list is empty if they meet all."""
     if isinstance(criteria, EveryOf):
-        return [lack for part in criteria.of for lack in unmet(part, notes, context)]
-    return [_told(criteria)] if _holds(criteria, notes, context) is False else []
+        return [violation for part in criteria.of for violation in find_unmet(part, notes, context)]
+    return [_describe_violation(criteria)] if _evaluate(criteria, notes, context) is False else []
 
 
-def _holds(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
-    """Say whether notes meet criteria. None: nothing is asked, for no rule in them applies."""
+def _evaluate(criteria: Criteria, notes: str, context: Mapping[str, Json]) -> bool | None:
+    """Return whether notes meet criteria, or None if none of their rules applies."""
     match criteria:
         case Contains() | Matches() | Length():
             # A rule whose own condition cannot be decided does not apply.
-            applies = criteria.when is None or evaluate(criteria.when, Given(context=context)) is True
+            applies = criteria.when is None or evaluate(criteria.when, ConditionInputs(context=context)) is True
             return _is_met(criteria, notes) if applies else None
         case NoneOf():
-            inner = _holds(criteria.of, notes, context)
+            inner = _evaluate(criteria.of, notes, context)
             return None if inner is None else not inner
         case EveryOf() | SomeOf():
-            settling = isinstance(criteria, SomeOf)
-            held = {_holds(part, notes, context) for part in criteria.of} - {None}
-            return None if not held else settling if settling in held else not settling
+            # One true part decides `or`, one false part decides `and`.
+            deciding = isinstance(criteria, SomeOf)
+            verdicts = {_evaluate(part, notes, context) for part in criteria.of} - {None}
+            return None if not verdicts else deciding if deciding in verdicts else not deciding
 
 
-def rules_in(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
-    """Yield the rules that criteria are made of."""
+def iter_rules(criteria: Criteria) -> Iterator[Contains | Matches | Length]:
+    """Yield every rule inside criteria."""
     match criteria:
         case EveryOf() | SomeOf():
             for part in criteria.of:
-                yield from rules_in(part)
+                yield from iter_rules(part)
         case NoneOf():
-            yield from rules_in(criteria.of)
+            yield from iter_rules(criteria.of)
         case Contains() | Matches() | Length():
             yield criteria
 
 
-def rule_conditions(criteria: Criteria) -> Iterator[Condition]:
-    """Yield the conditions under which the rules of criteria apply."""
-    return (rule.when for rule in rules_in(criteria) if rule.when is not None)
+def iter_rule_conditions(criteria: Criteria) -> Iterator[Condition]:
+    """Yield the conditions under which rules of the criteria apply."""
+    return (rule.when for rule in iter_rules(criteria) if rule.when is not None)
 
 
-def in_words(criteria: Criteria) -> str:
-    """Return what criteria ask for, as one line for an agent; a rule that asks only now and then says when."""
+def describe_criteria(criteria: Criteria) -> str:
+    """Describe criteria in one line for an agent, with the condition of a rule that has one."""
     is_rule = isinstance(criteria, Contains | Matches | Length)
-    where = f" (where {condition_in_words(criteria.when)})" if is_rule and criteria.when is not None else ""
-    return _wanted(criteria) + where
+    where = f" (where {describe_condition(criteria.when)})" if is_rule and criteria.when is not None else ""
+    return _describe_requirement(criteria) + where
 
 
-def _wanted(criteria: Criteria) -> str:
+def _describe_requirement(criteria: Criteria) -> str:
     match criteria:
         case Contains():
             return f"contain {criteria.value!r}"
@@ -128,17 +128,17 @@ def _wanted(criteria: Criteria) -> str:
             bounds += [f"at most {criteria.max}"] if criteria.max is not None else []
             return f"have {' and '.join(bounds) or 'any number of'} characters"
         case EveryOf():
-            return "; ".join(in_words(part) for part in criteria.of)
+            return "; ".join(describe_criteria(part) for part in criteria.of)
         case SomeOf():
-            return "either " + ", or ".join(in_words(part) for part in criteria.of)
+            return "either " + ", or ".join(describe_criteria(part) for part in criteria.of)
         case NoneOf():
-            return f"not {in_words(criteria.of)}"
+            return f"not {describe_criteria(criteria.of)}"
 
 
-def _told(criteria: Criteria) -> str:
-    wanted = f"must {in_words(criteria)}"
+def _describe_violation(criteria: Criteria) -> str:
+    requirement = f"must {describe_criteria(criteria)}"
     is_rule = isinstance(criteria, Contains | Matches | Length)
-    return f"{criteria.message} ({wanted})" if is_rule and criteria.message else wanted
+    return f"{criteria.message} ({requirement})" if is_rule and criteria.message else requirement
 
 
 def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
@@ -146,23 +146,23 @@ def _is_met(rule: Contains | Matches | Length, notes: str) -> bool:
         case Contains():
             return rule.value in notes
         case Matches():
-            return matches(rule.pattern, rule.flags, notes)
+            return has_match(rule.pattern, rule.flags, notes)
         case Length():
             return (rule.min or 0) <= len(notes) and (rule.max is None or len(notes) <= rule.max)
 
 
-def matches(pattern: str, flags: str, text: str) -> bool:
-    """Say whether a pattern matches somewhere in a text. Takes time linear in the text."""
-    return _compiled(pattern, flags).search(text) is not None
+def has_match(pattern: str, flags: str, text: str) -> bool:
+    """Return whether a pattern matches somewhere in a text, in time linear in the text's length."""
+    return _compile(pattern, flags).search(text) is not None
 
 
 @lru_cache(PATTERNS_KEPT_MAX)
-def pattern_fault(pattern: str, flags: str = "") -> str | None:
-    """Return why the engine cannot use a pattern, or None where it can. The verdict is kept, a refusal too."""
+def find_pattern_fault(pattern: str, flags: str = "") -> str | None:
+    """Return why RE2 cannot use a pattern, or None if it can. The result is cached."""
     import re2  # noqa: PLC0415 — see `_compiled`
 
     try:
-        _compiled(pattern, flags)
+        _compile(pattern, flags)
     except cast("type[Exception]", re2.error) as error:
         found = cast("object", error.args[0])
         return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
@@ -173,8 +173,8 @@ class _Pattern(Protocol):
     def search(self, text: str) -> object | None: ...
 
 
-def _compiled(pattern: str, flags: str) -> _Pattern:
-    import re2  # noqa: PLC0415 — few steps have patterns; a server without them does not pay for the engine
+def _compile(pattern: str, flags: str) -> _Pattern:
+    import re2  # noqa: PLC0415 — few steps have patterns; without them a server need not load RE2
 
     options = re2.Options()
     options.log_errors = False

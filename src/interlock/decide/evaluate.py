@@ -1,4 +1,4 @@
-"""Evaluate a condition once, deterministically: it holds, it does not, or a key it turns on is not there (DEC-13)."""
+"""Evaluation of a condition, deterministic: true, false, or undecided because a value is missing (DEC-13)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ LoopDecision = Literal["continue", "stop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What a decision may read: the node's context with loop variables, and the call's loop-control decisions.
+class ConditionInputs:
+    """What a condition may read: the node's context with loop variables, and the call's loop-control decisions.
 
-    `loop_decisions` are pairs of the loop an artifact names, if it names one, and what it says.
+    `loop_decisions` holds one pair for each artifact: the loop that it names (None if it names none), and its decision.
     """
 
     context: Mapping[str, Json]
@@ -23,116 +23,115 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """The condition turns on something that is not there, or is of the wrong kind.
+    """The condition cannot be decided: a value that it reads is missing or has the wrong type.
 
-    `path` is a context path, or None where a loop-control artifact is missing.
+    `path` is the context path of the value. It is None if a loop-control artifact is missing.
     """
 
     path: str | None
     found: str
-    wanted: str
+    expected: str
 
 
 Verdict: TypeAlias = bool | Undecided
 
 
-def evaluate(condition: Condition, given: Given) -> Verdict:
-    """Return whether a condition holds.
+def evaluate(condition: Condition, inputs: ConditionInputs) -> Verdict:
+    """Return whether a condition is true.
 
-    A part that cannot be decided does not matter where another part settles the whole: `and` with a part that does
-    not hold, `or` with one that does.
+    `and` is false if any part is false, and `or` is true if any part is true, even if other parts are undecided.
     """
     match condition:
         case Compare():
-            return _compared(condition, given.context)
+            return _evaluate_comparison(condition, inputs.context)
         case Always():
             return True
         case AllOf():
-            return settled([evaluate(part, given) for part in condition.of], settling=False)
+            return combine_verdicts([evaluate(part, inputs) for part in condition.of], deciding=False)
         case AnyOf():
-            return settled([evaluate(part, given) for part in condition.of], settling=True)
+            return combine_verdicts([evaluate(part, inputs) for part in condition.of], deciding=True)
         case Not():
-            verdict = evaluate(condition.of, given)
+            verdict = evaluate(condition.of, inputs)
             return verdict if isinstance(verdict, Undecided) else not verdict
         case LoopControl():
-            return controlled(condition, given.loop_decisions)
+            return evaluate_loop_control(condition, inputs.loop_decisions)
         case _:
             assert_never(condition)
 
 
-def settled(verdicts: list[Verdict], *, settling: bool) -> Verdict:
-    """Return what verdicts come to together where one verdict settles them: False for `and`, True for `or`."""
-    if settling in [verdict for verdict in verdicts if isinstance(verdict, bool)]:
-        return settling
-    return next((verdict for verdict in verdicts if isinstance(verdict, Undecided)), not settling)
+def combine_verdicts(verdicts: list[Verdict], *, deciding: bool) -> Verdict:
+    """Combine the verdicts of parts. One verdict of `deciding` decides the result: False for `and`, True for `or`."""
+    if deciding in [verdict for verdict in verdicts if isinstance(verdict, bool)]:
+        return deciding
+    return next((verdict for verdict in verdicts if isinstance(verdict, Undecided)), not deciding)
 
 
-def controlled(condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]) -> Verdict:
-    """Return what the loop-control decisions of a call say to a condition on them."""
-    said = [
+def evaluate_loop_control(condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]) -> Verdict:
+    """Return the verdict of a loop-control condition on the decisions of a call. The first matching decision counts."""
+    matching = [
         decision
         for loop, decision in loop_decisions
         if condition.loop_id is None or loop is None or loop == condition.loop_id
     ]
-    if said:
-        return said[0] == "continue"
+    if matching:
+        return matching[0] == "continue"
     if condition.when_absent == "hold":
         return True
-    return Undecided(path=None, found="no loop-control artifact", wanted="`continue` or `stop`")
+    return Undecided(path=None, found="no loop-control artifact", expected="`continue` or `stop`")
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing:
-    """Nothing stands at a path; told from null."""
+class _Absent:
+    """No value at a path. Not the same as null."""
 
 
-NOTHING = _Nothing()
+ABSENT = _Absent()
 
 
 def value_at(context: Mapping[str, Json], path: str) -> object:
-    """Return what stands at a dotted path, or NOTHING."""
+    """Return the value at a dotted path, or ABSENT."""
     value: object = context
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return NOTHING
+            return ABSENT
         value = cast("Mapping[str, object]", value)[part]
     return value
 
 
-def _compared(term: Compare, context: Mapping[str, Json]) -> Verdict:
+def _evaluate_comparison(term: Compare, context: Mapping[str, Json]) -> Verdict:
     is_lenient = term.op.startswith("lenient_")
-    found = context.get(term.var, NOTHING) if is_lenient else value_at(context, term.var)
-    return compared(term.op, found, term.value, path=term.var)
+    found = context.get(term.var, ABSENT) if is_lenient else value_at(context, term.var)
+    return apply_operator(term.op, found, term.value, path=term.var)
 
 
-def compared(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
-    """Return what an operator says of what was found at a path, or of NOTHING, and the value it compares with."""
+def apply_operator(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
+    """Apply an operator to the value found at a path, or to ABSENT, and the constant to compare with."""
     if op.startswith("lenient_"):
-        return _LENIENT[op](None if found is NOTHING else found, value)
+        return _LENIENT_OPERATORS[op](None if found is ABSENT else found, value)
     if op == "exists":
-        return (found is not NOTHING) == bool(value)
-    wanted = _WANTED.get(op, "a value")
-    if found is NOTHING:
-        return Undecided(path=path, found="not set", wanted=wanted)
-    verdict = _STRICT[op](found, value)
-    return Undecided(path=path, found=kind_of(found), wanted=wanted) if verdict is None else verdict
+        return (found is not ABSENT) == bool(value)
+    expected = _EXPECTED.get(op, "a value")
+    if found is ABSENT:
+        return Undecided(path=path, found="not set", expected=expected)
+    verdict = _STRICT_OPERATORS[op](found, value)
+    return Undecided(path=path, found=describe_kind(found), expected=expected) if verdict is None else verdict
 
 
 def _contains(found: object, value: object) -> bool | None:
     if isinstance(found, list):
-        return any(same(item, value) for item in cast("list[object]", found))
+        return any(is_same_value(item, value) for item in cast("list[object]", found))
     return value in found if isinstance(found, str) and isinstance(value, str) else None
 
 
-def _begins(found: object, value: object) -> bool | None:
+def _starts_with(found: object, value: object) -> bool | None:
     return found.startswith(cast("str", value)) if isinstance(found, str) else None
 
 
-def _ends(found: object, value: object) -> bool | None:
+def _ends_with(found: object, value: object) -> bool | None:
     return found.endswith(cast("str", value)) if isinstance(found, str) else None
 
 
-def _ordered(name: str) -> Callable[[object, object], bool | None]:
+def _build_ordering(name: str) -> Callable[[object, object], bool | None]:
     def ordered(found: object, value: object) -> bool | None:
         return _ORDER[name](cast("float", found), cast("float", value)) if is_number(found) else None
 
@@ -140,25 +139,25 @@ def _ordered(name: str) -> Callable[[object, object], bool | None]:
 
 
 def is_number(value: object) -> bool:
-    """Say whether a JSON value is a number; true and false are none."""
+    """Return whether a JSON value is a number. In Python true and false are integers too; here they are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def same(left: object, right: object) -> bool:
-    """Say whether two JSON values are the same: 1 and 1.0 are, 1 and true are not."""
+def is_same_value(left: object, right: object) -> bool:
+    """Return whether two JSON values are equal: 1 equals 1.0, but 1 does not equal true."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         one, other = cast("Mapping[str, object]", left), cast("Mapping[str, object]", right)
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(is_same_value(one[key], other[key]) for key in one)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         items, others = cast("list[object]", left), cast("list[object]", right)
-        return len(items) == len(others) and all(map(same, items, others))
+        return len(items) == len(others) and all(map(is_same_value, items, others))
     return left == right
 
 
-def kind_of(value: object) -> str:
-    """Return what kind of JSON value this is, in words."""
+def describe_kind(value: object) -> str:
+    """Describe the type of a JSON value, with its article."""
     match value:
         case None:
             return "null"
@@ -181,48 +180,48 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
     "lte": lambda left, right: left <= right,
 }
 
-_WANTED = dict.fromkeys(_ORDER, "a number") | {
+_EXPECTED = dict.fromkeys(_ORDER, "a number") | {
     "starts_with": "a text",
     "ends_with": "a text",
     "contains": "a list, or a text",
 }
-_STRICT: dict[str, Callable[[object, object], bool | None]] = {
-    "equals": same,
-    "not_equals": lambda found, value: not same(found, value),
-    "in": lambda found, value: any(same(found, item) for item in cast("list[object]", value)),
+_STRICT_OPERATORS: dict[str, Callable[[object, object], bool | None]] = {
+    "equals": is_same_value,
+    "not_equals": lambda found, value: not is_same_value(found, value),
+    "in": lambda found, value: any(is_same_value(found, item) for item in cast("list[object]", value)),
     "contains": _contains,
-    "starts_with": _begins,
-    "ends_with": _ends,
-    **{name: _ordered(name) for name in _ORDER},
+    "starts_with": _starts_with,
+    "ends_with": _ends_with,
+    **{name: _build_ordering(name) for name in _ORDER},
 }
-"""What each operator says of what was found; None where it is of the wrong kind."""
+"""The strict operators, on the value found and the constant. None: the value found has the wrong type."""
 
 _YES = frozenset({"true", "1", "yes"})
 _NO = frozenset({"false", "0", "no"})
 
 
-def _loosely_same(left: object, right: object) -> bool:
-    """Compare as older files expect: texts trimmed and without case, numbers with their texts, yes with true."""
+def _is_leniently_equal(left: object, right: object) -> bool:
+    """Compare as WorkRail files expect: ignoring case and outer spaces, `"1"` equals 1, `yes` equals true."""
     if left is None or right is None:
         return left is right
     if isinstance(left, bool) or isinstance(right, bool):
-        return _truth(left) is not None and _truth(left) == _truth(right)
+        return _parse_boolean(left) is not None and _parse_boolean(left) == _parse_boolean(right)
     if isinstance(left, str) and isinstance(right, str):
         return left.strip().lower() == right.strip().lower()
     if is_number(left) or is_number(right):
-        one, other = _number(left), _number(right)
+        one, other = _parse_number(left), _parse_number(right)
         return one is not None and one == other
-    return same(left, right)
+    return is_same_value(left, right)
 
 
-def _truth(value: object) -> bool | None:
+def _parse_boolean(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower() if isinstance(value, str | int | float) else ""
     return True if word in _YES else False if word in _NO else None
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     if is_number(value):
         return cast("float", value)
     try:
@@ -231,30 +230,30 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _loosely_ordered(name: str) -> Callable[[object, object], bool]:
-    return lambda left, right: is_number(right) and _STRICT[name](left, right) is True
+def _build_lenient_ordering(name: str) -> Callable[[object, object], bool]:
+    return lambda left, right: is_number(right) and _STRICT_OPERATORS[name](left, right) is True
 
 
-def _loosely_contains(found: object, value: object) -> bool:
+def _leniently_contains(found: object, value: object) -> bool:
     if isinstance(found, list):
-        return any(_loosely_same(item, value) for item in cast("list[object]", found))
+        return any(_is_leniently_equal(item, value) for item in cast("list[object]", found))
     if isinstance(found, str):
         return str(value).strip().lower() in found.lower()
     return False
 
 
-def _loosely_in(found: object, values: object) -> bool:
-    return isinstance(values, list) and any(_loosely_same(found, item) for item in cast("list[object]", values))
+def _is_leniently_in(found: object, values: object) -> bool:
+    return isinstance(values, list) and any(_is_leniently_equal(found, item) for item in cast("list[object]", values))
 
 
-_LENIENT: dict[str, Callable[[object, object], bool]] = {
-    "lenient_equals": _loosely_same,
-    "lenient_not_equals": lambda left, right: not _loosely_same(left, right),
-    "lenient_gt": _loosely_ordered("gt"),
-    "lenient_gte": _loosely_ordered("gte"),
-    "lenient_lt": _loosely_ordered("lt"),
-    "lenient_lte": _loosely_ordered("lte"),
-    "lenient_in": _loosely_in,
-    "lenient_contains": _loosely_contains,
+_LENIENT_OPERATORS: dict[str, Callable[[object, object], bool]] = {
+    "lenient_equals": _is_leniently_equal,
+    "lenient_not_equals": lambda left, right: not _is_leniently_equal(left, right),
+    "lenient_gt": _build_lenient_ordering("gt"),
+    "lenient_gte": _build_lenient_ordering("gte"),
+    "lenient_lt": _build_lenient_ordering("lt"),
+    "lenient_lte": _build_lenient_ordering("lte"),
+    "lenient_in": _is_leniently_in,
+    "lenient_contains": _leniently_contains,
     "lenient_truthy": lambda found, _: bool(found),
 }

@@ -1,6 +1,6 @@
-"""One pass over a decision graph: each node once, over one snapshot of inputs; effects are collected, never applied.
+"""One pass over a decision graph: evaluates each node once, on one snapshot of the inputs.
 
-A pass remembers nothing of any other. What it brings about is seen by a later pass, through the context.
+Effects are collected, not applied. Passes share no state: only a later pass sees an effect, through the context.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ from typing import Literal, TypeAlias, assert_never, cast
 
 from interlock.decide.condition import LoopControl
 from interlock.decide.evaluate import (
-    NOTHING,
-    Given,
+    ABSENT,
+    ConditionInputs,
     LoopDecision,
     Undecided,
     Verdict,
-    compared,
-    controlled,
-    kind_of,
-    settled,
+    apply_operator,
+    combine_verdicts,
+    describe_kind,
+    evaluate_loop_control,
     value_at,
 )
 from interlock.decide.graph import (
@@ -36,18 +36,18 @@ from interlock.decide.graph import (
     Trigger,
 )
 from interlock.decide.schedule import Schedule, ScheduledNode
-from interlock.decide.validate import wanted_of
+from interlock.decide.validate import find_expected_kind
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
 
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
-"""What came of an action. The last three are for effects on the world outside, of which there are none yet."""
+"""The outcome of an action. The last three are for effects outside the server; there are none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one action: recorded, and seen by no node.
+    """The outcome of one action. No node reads it.
 
-    `why` says what was found where it was rejected, or skipped because a trigger of it could not be decided.
+    `why` says why the action was rejected, or which undecided trigger skipped it.
     """
 
     kind: OutcomeKind
@@ -55,8 +55,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeySet:
-    """An effect: this key is to be set to this value, on behalf of this action. Null deletes the key."""
+class SetEffect:
+    """An effect of an action: set a context key to a value. Null deletes the key."""
 
     action: str
     key: str
@@ -64,20 +64,20 @@ class KeySet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """What came of a pass, by node id, in the order of evaluation.
+class PassResult:
+    """The results of a pass, by node id, in the order of evaluation.
 
-    `values` holds what sources and computes yield: a value, NOTHING, or what keeps a truth from being decided.
-    `triggers` says whether each emitted. `effects` are in the order of their actions.
+    `values` holds the results of sources and computes: a value, ABSENT, or an `Undecided`. `triggers` says whether each
+    trigger emitted. `effects` are in the order of their actions.
     """
 
     values: Mapping[str, object]
     triggers: Mapping[str, Verdict]
     outcomes: Mapping[str, Outcome]
-    effects: tuple[KeySet, ...]
+    effects: tuple[SetEffect, ...]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the pass as a JSON value, the same for the same graph and inputs."""
+        """Return the results as JSON. The same graph and inputs always give the same value."""
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
@@ -90,58 +90,58 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aborted:
-    """A computation failed, so the pass came to nothing: no outcome and no effect of it exists.
+class PassAborted:
+    """A computation failed, so the whole pass has no outcome and no effect.
 
-    `condition` names the condition that the node is a part of, if it is one of a condition.
+    `condition` names the condition that the failed node belongs to, if any.
     """
 
     node: str
     condition: str | None
     found: str
-    wanted: str
+    expected: str
 
 
-def run_pass(schedule: Schedule, given: Given) -> Pass | Aborted:
-    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same."""
-    running = _Running(given=given)
+def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
+    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
+    state = _PassState(inputs=inputs)
     for scheduled in schedule.nodes:
-        aborted = running.evaluate(scheduled)
+        aborted = state.evaluate(scheduled)
         if aborted is not None:
             return aborted
-    return Pass(
-        values=running.values,
-        triggers=running.triggers,
-        outcomes=running.outcomes,
-        effects=tuple(running.effects),
+    return PassResult(
+        values=state.values,
+        triggers=state.triggers,
+        outcomes=state.outcomes,
+        effects=tuple(state.effects),
     )
 
 
-_Computed: TypeAlias = Verdict | Aborted
+_Computed: TypeAlias = Verdict | PassAborted
 
 
 @dataclass(slots=True, kw_only=True)
-class _Running:
-    """The part of a pass that has come so far."""
+class _PassState:
+    """The results of a pass so far."""
 
-    given: Given
+    inputs: ConditionInputs
     values: dict[str, object] = field(default_factory=dict[str, object])
     triggers: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    effects: list[KeySet] = field(default_factory=list[KeySet])
+    effects: list[SetEffect] = field(default_factory=list[SetEffect])
 
-    def evaluate(self, scheduled: ScheduledNode) -> Aborted | None:
+    def evaluate(self, scheduled: ScheduledNode) -> PassAborted | None:
         node = scheduled.node
         match node:
             case Source():
-                self.values[node.id] = _read(node.reads, self.given)
+                self.values[node.id] = _read_source(node.reads, self.inputs)
             case Compute():
                 computed = self._compute(node, scheduled)
-                if isinstance(computed, Aborted):
+                if isinstance(computed, PassAborted):
                     return computed
                 self.values[node.id] = computed
             case Trigger():
-                self.triggers[node.id] = settled(self._verdicts(scheduled.inputs), settling=False)
+                self.triggers[node.id] = combine_verdicts(self._verdicts(scheduled.inputs), deciding=False)
             case Action():
                 self._act(node, scheduled)
             case _:
@@ -149,76 +149,76 @@ class _Running:
         return None
 
     def _verdicts(self, inputs: tuple[str, ...]) -> list[Verdict]:
-        """Return truths and events as verdicts; of an event, whether it occurred."""
+        """Return truths and events as verdicts: an event is true if it occurred."""
         known = [self.triggers[one] if one in self.triggers else self.values[one] for one in inputs]
         return cast("list[Verdict]", known)
 
     def _compute(self, node: Compute, scheduled: ScheduledNode) -> _Computed:
         inputs = [self.values[one] for one in scheduled.inputs]
-        fault = _number_fault(inputs[0])
+        fault = _describe_inexact_number(inputs[0])
         if fault is not None:
-            return Aborted(node=node.id, condition=node.condition, found=fault, wanted=_NUMBER)
+            return PassAborted(node=node.id, condition=node.condition, found=fault, expected=_NUMBER)
         try:
-            verdict = _computed(node.operation, inputs, scheduled.path)
+            verdict = _apply_operation(node.operation, inputs, scheduled.path)
         except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
-            # What is compared with was not judged where the graph was made. Nothing may come of half a decision.
+            # Constants are not checked when a graph is built. A failed computation must abort the whole pass.
             found = f"a failure ({type(error).__name__}) of `{node.operation.op}`"
-            return Aborted(node=node.id, condition=node.condition, found=found, wanted="true or false")
+            return PassAborted(node=node.id, condition=node.condition, found=found, expected="true or false")
         is_own = verdict is not inputs[0] and isinstance(node.operation, Comparison)
         if isinstance(verdict, Undecided) and is_own and scheduled.path is None:
-            # Nobody can send another value where none was read.
-            return Aborted(node=node.id, condition=node.condition, found=verdict.found, wanted=verdict.wanted)
+            # The value was not read from the context, so no caller can correct it.
+            return PassAborted(node=node.id, condition=node.condition, found=verdict.found, expected=verdict.expected)
         return verdict
 
     def _act(self, node: Action, scheduled: ScheduledNode) -> None:
         *gates, payload = scheduled.inputs
-        gate = settled(self._verdicts(tuple(gates)), settling=False)
+        gate = combine_verdicts(self._verdicts(tuple(gates)), deciding=False)
         if gate is not True:
             self.outcomes[node.id] = Outcome(kind="skipped", why=gate if isinstance(gate, Undecided) else None)
             return
         value = self.values[payload]
-        why = _refused(node, value, scheduled.path)
+        why = _check_payload(node, value, scheduled.path)
         if why is not None:
             self.outcomes[node.id] = Outcome(kind="rejected", why=why)
             return
         self.outcomes[node.id] = Outcome(kind="completed")
-        self.effects.append(KeySet(action=node.id, key=node.effect.key, value=cast("Json", value)))
+        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=cast("Json", value)))
 
 
-def _read(reads: Reading, given: Given) -> object:
+def _read_source(reads: Reading, inputs: ConditionInputs) -> object:
     match reads:
         case FromContext(kind="key"):
-            return given.context.get(reads.path, NOTHING)
+            return inputs.context.get(reads.path, ABSENT)
         case FromContext():
-            return value_at(given.context, reads.path)
+            return value_at(inputs.context, reads.path)
         case LoopDecisions():
-            return given.loop_decisions or NOTHING
+            return inputs.loop_decisions or ABSENT
         case Constant():
             return reads.value
 
 
-def _computed(operation: Operation, inputs: list[object], path: str | None) -> Verdict:
-    """Return what an operation makes of its inputs. What is undecided stays so, unless another part settles it."""
+def _apply_operation(operation: Operation, inputs: list[object], path: str | None) -> Verdict:
+    """Apply an operation to its inputs. An undecided input gives an undecided result, unless another part decides."""
     first = inputs[0]
     match operation:
         case Comparison():
             if isinstance(first, Undecided):
                 return first
-            return compared(operation.op, first, operation.value, path=path)
+            return apply_operator(operation.op, first, operation.value, path=path)
         case Junction():
-            return settled(cast("list[Verdict]", inputs), settling=operation.op == "or")
+            return combine_verdicts(cast("list[Verdict]", inputs), deciding=operation.op == "or")
         case Negation():
             return first if isinstance(first, Undecided) else not first
         case LoopControl():
-            said = cast("tuple[tuple[str | None, LoopDecision], ...]", () if first is NOTHING else first)
-            return controlled(operation, said)
+            decisions = cast("tuple[tuple[str | None, LoopDecision], ...]", () if first is ABSENT else first)
+            return evaluate_loop_control(operation, decisions)
 
 
 _NUMBER = "a number that JSON keeps exact"
 
 
-def _number_fault(value: object) -> str | None:
-    """Return what is wrong with a number that no JSON text can have carried."""
+def _describe_inexact_number(value: object) -> str | None:
+    """Describe a number that JSON cannot represent exactly; None for any other value."""
     if isinstance(value, float) and not isfinite(value):
         return "a number that is not finite"
     if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
@@ -226,26 +226,26 @@ def _number_fault(value: object) -> str | None:
     return None
 
 
-def _refused(node: Action, value: object, path: str | None) -> Undecided | None:
-    """Return why a key cannot be set to a value, or None where it can."""
+def _check_payload(node: Action, value: object, path: str | None) -> Undecided | None:
+    """Return why a key cannot be set to a value, or None if it can."""
     if isinstance(value, Undecided):
         return value
-    if value is NOTHING:
-        return Undecided(path=path, found="not set", wanted="a value")
-    fault = _number_fault(value)
+    if value is ABSENT:
+        return Undecided(path=path, found="not set", expected="a value")
+    fault = _describe_inexact_number(value)
     if fault is not None:
-        return Undecided(path=path, found=fault, wanted=_NUMBER)
-    wanted = wanted_of(node.effect.type, value)
-    return None if wanted is None else Undecided(path=path, found=kind_of(value), wanted=wanted)
+        return Undecided(path=path, found=fault, expected=_NUMBER)
+    expected = find_expected_kind(node.effect.type, value)
+    return None if expected is None else Undecided(path=path, found=describe_kind(value), expected=expected)
 
 
 def _value_json(value: object) -> Json:
     if isinstance(value, Undecided):
         return {"undecided": _undecided_json(value)}
-    if value is NOTHING:
+    if value is ABSENT:
         return {"absent": True}
     if isinstance(value, tuple):
-        return {"value": [list(said) for said in cast("tuple[tuple[Json, Json], ...]", value)]}
+        return {"value": [list(pair) for pair in cast("tuple[tuple[Json, Json], ...]", value)]}
     return {"value": cast("Json", value)}
 
 
@@ -261,4 +261,4 @@ def _outcome_json(outcome: Outcome) -> Json:
 
 
 def _undecided_json(undecided: Undecided) -> Json:
-    return {"path": undecided.path, "found": undecided.found, "wanted": undecided.wanted}
+    return {"path": undecided.path, "found": undecided.found, "wanted": undecided.expected}

@@ -1,9 +1,9 @@
-"""A decision as a graph of four causal roles: sources, computes, triggers, actions.
+"""A decision as a graph of four kinds of node: sources, computes, triggers, actions.
 
-This is the compiled form of conditions and of what steps set; nobody writes it by hand. A source reads the snapshot of
-inputs, a compute turns values into a truth, a trigger turns a truth into an event, an action takes effect when the
-events that gate it occur. Values and events are what edges carry; no edge leads out of an action or into a source, so
-what a pass brings about cannot be seen in it. A graph as such may be broken: `validate_graph` judges it.
+This is the compiled form of conditions and of `set` actions; nobody writes it by hand. A source reads one input. A
+compute turns values into a truth. A trigger turns a truth into an event. An action takes effect when all events that
+gate it occur. Edges carry values and events. No edge leads out of an action or into a source, so a pass never reads
+its own effects. A `DecisionGraph` may have faults: `validate_graph` finds them.
 """
 
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -17,27 +17,27 @@ from interlock.kernel.ids import Digest
 Id = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 ValueType = Literal["string", "number", "boolean", "list", "object"]
-"""What kind of value a context key holds, in the words that inputs are declared with."""
+"""The type of a context key's value, as inputs declare it."""
 PortType = Literal["value", "truth", "event"]
-"""What an edge carries. A truth is a value; an event is neither, and nothing but an event is one."""
+"""What an edge carries. A truth is also a value; an event is neither a truth nor a value."""
 
 
 class Port(NamedTuple):
-    """A place where exactly one edge comes into a node."""
+    """A named input of a node. Exactly one edge leads into it."""
 
     name: str
     type: PortType
 
 
 class FromContext(Term):
-    """What stands in the context at a dotted path, or under one flat key, dots included."""
+    """Reads the context: at a dotted path (`path`), or under one key that may contain dots (`key`)."""
 
     kind: Literal["path", "key"]
     path: Id
 
 
 class LoopDecisions(Term):
-    """What the loop-control artifacts of the call say."""
+    """Reads the loop-control decisions of the call."""
 
     kind: Literal["loop_control"]
 
@@ -53,7 +53,7 @@ Reading = Annotated[FromContext | LoopDecisions | Constant, Field(discriminator=
 
 
 class Source(Term):
-    """Reads one thing from the snapshot of inputs. Yields a value, or that nothing is there."""
+    """Reads one input. Yields its value, or ABSENT."""
 
     kind: Literal["source"]
     id: Id
@@ -61,38 +61,38 @@ class Source(Term):
 
     @property
     def path(self) -> str | None:
-        """The path that is read, where the context is read."""
+        """The context path that is read, or None if the source does not read the context."""
         return self.reads.path if isinstance(self.reads, FromContext) else None
 
     @property
     def context_key(self) -> str | None:
-        """The context key that is read, where the context is read."""
+        """The context key that is read, or None if the source does not read the context."""
         if not isinstance(self.reads, FromContext):
             return None
         return self.reads.path if self.reads.kind == "key" else self.reads.path.partition(".")[0]
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """No inputs: a source is where values begin."""
+        """Empty: a source has no inputs."""
         return ()
 
 
 class Comparison(Term):
-    """Compare what comes in with a value."""
+    """Compare the input with a constant."""
 
     op: Operator
     value: Json = None
 
 
 class Junction(Term):
-    """Settle truths by each other: `and`, `or`. A part that is undecided does not matter where another settles."""
+    """Join truths by `and` or `or`. An undecided part does not matter if another part decides the result."""
 
     op: Literal["and", "or"]
     parts: Count
 
 
 class Negation(Term):
-    """Turn a truth."""
+    """Negate a truth."""
 
     op: Literal["not"]
 
@@ -101,7 +101,7 @@ Operation = Annotated[Comparison | Junction | Negation | LoopControl, Field(disc
 
 
 class Compute(Term):
-    """Makes a truth of values or truths. Yields it, or what keeps it from being decided."""
+    """Computes a truth from a value or from other truths. Yields it, or an `Undecided`."""
 
     kind: Literal["compute"]
     id: Id
@@ -110,7 +110,7 @@ class Compute(Term):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The one value that is judged, or the truths that are put together."""
+        """The value to judge, or the truths to join or negate."""
         match self.operation:
             case Comparison() | LoopControl():
                 return (Port("found", "value"),)
@@ -121,7 +121,7 @@ class Compute(Term):
 
 
 class Trigger(Term):
-    """Emits when its truth holds and every event that it comes after occurred. Remembers nothing."""
+    """Emits an event if its truth is true and all events of its `after` ports occurred. Has no state."""
 
     kind: Literal["trigger"]
     id: Id
@@ -131,13 +131,13 @@ class Trigger(Term):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The truth it turns on, unless it turns on events alone, and those events."""
+        """The truth that it needs, if it is conditional, and the events that must occur first."""
         when = (Port("when", "truth"),) if self.is_conditional else ()
         return (*when, *(Port(f"after.{number}", "event") for number in range(self.after)))
 
 
 class SetKey(Term):
-    """Set a context key to the payload; null deletes it."""
+    """Set a context key to the payload. Null deletes the key."""
 
     kind: Literal["set"]
     key: Id
@@ -145,11 +145,11 @@ class SetKey(Term):
 
 
 Effect: TypeAlias = SetKey
-"""What an action brings about: a closed union, so far of one. An intent for the world outside is to be the second."""
+"""The effect of an action: a closed union with one member so far. Effects outside the server would be the second."""
 
 
 class Action(Term):
-    """Takes effect when all events that gate it occur. Nothing comes out of it."""
+    """Takes effect when all events that gate it occur. No edge leads out of it."""
 
     kind: Literal["action"]
     id: Id
@@ -166,7 +166,7 @@ Node = Annotated[Source | Compute | Trigger | Action, Field(discriminator="kind"
 
 
 class Edge(Term):
-    """Carries what a node yields to a port of another."""
+    """Carries the result of a node to a port of another node."""
 
     source: Id
     target: Id
@@ -174,14 +174,14 @@ class Edge(Term):
 
 
 class DecisionGraph(Term):
-    """Nodes and edges. The order in which they are listed means nothing."""
+    """Nodes and edges. Their order in the lists has no meaning."""
 
     v: Literal[1]
     nodes: Annotated[tuple[Node, ...], Field(strict=False)]
     edges: Annotated[tuple[Edge, ...], Field(strict=False)]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the graph as the JSON value that is stored: nodes by id, edges by where they lead."""
+        """Return the JSON value that is stored: nodes ordered by id, edges by target, port and source."""
         ordered = DecisionGraph(
             v=1,
             nodes=tuple(sorted(self.nodes, key=lambda node: node.id)),
@@ -190,5 +190,5 @@ class DecisionGraph(Term):
         return ordered.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
     def digest(self) -> Digest:
-        """Return the digest of the graph's canonical bytes, the same however its parts are listed."""
+        """Return the digest of the graph. It does not depend on the order in which nodes and edges are listed."""
         return digest_of(self.to_json())

@@ -1,7 +1,7 @@
-"""Lower conditions, and what is to be set where they hold, into a decision graph.
+"""Lowers conditions, and the assignments that they gate, into a decision graph.
 
-Ids follow from the names of conditions and from where a part stands in them, so the same input always gives the same
-graph. What several parts read is one source.
+Node ids are derived from condition names and from positions inside conditions, so the same input always gives the
+same graph. Parts that read the same input share one source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,14 +31,14 @@ from interlock.decide.graph import (
 from interlock.kernel.canonical import Json
 
 UNCONDITIONAL = "*"
-"""The name of the condition that gates what is set in any case; no condition of a plan can have it."""
+"""The condition name that gates unconditional assignments. No condition of a plan can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """A context key to be set where all the conditions named in `when` hold; with none named, in any case.
+    """A context key to set if all conditions named in `when` are true; always, if `when` is empty.
 
-    The payload is what stands at `path`, or `value` where no path is given.
+    The payload is the value at `path`, or `value` if there is no path.
     """
 
     key: str
@@ -48,8 +48,8 @@ class Assignment:
     type: ValueType | None = None
 
 
-def graph_of(conditions: Mapping[str, Condition], assignments: Iterable[Assignment] = ()) -> DecisionGraph:
-    """Return the decision graph of conditions, by name, and assignments. It may have faults: `validate_graph` tells."""
+def build_graph(conditions: Mapping[str, Condition], assignments: Iterable[Assignment] = ()) -> DecisionGraph:
+    """Build the decision graph of named conditions and assignments. It may have faults: see `validate_graph`."""
     lowering = _Lowering()
     for name, condition in conditions.items():
         lowering.add_condition(name, condition)
@@ -58,8 +58,8 @@ def graph_of(conditions: Mapping[str, Condition], assignments: Iterable[Assignme
     return DecisionGraph(v=1, nodes=tuple(lowering.nodes.values()), edges=tuple(lowering.edges))
 
 
-def trigger_of(name: str) -> str:
-    """Return the id of the trigger that a condition of this name becomes."""
+def trigger_id(name: str) -> str:
+    """Return the id of a condition's trigger."""
     return f"trigger:{name}"
 
 
@@ -69,74 +69,76 @@ class _Lowering:
     edges: list[Edge] = field(default_factory=list[Edge])
 
     def add_condition(self, name: str, condition: Condition) -> None:
-        trigger = Trigger(kind="trigger", id=trigger_of(name), condition=name)
+        trigger = Trigger(kind="trigger", id=trigger_id(name), condition=name)
         self.nodes[trigger.id] = trigger
-        self._lead(self._compute(condition, f"compute:{name}", name), trigger.id, "when")
+        self._add_edge(self._add_compute(condition, f"compute:{name}", name), trigger.id, "when")
 
     def add_assignment(self, assignment: Assignment) -> None:
         gates = assignment.when or (UNCONDITIONAL,)
-        if UNCONDITIONAL in gates and trigger_of(UNCONDITIONAL) not in self.nodes:
+        if UNCONDITIONAL in gates and trigger_id(UNCONDITIONAL) not in self.nodes:
             self.add_condition(UNCONDITIONAL, Always(op="always"))
         effect = SetKey(kind="set", key=assignment.key, type=assignment.type)
-        action = Action(kind="action", id=self._free(f"action:{assignment.key}"), gates=len(gates), effect=effect)
+        action = Action(
+            kind="action", id=self._find_unused_id(f"action:{assignment.key}"), gates=len(gates), effect=effect
+        )
         self.nodes[action.id] = action
         for number, name in enumerate(gates):
-            self._lead(trigger_of(name), action.id, f"gate.{number}")
-        self._lead(self._payload(assignment, action.id), action.id, "value")
+            self._add_edge(trigger_id(name), action.id, f"gate.{number}")
+        self._add_edge(self._add_payload(assignment, action.id), action.id, "value")
 
-    def _payload(self, assignment: Assignment, action: str) -> str:
+    def _add_payload(self, assignment: Assignment, action: str) -> str:
         if assignment.path is None:
-            return self._source(f"constant:{action}", Constant(kind="constant", value=assignment.value))
-        return self._read("path", assignment.path)
+            return self._add_source(f"constant:{action}", Constant(kind="constant", value=assignment.value))
+        return self._add_context_source("path", assignment.path)
 
-    def _free(self, wished: str) -> str:
-        """Return an id that no node has: a second action on a key is a fault, to be told as one of its own."""
+    def _find_unused_id(self, preferred: str) -> str:
+        """Return an id that no node has, so that a second action on a key is reported as `duplicate_write`."""
         number = 1
-        found = wished
-        while found in self.nodes:
+        unused = preferred
+        while unused in self.nodes:
             number += 1
-            found = f"{wished}/{number}"
-        return found
+            unused = f"{preferred}/{number}"
+        return unused
 
-    def _compute(self, condition: Condition, at: str, name: str) -> str:
-        """Add what a condition becomes and return the id of the node that yields its truth."""
-        operation, inputs = self._operation(condition, at, name)
+    def _add_compute(self, condition: Condition, at: str, name: str) -> str:
+        """Add the nodes of a condition. Return the id of the node that yields its truth."""
+        operation, inputs = self._lower_operation(condition, at, name)
         self.nodes[at] = Compute(kind="compute", id=at, operation=operation, condition=name)
         for source, port in inputs:
-            self._lead(source, at, port)
+            self._add_edge(source, at, port)
         return at
 
-    def _operation(self, condition: Condition, at: str, name: str) -> tuple[Operation, list[tuple[str, str]]]:
-        """Return what a condition does, and which nodes lead into which of its ports."""
+    def _lower_operation(self, condition: Condition, at: str, name: str) -> tuple[Operation, list[tuple[str, str]]]:
+        """Return the operation of a condition, and its inputs as pairs of node id and port."""
         match condition:
             case Compare():
                 is_flat = condition.op.startswith("lenient_") and "." in condition.var
-                source = self._read("key" if is_flat else "path", condition.var)
+                source = self._add_context_source("key" if is_flat else "path", condition.var)
                 return Comparison(op=condition.op, value=condition.value), [(source, "found")]
             case Always():
-                source = self._source("constant:true", Constant(kind="constant", value=True))
+                source = self._add_source("constant:true", Constant(kind="constant", value=True))
                 return Comparison(op="equals", value=True), [(source, "found")]
             case AllOf() | AnyOf():
                 parts = [
-                    (self._compute(part, f"{at}/{number}", name), f"of.{number}")
+                    (self._add_compute(part, f"{at}/{number}", name), f"of.{number}")
                     for number, part in enumerate(condition.of)
                 ]
                 return Junction(op=condition.op, parts=len(parts)), parts
             case Not():
-                return Negation(op="not"), [(self._compute(condition.of, f"{at}/0", name), "of")]
+                return Negation(op="not"), [(self._add_compute(condition.of, f"{at}/0", name), "of")]
             case LoopControl():
-                return condition, [(self._source("loop_control", LoopDecisions(kind="loop_control")), "found")]
+                return condition, [(self._add_source("loop_control", LoopDecisions(kind="loop_control")), "found")]
             case _:
                 assert_never(condition)
 
-    def _read(self, kind: str, path: str) -> str:
+    def _add_context_source(self, kind: str, path: str) -> str:
         reads = FromContext(kind="key" if kind == "key" else "path", path=path)
-        return self._source(f"{kind}:{path}", reads)
+        return self._add_source(f"{kind}:{path}", reads)
 
-    def _source(self, source_id: str, reads: Reading) -> str:
+    def _add_source(self, source_id: str, reads: Reading) -> str:
         if source_id not in self.nodes:
             self.nodes[source_id] = Source(kind="source", id=source_id, reads=reads)
         return source_id
 
-    def _lead(self, source: str, target: str, port: str) -> None:
+    def _add_edge(self, source: str, target: str, port: str) -> None:
         self.edges.append(Edge(source=source, target=target, port=port))

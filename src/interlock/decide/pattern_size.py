@@ -1,7 +1,7 @@
-"""How large a pattern's program becomes at most, read from its text: known before the engine spends anything on it.
+"""An upper bound for the size of a pattern's compiled program, estimated from its text before RE2 compiles it.
 
-The engine unfolds what is repeated and writes a class of Unicode out as ranges of bytes, so a dozen characters can
-become half a million instructions. It has a limit of its own, but pays until it meets that.
+RE2 unfolds repetitions and expands a Unicode class into byte ranges, so a dozen characters can become half a million
+instructions. RE2 has its own limit, but it spends time and memory until it reaches that limit.
 """
 
 import re
@@ -24,19 +24,19 @@ _MEMBER = re.compile(r"(?P<category>\\[pP](?:\{[^}]*\}|.))|(?P<char>\[:\^?\w+:\]
 _FOLDING = re.compile(r"\(\?[a-zA-Z]*i")
 _NUMBER = re.compile(r"[0-9]+")
 _FRAME = 16
-"""Instructions of every program: where a match begins, and that it ends."""
+"""Instructions that every program has: for the start and the end of a match."""
 _CATEGORY = 1_500
-"""Of a class such as `\\p{L}`: the largest has 1,200."""
+"""Instructions of a class such as `\\p{L}`. The largest class has 1,200."""
 _SET = 24
-"""Of a set, for what lies outside what it names."""
+"""Instructions of a set `[...]` in addition to its members."""
 _CHAR, _CHAR_FOLDED = 2, 8
-"""Of a character in ASCII, and of one that stands for upper and lower case."""
+"""Instructions of an ASCII character: matched exactly, and matched in both cases."""
 _WIDE, _WIDE_FOLDED = 24, 48
-"""Of a character beyond ASCII, of a kind of characters, and of either end of a range."""
+"""Instructions of a non-ASCII character, of a class such as `\\d`, and of each end of a range."""
 
 
 def pattern_size(pattern: str, flags: str = "") -> int:
-    """Return how many instructions the engine makes of a pattern at most, whether or not it can be used."""
+    """Return the largest number of instructions that RE2 can make of a pattern, valid or not."""
     is_folded = "i" in flags or _FOLDING.search(pattern) is not None
     inside, around, last = _FRAME, list[int](), 0
     for token in _TOKEN.finditer(pattern):
@@ -48,40 +48,40 @@ def pattern_size(pattern: str, flags: str = "") -> int:
             case "close" if around:
                 last, inside = inside, inside + around.pop()
             case "repeat":
-                repeated = (last + 2) * _times(text)
+                repeated = (last + 2) * _count_repeats(text)
                 last, inside = repeated, inside - last + repeated
             case _:
-                last = _size_of(kind, text, is_folded=is_folded)
+                last = _token_size(kind, text, is_folded=is_folded)
                 inside += last
     return inside + sum(around)
 
 
-def _times(text: str) -> int:
+def _count_repeats(text: str) -> int:
     numbers = [int(number) for number in _NUMBER.findall(text)]
-    # `x{2,}` is `xx*`, and `x{0}` is read before it is dropped.
+    # RE2 compiles `x{2,}` as `xx+`, counted as three. It parses `x{0}` before it drops it, so that counts once.
     return max([1, *numbers]) + text.endswith(",}")
 
 
-def _size_of(kind: str | None, text: str, *, is_folded: bool) -> int:
+def _token_size(kind: str | None, text: str, *, is_folded: bool) -> int:
     match kind:
         case "category":
             return _CATEGORY
         case "set":
             members = _MEMBER.finditer(text)
-            return _SET + sum(_CATEGORY if one["category"] else _wide(is_folded=is_folded) for one in members)
+            return _SET + sum(_CATEGORY if one["category"] else _wide_char_size(is_folded=is_folded) for one in members)
         case "quoted":
-            return sum(_char(char, is_folded=is_folded) for char in text)
+            return sum(_char_size(char, is_folded=is_folded) for char in text)
         case "flags":
             return 1
         case _:
-            return _char(text, is_folded=is_folded)
+            return _char_size(text, is_folded=is_folded)
 
 
-def _char(text: str, *, is_folded: bool) -> int:
+def _char_size(text: str, *, is_folded: bool) -> int:
     if len(text) > 1 or text == "." or not text.isascii():
-        return _wide(is_folded=is_folded)
+        return _wide_char_size(is_folded=is_folded)
     return _CHAR_FOLDED if is_folded else _CHAR
 
 
-def _wide(*, is_folded: bool) -> int:
+def _wide_char_size(*, is_folded: bool) -> int:
     return _WIDE_FOLDED if is_folded else _WIDE

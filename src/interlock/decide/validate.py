@@ -1,4 +1,4 @@
-"""Is a decision graph fit to be evaluated? Every fault at once, before any node is."""
+"""Checks whether a decision graph can be evaluated. Reports every fault at once, before evaluation."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, TypeAlias
 
-from interlock.decide.evaluate import kind_of
+from interlock.decide.evaluate import describe_kind
 from interlock.decide.graph import Action, Compute, Constant, DecisionGraph, Edge, Node, PortType, Source, ValueType
 
 GraphFaultCode = Literal[
@@ -29,7 +29,7 @@ GraphFaultCode = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class GraphFault:
-    """What is wrong with a graph, at which nodes, ports or context key."""
+    """A fault of a graph: what is wrong, at which nodes, ports or context key."""
 
     code: GraphFaultCode
     nodes: tuple[str, ...]
@@ -39,14 +39,14 @@ class GraphFault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRule:
-    """What a document says of a context key: what kind of value it holds, if it says, and whether it may be set."""
+class KeyDeclaration:
+    """The declaration of a context key: the type of its value (None: any), and whether it may be set."""
 
     type: ValueType | None = None
     is_writable: bool = True
 
 
-Declared: TypeAlias = Mapping[str, KeyRule]
+Declared: TypeAlias = Mapping[str, KeyDeclaration]
 
 _WIRING = frozenset(
     {
@@ -59,7 +59,7 @@ _WIRING = frozenset(
         ("trigger", "action"),
     }
 )
-"""Which kind of node may lead to which."""
+"""The allowed edges, by kind of source and target node."""
 _YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
 _KIND_WORDS: Mapping[ValueType, str] = {
     "string": "a text",
@@ -70,28 +70,28 @@ _KIND_WORDS: Mapping[ValueType, str] = {
 }
 
 
-def wanted_of(expected: ValueType | None, value: object) -> str | None:
-    """Return what kind a value should be where it is another, or None. Null fits: it deletes the key."""
-    fits = expected is None or value is None or kind_of(value) == _KIND_WORDS[expected]
+def find_expected_kind(expected: ValueType | None, value: object) -> str | None:
+    """Return the expected type if a value has another, else None. Null always fits: it deletes the key."""
+    fits = expected is None or value is None or describe_kind(value) == _KIND_WORDS[expected]
     return None if fits or expected is None else _KIND_WORDS[expected]
 
 
 def validate_graph(graph: DecisionGraph, declared: Declared | None = None) -> tuple[GraphFault, ...]:
-    """Return every fault of a graph, ordered by code and node; of cycles one. A graph without faults can be evaluated.
+    """Return every fault of a graph, ordered by code and node. Of several cycles, only one is reported.
 
     Args:
-        graph: Any graph, however broken.
-        declared: What is said of each context key; None leaves them unjudged.
+        graph: Any graph. It may have any fault.
+        declared: The declarations of context keys. None: keys are not checked.
     """
     nodes = {node.id: node for node in graph.nodes}
-    faults = [*_twice(graph), *_wiring(graph, nodes), *_inputs(graph, nodes)]
-    faults += [*_cycle(graph, nodes), *_writes(graph, nodes)]
+    faults = [*_check_ids(graph), *_check_edges(graph, nodes), *_check_inputs(graph, nodes)]
+    faults += [*_check_cycles(graph, nodes), *_check_writes(graph, nodes)]
     if declared is not None:
-        faults += _keys(graph, nodes, declared)
+        faults += _check_keys(graph, nodes, declared)
     return tuple(sorted(set(faults)))
 
 
-def _twice(graph: DecisionGraph) -> Iterator[GraphFault]:
+def _check_ids(graph: DecisionGraph) -> Iterator[GraphFault]:
     seen: set[str] = set()
     for node in graph.nodes:
         if node.id in seen:
@@ -99,41 +99,40 @@ def _twice(graph: DecisionGraph) -> Iterator[GraphFault]:
         seen.add(node.id)
 
 
-def _wiring(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_edges(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     for edge in graph.edges:
         missing = [end for end in (edge.source, edge.target) if end not in nodes]
         if missing:
             message = f"There is no node {missing[0]!r}, which an edge from {edge.source!r} to {edge.target!r} names."
             yield GraphFault(code="unknown_node", nodes=tuple(missing), message=message)
-        elif (fault := _misled(edge, nodes[edge.source], nodes[edge.target])) is not None:
+        elif (fault := _check_edge(edge, nodes[edge.source], nodes[edge.target])) is not None:
             yield fault
 
 
-def _misled(edge: Edge, source: Node, target: Node) -> GraphFault | None:
-    """Return what is wrong with an edge between two nodes that are there."""
+def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
+    """Return what is wrong with an edge between two existing nodes."""
     ends = (source.id, target.id)
     if (source.kind, target.kind) not in _WIRING:
         message = f"The {source.kind} {source.id!r} must not lead to the {target.kind} {target.id!r}."
         return GraphFault(code="forbidden_wiring", nodes=ends, message=message)
-    taken: PortType | None = next((port.type for port in target.ports if port.name == edge.port), None)
-    if taken is None:
+    accepted: PortType | None = next((port.type for port in target.ports if port.name == edge.port), None)
+    if accepted is None:
         message = f"{target.id!r} has no port {edge.port!r}."
         return GraphFault(code="unknown_port", nodes=ends, ports=(edge.port,), message=message)
     given = _YIELDS[source.kind]
-    if taken == given or (taken == "value" and given == "truth"):
+    if accepted == given or (accepted == "value" and given == "truth"):
         return None
-    message = (
-        f"{source.id!r} yields {_named(given)}, and the port {edge.port!r} of {target.id!r} takes {_named(taken)}."
-    )
+    needed = f"the port {edge.port!r} of {target.id!r} takes {_add_article(accepted)}"
+    message = f"{source.id!r} yields {_add_article(given)}, and {needed}."
     return GraphFault(code="port_type_mismatch", nodes=ends, ports=(edge.port,), message=message)
 
 
-def _named(kind: PortType) -> str:
+def _add_article(kind: PortType) -> str:
     return f"{'an' if kind == 'event' else 'a'} {kind}"
 
 
-def _inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
-    """Every port has exactly one edge into it, and an action an event among them."""
+def _check_inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    """Check that exactly one edge leads into every port, and that a trigger gates every action."""
     into: dict[tuple[str, str], list[str]] = defaultdict(list)
     for edge in graph.edges:
         into[edge.target, edge.port].append(edge.source)
@@ -157,7 +156,7 @@ def _inputs(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFa
             yield GraphFault(code="missing_input", nodes=(node.id,), message=message)
 
 
-def _cycle(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+def _check_cycles(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
     before: dict[str, list[str]] = {node_id: [] for node_id in sorted(nodes)}
     for edge in sorted(graph.edges, key=lambda edge: (edge.target, edge.source)):
         if edge.source in nodes and edge.target in nodes:
@@ -166,55 +165,54 @@ def _cycle(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFau
         TopologicalSorter(before).prepare()
     except CycleError as error:
         around: list[str] = error.args[1]
-        message = f"It goes round in a circle: {' -> '.join(around)}."
+        message = f"The graph has a cycle: {' -> '.join(around)}."
         yield GraphFault(code="cycle", nodes=tuple(around[:-1]), message=message)
 
 
-def _writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
-    """One action sets a key, and who reads the key beside that action would see the old value and not know it."""
+def _check_writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
+    """Check that only one action sets a key, and that nothing else reads the old value in the same pass."""
     writers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
         if isinstance(node, Action):
             writers[node.effect.key].append(node.id)
     if not writers:
         return
-    following = _neighbours((edge.source, edge.target) for edge in graph.edges)
-    preceding = _neighbours((edge.target, edge.source) for edge in graph.edges)
+    following = _build_adjacency((edge.source, edge.target) for edge in graph.edges)
+    preceding = _build_adjacency((edge.target, edge.source) for edge in graph.edges)
     for key, actions in writers.items():
         if len(actions) > 1:
             message = f"{len(actions)} actions set the key {key!r}."
             yield GraphFault(code="duplicate_write", nodes=tuple(sorted(actions)), key=key, message=message)
         sources = [node.id for node in graph.nodes if isinstance(node, Source) and node.context_key == key]
         for action in actions:
-            above = _reached([action], preceding, frozenset())
-            for reader in _late_readers(sources, following, above, nodes):
+            above = _find_reachable([action], preceding, frozenset())
+            for reader in _find_late_readers(sources, following, above, nodes):
                 message = f"{reader!r} reads the key {key!r} in the pass that sets it, and sees the old value."
                 yield GraphFault(code="same_pass_read_after_write", nodes=(action, reader), key=key, message=message)
 
 
-def _late_readers(
+def _find_late_readers(
     sources: list[str], following: Mapping[str, list[str]], above: set[str], nodes: Mapping[str, Node]
 ) -> Iterator[str]:
-    """Yield the triggers and actions that read a key beside the action that sets it.
+    """Yield the triggers and actions that read a key in the same pass as the action that sets it.
 
-    What decides whether the key is set reads it before that, which is how a latch is made; so does whatever that
-    trigger gates.
+    The triggers that gate this action may read the key (a latch needs it), and so may whatever these triggers gate.
     """
     deciding = frozenset(one for one in above if one in nodes and nodes[one].kind in {"trigger", "action"})
-    for reached in sorted(_reached(sources, following, deciding) - deciding):
+    for reached in sorted(_find_reachable(sources, following, deciding) - deciding):
         if reached in nodes and nodes[reached].kind in {"trigger", "action"}:
             yield reached
 
 
-def _neighbours(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+def _build_adjacency(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    adjacent: dict[str, list[str]] = defaultdict(list)
     for one, other in pairs:
-        found[one].append(other)
-    return found
+        adjacent[one].append(other)
+    return adjacent
 
 
-def _reached(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
-    """Return what can be reached, the beginning included, without going on from where it ends."""
+def _find_reachable(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
+    """Return the nodes that can be reached from `begin`, itself included. Paths stop at the nodes in `ending`."""
     frontier = list(begin)
     reached = set(frontier)
     while frontier:
@@ -228,35 +226,35 @@ def _reached(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozen
     return reached
 
 
-def _keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
-    """Judge what actions set against what is declared. What a source yields is judged when it does."""
+def _check_keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
+    """Check what actions set against the declarations. Values from the context are checked during the pass."""
     payloads = {edge.target: nodes.get(edge.source) for edge in graph.edges if edge.port == "value"}
     for node in graph.nodes:
         if not isinstance(node, Action):
             continue
         key, rule = node.effect.key, declared.get(node.effect.key)
         if rule is None:
-            message = f"{node.id!r} sets the key {key!r}, which nobody declares."
+            message = f"{node.id!r} sets the key {key!r}, which is not declared."
             yield GraphFault(code="undeclared_key", nodes=(node.id,), key=key, message=message)
             continue
         if not rule.is_writable:
-            message = f"{node.id!r} sets the key {key!r}, which may only be read."
+            message = f"{node.id!r} sets the key {key!r}, which is read-only."
             yield GraphFault(code="read_only_key", nodes=(node.id,), key=key, message=message)
         if rule.type is not None and rule.type != node.effect.type:
-            message = f"{node.id!r} sets the key {key!r} without saying that it holds {_KIND_WORDS[rule.type]}."
+            message = f"{node.id!r} sets the key {key!r} without declaring its type: it is {_KIND_WORDS[rule.type]}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
-        wanted = _unfit(payloads.get(node.id), node.effect.type)
-        if wanted is not None:
-            message = f"{node.id!r} sets the key {key!r} to a value that is not {wanted}."
+        expected = _find_expected_payload(payloads.get(node.id), node.effect.type)
+        if expected is not None:
+            message = f"{node.id!r} sets the key {key!r} to a value that is not {expected}."
             yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
 
 
-def _unfit(payload: Node | None, expected: ValueType | None) -> str | None:
-    """Return what a payload should be where it is known before the pass to be something else."""
+def _find_expected_payload(payload: Node | None, expected: ValueType | None) -> str | None:
+    """Return the expected type of a payload if it is already known that the payload has another type."""
     match payload:
         case Source(reads=Constant(value=value)):
-            return wanted_of(expected, value)
+            return find_expected_kind(expected, value)
         case Compute():
-            return wanted_of(expected, value=True)
+            return find_expected_kind(expected, value=True)
         case _:
             return None

@@ -1,10 +1,10 @@
-"""Whether a value fits a declared context key: the one place that says so, for starts, for files and for steps."""
+"""Checks a value against a declared context key. Starts, workflow files and steps all use this one check."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from interlock.decide.evaluate import is_number, kind_of, same
+from interlock.decide.evaluate import describe_kind, is_number, is_same_value
 from interlock.define.parts import ContextInput
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.text import one_line
@@ -12,7 +12,7 @@ from interlock.kernel.text import one_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeMismatch:
-    """Why a value does not fit: what was found, what is wanted. `is_kind` says that its kind is the matter."""
+    """Why a value does not fit: what was found, and what is expected. `is_kind`: the type is wrong, not the choice."""
 
     found: str
     wanted: str
@@ -20,34 +20,36 @@ class TypeMismatch:
 
 
 def type_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
-    """Return why a value does not fit a declared key, or None where it does.
+    """Return why a value does not fit a declared key, or None if it fits.
 
-    None is no value: it fits a key that is not required.
+    The value None means that there is no value. It fits every key that is not required.
     """
     if value is None:
         return (
-            TypeMismatch(found="nothing", wanted=named_type(declared.type), is_kind=True) if declared.required else None
+            TypeMismatch(found="nothing", wanted=describe_type(declared.type), is_kind=True)
+            if declared.required
+            else None
         )
     if not _KINDS[declared.type](value):
-        return TypeMismatch(found=kind_of(value), wanted=named_type(declared.type), is_kind=True)
-    if declared.choices and not any(same(value, choice) for choice in declared.choices):
+        return TypeMismatch(found=describe_kind(value), wanted=describe_type(declared.type), is_kind=True)
+    if declared.choices and not any(is_same_value(value, choice) for choice in declared.choices):
         shown = one_line(json.dumps(value, ensure_ascii=False), ECHO_BYTES_MAX)
-        return TypeMismatch(found=shown, wanted=choice_words(declared), is_kind=False)
+        return TypeMismatch(found=shown, wanted=describe_choices(declared), is_kind=False)
     return None
 
 
-def choice_words(declared: ContextInput) -> str:
-    """Return the choices of a declared key, in words."""
+def describe_choices(declared: ContextInput) -> str:
+    """Describe the choices of a declared key."""
     return f"one of {json.dumps(list(declared.choices), ensure_ascii=False)}"
 
 
-def named_type(name: str) -> str:
-    """Return the name of a type with its article."""
+def describe_type(name: str) -> str:
+    """Return a type's name with its article."""
     return f"an {name}" if name == "object" else f"a {name}"
 
 
-def type_of(value: object) -> str | None:
-    """Return the type that a value would be declared with; None for null."""
+def infer_type(value: object) -> str | None:
+    """Return the type to declare for a value, or None for null."""
     return next((name for name, is_kind in _KINDS.items() if is_kind(value)), None)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow document: every fault at once, each with its place and its fix."""
+"""Diagnostics of a workflow document: each says where the fault is, what was found, and how to fix it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -78,15 +78,15 @@ DiagnosticCode = Literal[
     "unassessed_outcome",
     "gameable_validation",
 ]
-"""Closed. Codes of form come first, then what a name may refer to, then what makes a plan unfit to run."""
+"""A closed set: first codes of form, then codes of unknown names, then codes of plans that cannot run."""
 Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One fault: where in the document (`steps[2].id`), what was found, and what to write instead.
+    """One fault: its path in the document (`steps[2].id`), what was found, and what to write instead.
 
-    `line` and `column`, counted from 1, are known where the document came from a file.
+    `line` and `column`, counted from 1, are set if the document came from a file.
     """
 
     path: str
@@ -98,18 +98,18 @@ class Diagnostic:
     column: int | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the diagnostic as answers carry it."""
-        told: dict[str, Json] = {
+        """Return the diagnostic as it is part of an answer."""
+        value: dict[str, Json] = {
             "path": self.path,
             "code": self.code,
             "severity": self.severity,
             "message": self.message,
             "fix": self.fix,
         }
-        return told | ({} if self.line is None else {"line": self.line, "column": self.column})
+        return value | ({} if self.line is None else {"line": self.line, "column": self.column})
 
-    def in_one_line(self) -> str:
-        """Return the diagnostic as one line."""
+    def render_line(self) -> str:
+        """Render the diagnostic in one line."""
         place = f"line {self.line}, column {self.column}, " if self.line is not None else ""
         return f"{place}{self.path or '(document)'}: {self.message} {self.fix}"
 
@@ -118,7 +118,7 @@ Diagnostics: TypeAlias = tuple[Diagnostic, ...]
 
 
 def fault(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
-    """Return a diagnostic that keeps a document from running."""
+    """Build an error: a document with errors cannot run."""
     return Diagnostic(
         path=one_line(path, PATH_BYTES_MAX),
         code=code,
@@ -128,17 +128,17 @@ def fault(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic
 
 
 def warning(path: str, code: DiagnosticCode, message: str, fix: str) -> Diagnostic:
-    """Return a diagnostic that keeps nothing from running."""
+    """Build a warning: a document with warnings can run."""
     return replace(fault(path, code, message, fix), severity="warning")
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Say whether any of them keeps the document from running."""
+    """Return whether any of the diagnostics is an error."""
     return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a mistaken one most resembles, if any does."""
+def suggest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar to an unknown one, or None if no name is similar."""
     if len(name) > GUESSED_NAME_CHARS_MAX:
         return None
     candidates = sorted(known, key=lambda one: (one[:1] != name[:1], abs(len(one) - len(name)), one))
@@ -146,8 +146,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     matches = get_close_matches(name, candidates, n=1, cutoff=0.6)
     if matches:
         return matches[0]
-    # A short form is no close match, but it is what people write: `notes` for `notesMarkdown`.
-    begun = [
+    # People write the beginning of a name, such as `notes` for `notesMarkdown`. It is too short for a close match.
+    longer = [
         candidate for candidate in candidates if len(name) >= GUESS_PREFIX_CHARS_MIN and candidate.startswith(name)
     ]
-    return begun[0] if len(begun) == 1 else None
+    return longer[0] if len(longer) == 1 else None

@@ -1,4 +1,4 @@
-"""What tells the two dialects of a workflow file apart, for authors whose file was read as the other one."""
+"""Explains to authors why their file was read in the other dialect than they expected."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,45 +10,48 @@ from interlock.define.parts import Part
 
 Dialect = Literal["native", "workrail"]
 
-_SAYS_VERSION = (
-    "`{key}` is native, and the file was read as a WorkRail file because it says `version`: remove `version` to have it"
-    " read as native, or remove `{key}`."
+_FIX_FOR_NATIVE_KEY = (
+    "`{key}` is a native key, but this is a WorkRail file because it has `version`. Remove `version` to make it a"
+    " native file, or remove `{key}`."
 )
-_SAYS_NO_VERSION = (
-    "`{key}` belongs to WorkRail files, and the file was read as native because it says no `version`: add `version` to"
-    " have it read as a WorkRail file, or remove `{key}`."
+_FIX_FOR_WORKRAIL_KEY = (
+    "`{key}` is a WorkRail key, but this is a native file because it has no `version`. Add `version` to make it a"
+    " WorkRail file, or remove `{key}`."
 )
 _FORMS = ("WorkflowForm", "StepForm", "LoopForm", "ParallelForm", "ChooseForm", "TemplateForm")
 
 
-def with_dialect_said(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
-    """Return the diagnostics, the first key that only the other dialect knows with what makes a file one of it."""
-    strange = [one for one in diagnostics if one.code == "unknown_key" and one.severity == "error"]
-    if not strange:
+def explain_dialect(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
+    """Change the fix of the first key that only the other dialect has: it explains how the dialect was detected.
+
+    The other diagnostics are returned unchanged.
+    """
+    unknown = [one for one in diagnostics if one.code == "unknown_key" and one.severity == "error"]
+    if not unknown:
         return diagnostics
-    others = _keys_of_other(dialect)
-    first = next((one for one in strange if _key(one) in others), None)
+    foreign_keys = _find_foreign_keys(dialect)
+    first = next((one for one in unknown if _last_key(one) in foreign_keys), None)
     if first is None:
         return diagnostics
-    fix = (_SAYS_VERSION if dialect == "workrail" else _SAYS_NO_VERSION).format(key=_key(first))
+    fix = (_FIX_FOR_NATIVE_KEY if dialect == "workrail" else _FIX_FOR_WORKRAIL_KEY).format(key=_last_key(first))
     return tuple(replace(one, fix=fix) if one is first else one for one in diagnostics)
 
 
-def _key(found: Diagnostic) -> str:
+def _last_key(found: Diagnostic) -> str:
     return found.path.rpartition(".")[2]
 
 
-def _keys_of_other(dialect: Dialect) -> frozenset[str]:
-    # Only a file at fault pays for the forms of a dialect that it is not written in.
+def _find_foreign_keys(dialect: Dialect) -> frozenset[str]:
+    # The forms of the other dialect are slow to build, so they are loaded only for a file with faults.
     from interlock.define.native import forms as native  # noqa: PLC0415 — see above
     from interlock.define.workrail import forms as workrail  # noqa: PLC0415 — see above
 
     own, other = (native, workrail) if dialect == "native" else (workrail, native)
-    return frozenset(_keys(other)) - frozenset(_keys(own))
+    return frozenset(_iter_keys(other)) - frozenset(_iter_keys(own))
 
 
-def _keys(forms: ModuleType) -> Iterator[str]:
-    """Yield the keys of a workflow and of its steps: further inside, both dialects use many of the same words."""
+def _iter_keys(forms: ModuleType) -> Iterator[str]:
+    """Yield the keys of a workflow and of its steps. Deeper keys are too often the same in both dialects."""
     for name, form in vars(forms).items():
         if name in _FORMS and isinstance(form, type) and issubclass(form, Part):
             yield from (field.alias or key for key, field in form.model_fields.items())

@@ -1,7 +1,7 @@
-"""The document model: what a workflow says, whichever form it was written in.
+"""The document model of a workflow: the output of both front ends, and the input of the compiler.
 
-Every front end ends here and the compiler begins here. `at` is the place in the author's own document, for
-diagnostics. Conditions have their names resolved; nothing here depends on how it was spelled.
+`at` is a path in the author's own document, for diagnostics. Names of conditions are resolved. Nothing here depends on
+the dialect in which the file was written.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,14 +28,14 @@ from interlock.kernel.canonical import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart:
-    """Text as it stands; it may hold `{{key.path}}`."""
+    """Plain text. It may contain placeholders such as `{{key.path}}`."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnippetPart:
-    """A text of ours by its id, inlined when the document is compiled."""
+    """A built-in text by its id. The compiler inlines it."""
 
     ref_id: str
     at: str
@@ -43,18 +43,18 @@ class SnippetPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindingPart:
-    """What a slot is bound to, inlined when the document is compiled."""
+    """The text that a slot is bound to. The compiler inlines it."""
 
     slot_id: str
     at: str
 
 
 Prose: TypeAlias = tuple[TextPart | SnippetPart | BindingPart, ...]
-"""Text in parts, one after the other."""
+"""Parts of a text, in order."""
 
 
-def prose(text: str) -> Prose:
-    """Return plain text as prose."""
+def to_prose(text: str) -> Prose:
+    """Return a plain text as prose with one part."""
     return (TextPart(text=text),)
 
 
@@ -63,12 +63,12 @@ DELEGATE_TEXT = (
     " in one message so that they run at the same time. Give each what it needs to know; it does not see this chat."
     " Do not call `start_workflow` for it. Then read what they bring back, reconcile it, and report one result."
 )
-"""What a step that delegates says, whichever form it was written in."""
+"""The instruction of a step that delegates, in both dialects. It is compiled into plans, so a change changes hashes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBlocks:
-    """A prompt in parts; each part becomes a section. An item of `output_required` may have a name."""
+    """A prompt in parts. Each part becomes a section. An item of `output_required` may have a name."""
 
     goal: Prose | None = None
     constraints: tuple[Prose, ...] = ()
@@ -79,7 +79,7 @@ class PromptBlocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """A condition where it stands. `name` is that of a condition defined by name, if it is one."""
+    """A condition with its path in the document. `name` is set if it refers to a named condition."""
 
     condition: Condition
     at: str
@@ -88,7 +88,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptFragment:
-    """A part of a prompt that is shown only where its condition holds."""
+    """A part of a prompt that is shown only if its condition is true."""
 
     fragment_id: str
     text: str
@@ -97,7 +97,10 @@ class PromptFragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consequence:
-    """An assessed level that calls for more work before the step is done. None: of any assessment of the step."""
+    """A rated level that requires more work before the step is done.
+
+    `assessment_id` names the assessment that it applies to. None: it applies to every assessment of the step.
+    """
 
     level: str
     guidance: str
@@ -106,8 +109,8 @@ class Consequence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceWanted:
-    """What must come back before a step is done."""
+class EvidenceRequirements:
+    """The evidence that a step requires before it is done."""
 
     notes: Literal["required", "optional"] = "required"
     contract_ref: str | None = None
@@ -119,7 +122,7 @@ class EvidenceWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStep:
-    """One unit of work for an agent; `owner` is `verifier` where it checks what another step made."""
+    """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step."""
 
     at: str
     id: str
@@ -131,7 +134,7 @@ class AgentStep:
     guidance: tuple[str, ...] = ()
     fragments: tuple[PromptFragment, ...] = ()
     confirmation: Guard | None = None
-    evidence: EvidenceWanted = field(default_factory=EvidenceWanted)
+    evidence: EvidenceRequirements = field(default_factory=EvidenceRequirements)
     functions: tuple[str, ...] = ()
     own_functions: tuple[FunctionDefinition, ...] = ()
     needs: tuple[str, ...] = ()
@@ -143,7 +146,7 @@ class AgentStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStep:
-    """A body that is passed through again and again; `id` is the loop's id. See `plan.records.Loop` for the rest."""
+    """A body of steps that is repeated. `id` is the loop's id. `plan.records.Loop` explains the other fields."""
 
     at: str
     id: str
@@ -165,7 +168,7 @@ class LoopStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelStep:
-    """Branches that do not wait for each other, and a barrier that waits for all."""
+    """Branches that do not wait for each other, and a barrier that waits for all of them."""
 
     at: str
     id: str
@@ -176,7 +179,7 @@ class ParallelStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Steps that are taken where a condition holds."""
+    """Steps that are performed if a condition is true."""
 
     guard: Guard
     steps: tuple["Step", ...]
@@ -184,7 +187,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceStep:
-    """Exactly one way is taken: the first branch that holds, else `otherwise`. None: the author gave none."""
+    """Performs exactly one branch: the first whose condition is true, else `otherwise`.
+
+    `otherwise` is None if the author did not write it.
+    """
 
     at: str
     id: str
@@ -196,10 +202,10 @@ class ChoiceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateStep:
-    """A routine that is unfolded in place when the document is compiled. A slot stands for what it is bound to.
+    """A routine that the compiler unfolds in place. `template` is its id, or a slot that is bound to one.
 
-    The role holds for steps of the routine that have none; guidance is said with the first step, and the last one is
-    what a person confirms.
+    The role applies to steps of the routine that have none. The guidance is added to the first step, and the
+    confirmation to the last one.
     """
 
     at: str
@@ -229,21 +235,21 @@ def inner_steps(step: Step) -> tuple[Step, ...]:
             return ()
 
 
-def step_count(document: "WorkflowDocument") -> int:
-    """Return how many steps a workflow hands out at most once each; a routine that is not unfolded counts as one."""
-    return sum(isinstance(step, AgentStep | TemplateStep) for step in all_steps(document.steps))
+def count_steps(document: "WorkflowDocument") -> int:
+    """Count the agent steps of a workflow. A routine that is not unfolded counts as one; a loop body counts once."""
+    return sum(isinstance(step, AgentStep | TemplateStep) for step in walk_steps(document.steps))
 
 
-def all_steps(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps and everything nested in them, in document order."""
+def walk_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield all steps, nested ones included, in document order."""
     for step in steps:
         yield step
-        yield from all_steps(inner_steps(step))
+        yield from walk_steps(inner_steps(step))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureUse:
-    """A feature that a workflow uses, with its configuration as written."""
+    """A feature that a workflow uses, with its configuration as the author wrote it."""
 
     feature_id: str
     config: Mapping[str, Json]
@@ -254,8 +260,8 @@ class FeatureUse:
 class WorkflowDocument:
     """A whole workflow.
 
-    `is_checked_for_keys` says whether conditions may read only keys that the document declares; files of a dialect
-    that has no declarations are not held to that. `oddities` is what reading its form has warned of.
+    `requires_declared_keys`: conditions may read only keys that the document declares. It is False for the WorkRail
+    dialect, which has no declarations. `warnings` are those found while its form was read.
     """
 
     id: str
@@ -274,5 +280,5 @@ class WorkflowDocument:
     assessments: tuple[Assessment, ...] = ()
     extension_points: tuple[ExtensionPoint, ...] = ()
     recommended: RecommendedPreferences | None = None
-    is_checked_for_keys: bool = True
-    oddities: Diagnostics = ()
+    requires_declared_keys: bool = True
+    warnings: Diagnostics = ()

@@ -1,7 +1,7 @@
-"""From what a strict model refused to diagnostics that an author can act on: the place, what was found, the fix.
+"""Turns validation errors of pydantic into diagnostics for authors: the place, what was found, and the fix.
 
-Both front ends read a document through a model of its form. Places are given as the author's document has them; how
-the model tells one alternative from another does not show.
+Both front ends validate a document with pydantic models. The paths of diagnostics are those of the author's document,
+without the names that pydantic adds for alternatives of a union.
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from interlock.decide.criteria import Length
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, did_you_mean, fault
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, fault, suggest_name
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, FOUND_CHARS_MAX, NOTES_INPUT_BYTES_MAX, STEP_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
@@ -25,11 +25,11 @@ _JSON_MEMBERS: tuple[object, ...] = (
     Annotated[list[JsonValue], Tag("list")],
     Annotated[dict[str, JsonValue], Tag("dict")],
 )
-"""What pydantic takes any JSON value apart into, as far as it has an inside."""
-_OF_A_KEY = "[key]"
-"""What stands last in a location where a key itself is at fault."""
+"""The containers that pydantic distinguishes inside a JSON value."""
+_KEY_MARKER = "[key]"
+"""The last part of a pydantic location if the fault is in a key, not in its value."""
 
-_WORDS: dict[str, tuple[DiagnosticCode, str]] = {
+_CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
     "missing": ("missing_key", "Add it."),
     "string_type": ("wrong_type", "Write a text."),
     "bool_type": ("wrong_type", "Write true or false."),
@@ -51,41 +51,46 @@ _WORDS: dict[str, tuple[DiagnosticCode, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a fault lies in the author's document, the keys known around it, and whether the key is at fault."""
+    """The place of a fault in the author's document.
+
+    `siblings` are the keys that are known at this place. `is_key`: the key is at fault, not its value.
+    """
 
     loc: Location
     siblings: tuple[str, ...] = ()
     is_key: bool = False
 
 
-def faults_of(error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]) -> list[Diagnostic]:
-    """Return the faults that a model found in a document, one for each place and kind; no more than the budget."""
-    told: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
+def diagnose_validation_error(
+    error: ValidationError, value: Mapping[str, Json], model: type[BaseModel]
+) -> list[Diagnostic]:
+    """Return one diagnostic for each place and code of a validation error, up to DIAGNOSTICS_FOUND_MAX."""
+    diagnostics: dict[tuple[Location, DiagnosticCode], Diagnostic] = {}
     for one in error.errors(include_url=False, include_input=False):
-        place = _place_of(one, value, model)
-        if _seems_empty(one, value_at(value, place.loc)):
+        place = _locate(one, value, model)
+        if _is_miscounted(one, find_value(value, place.loc)):
             continue
-        diagnostic = _diagnostic(one, place, value)
-        # Alternatives that are told apart by trying each report one fault several times. Where a number may be
-        # whole or not, the wider words are the true ones.
+        diagnostic = _build_diagnostic(one, place, value)
+        # pydantic tries each alternative of a union without tags, so one fault can be reported several times. For
+        # `int | float` it reports both types; "Write a number." is the correct fix.
         if one["type"] == "float_type":
-            told[place.loc, diagnostic.code] = diagnostic
-        told.setdefault((place.loc, diagnostic.code), diagnostic)
-        if len(told) >= DIAGNOSTICS_FOUND_MAX:
+            diagnostics[place.loc, diagnostic.code] = diagnostic
+        diagnostics.setdefault((place.loc, diagnostic.code), diagnostic)
+        if len(diagnostics) >= DIAGNOSTICS_FOUND_MAX:
             break
-    return list(told.values())
+    return list(diagnostics.values())
 
 
-def document_path(loc: Location) -> str:
-    """Return a location as authors read it: `steps[3].promptBlocks.goal`."""
+def render_path(loc: Location) -> str:
+    """Render a location as a document path: `steps[3].promptBlocks.goal`."""
     path = ""
     for part in loc:
         path += f"[{part}]" if isinstance(part, int) else (f".{part}" if path else part)
     return path
 
 
-def value_at(document: Mapping[str, Json], loc: Location) -> object:
-    """Return what stands at a location of a JSON value, or None where nothing does."""
+def find_value(document: Mapping[str, Json], loc: Location) -> object:
+    """Return the value at a location of a JSON value, or None if there is none."""
     value: object = document
     for part in loc:
         if isinstance(value, Mapping):
@@ -97,44 +102,44 @@ def value_at(document: Mapping[str, Json], loc: Location) -> object:
     return cast("object", value)
 
 
-def safe_id(text: str) -> str:
-    """Return the delimiter-safe id that most resembles a text."""
+def make_safe_id(text: str) -> str:
+    """Build a delimiter-safe id that is similar to a text."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-")[:STEP_ID_CHARS_MAX] or "step"
 
 
-def _seems_empty(one: ErrorDetails, found: object) -> bool:
-    """Say whether a list is only called too short because its members at fault were left out of the count."""
+def _is_miscounted(one: ErrorDetails, found: object) -> bool:
+    """Return whether a list is long enough after all. pydantic does not count items with faults."""
     if one["type"] != "too_short" or not isinstance(found, list):
         return False
     return len(cast("list[object]", found)) >= cast("int", one.get("ctx", {}).get("min_length", 1))
 
 
-def _diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
-    path = document_path(place.loc)
+def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, Json]) -> Diagnostic:
+    path = render_path(place.loc)
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
-        guess = did_you_mean(key, place.siblings)
+        guess = suggest_name(key, place.siblings)
         fix = f"Did you mean `{guess}`?" if guess else "Remove it."
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
-    code, fix = _code_and_fix(one, key if place.is_key else value_at(document, place.loc))
+    code, fix = _choose_code_and_fix(one, key if place.is_key else find_value(document, place.loc))
     if place.is_key and code == "wrong_value":
         code = "unknown_key"
     if code == "missing_key":
         return fault(path, code, f"The key {key!r} is missing.", fix)
-    found = f"the key {key!r}" if place.is_key else _found(value_at(document, place.loc))
+    found = f"the key {key!r}" if place.is_key else _describe_value(find_value(document, place.loc))
     if code == "wrong_type":
-        return fault(path, code, f"Found {found}, which is of the wrong kind.", fix)
-    if code == "empty" and (held := _held(value_at(document, place.loc))):
+        return fault(path, code, f"Found {found}, which has the wrong type.", fix)
+    if code == "empty" and (size := _describe_size(find_value(document, place.loc))):
         least = cast("int", one.get("ctx", {}).get("min_length", 1))
-        return fault(path, "wrong_value", f"Found {found} with {held}, and at least {least} are needed.", "Add more.")
+        return fault(path, "wrong_value", f"Found {found} with {size}. At least {least} are needed.", "Add more.")
     if code in {"empty", "too_many"}:
-        return fault(path, code, f"Found {found}, {'with nothing in it' if code == 'empty' else 'too long'}.", fix)
-    said = one["msg"]
-    return fault(path, code, f"Found {found}: {said[:1].lower()}{said[1:]}.", fix)
+        return fault(path, code, f"Found {found}, which is {'empty' if code == 'empty' else 'too long'}.", fix)
+    message = one["msg"]
+    return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix)
 
 
-def _held(value: object) -> str | None:
-    """Return how much a text or a list holds, or None where it holds nothing."""
+def _describe_size(value: object) -> str | None:
+    """Describe the size of a text or list, or return None if it is empty or another value."""
     match value:
         case str() if value:
             return f"{len(value)} character{'s' * (len(value) > 1)}"
@@ -145,28 +150,28 @@ def _held(value: object) -> str | None:
             return None
 
 
-def _code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:
-    code, fix = _WORDS.get(one["type"], ("wrong_value", "Correct it."))
+def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:
+    code, fix = _CODE_AND_FIX.get(one["type"], ("wrong_value", "Correct it."))
     context = cast("Mapping[str, object]", one.get("ctx", {}))
     if one["type"] == "union_tag_not_found":
         return "missing_key", "Add it."
     if one["type"] in {"literal_error", "union_tag_invalid"}:
         expected = str(context.get("expected", context.get("expected_tags", "")))
-        guess = did_you_mean(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
+        guess = suggest_name(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
         return code, f"Did you mean `{guess}`?" if guess else f"Write {expected}."
     if "ge" in context or "le" in context:
         return code, f"Write {context['ge']} or more." if "ge" in context else f"Write {context['le']} or less."
     if one["type"] == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         if "a-z" not in pattern:
-            return "wrong_value", f"Write what `{pattern}` allows."
+            return "wrong_value", f"Write a text that matches `{pattern}`."
         if pattern != _SAFE_PATTERN:
-            return code, f"Write what `{pattern}` allows."
-        return code, f"{fix} For example `{safe_id(str(found))}`."
+            return code, f"Write a text that matches `{pattern}`."
+        return code, f"{fix} For example `{make_safe_id(str(found))}`."
     return code, fix
 
 
-def _found(value: object) -> str:
+def _describe_value(value: object) -> str:
     match value:
         case str():
             return repr(value if len(value) <= FOUND_CHARS_MAX else value[: FOUND_CHARS_MAX - 3] + "…")
@@ -182,70 +187,73 @@ def _found(value: object) -> str:
             return str(value)
 
 
-def _place_of(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:
-    """Return where a model's error lies in the document: its location without the names of alternatives."""
+def _locate(one: ErrorDetails, document: Mapping[str, Json], model: type[BaseModel]) -> _Place:
+    """Return the place of an error in the document: pydantic's location without the names of alternatives."""
     loc: list[int | str] = []
     kinds: Sequence[object] = (model,)
     around: Sequence[object] = kinds
     for number, part in enumerate(one["loc"]):
         is_last = number == len(one["loc"]) - 1
-        if part == _OF_A_KEY and is_last and one["type"] != "extra_forbidden" and not _holds(document, loc, part):
+        if part == _KEY_MARKER and is_last and one["type"] != "extra_forbidden" and not _has_key(document, loc, part):
             return _Place(loc=tuple(loc), is_key=True)
         around = kinds
-        kinds, is_place = _inside(kinds, part)
+        kinds, is_place = _descend(kinds, part)
         loc += [part] if is_place else []
-    if one["type"].startswith("union_tag_") and isinstance(value_at(document, tuple(loc)), dict):
-        # The model names the key that tells the alternatives apart in quotes.
+    if one["type"].startswith("union_tag_") and isinstance(find_value(document, tuple(loc)), dict):
+        # pydantic puts the name of the discriminator key in quotes.
         loc.append(str(one.get("ctx", {}).get("discriminator", "")).strip("'"))
-    return _Place(loc=tuple(loc), siblings=tuple(_keys_of(around)))
+    return _Place(loc=tuple(loc), siblings=tuple(_iter_keys(around)))
 
 
-def _holds(document: Mapping[str, Json], loc: Sequence[int | str], key: int | str) -> bool:
-    around = value_at(document, tuple(loc))
+def _has_key(document: Mapping[str, Json], loc: Sequence[int | str], key: int | str) -> bool:
+    around = find_value(document, tuple(loc))
     return isinstance(around, dict) and key in around
 
 
-def _inside(kinds: Sequence[object], part: int | str) -> tuple[list[object], bool]:
-    """Return what may stand one part further in, and whether that part is a place and no name of an alternative."""
+def _descend(kinds: Sequence[object], part: int | str) -> tuple[list[object], bool]:
+    """Return the types that are possible one part deeper.
+
+    The second value is False if the part is not a place in the document, only pydantic's name of an alternative.
+    """
     for kind in kinds:
-        members = _members(kind)
+        members = _list_alternatives(kind)
         if len(members) > 1:
-            return [member for member in members if part in _names_of(member)] or members, False
-        if (inner := _content(members[0], part)) is not None:
+            return [member for member in members if part in _iter_alternative_names(member)] or members, False
+        if (inner := _find_member_type(members[0], part)) is not None:
             return [inner], True
     return [], True
 
 
-def _members(kind: object) -> list[object]:
-    """Return the alternatives of a type, `None` left out; a type without any is its only one."""
-    bare = _bare(kind)
+def _list_alternatives(kind: object) -> list[object]:
+    """Return the alternatives of a union without `None`, or the type itself if it is not a union."""
+    bare = _strip_annotation(kind)
     if bare is JsonValue:
         return list(_JSON_MEMBERS)
     if get_origin(bare) not in (Union, UnionType):
         return [kind]
     members = [member for member in get_args(bare) if member is not type(None)]
-    return _members(members[0]) if len(members) == 1 else members
+    return _list_alternatives(members[0]) if len(members) == 1 else members
 
 
-def _bare(kind: object) -> object:
+def _strip_annotation(kind: object) -> object:
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
-def _names_of(member: object) -> Iterator[object]:
-    """Yield what a model may call an alternative: its tag, its class, or what tells its objects apart."""
+def _iter_alternative_names(member: object) -> Iterator[object]:
+    """Yield the names that pydantic may use for an alternative: its tag, its class, its discriminator values."""
     if get_origin(member) is Annotated:
         yield from (mark.tag for mark in get_args(member) if isinstance(mark, Tag))
-    bare = _bare(member)
-    if (model := _model(bare)) is not None:
+    bare = _strip_annotation(member)
+    if (model := _find_model(bare)) is not None:
         yield model.__name__
         for field in model.model_fields.values():
             if get_origin(field.annotation) is Literal:
                 yield from get_args(field.annotation)
 
 
-def _content(kind: object, part: int | str) -> object | None:
-    bare = _bare(kind)
-    if (model := _model(bare)) is not None:
+def _find_member_type(kind: object, part: int | str) -> object | None:
+    bare = _strip_annotation(kind)
+    if (model := _find_model(bare)) is not None:
         return next(
             (info.annotation for name, info in model.model_fields.items() if (info.alias or name) == part), None
         )
@@ -255,30 +263,30 @@ def _content(kind: object, part: int | str) -> object | None:
     return arguments[1] if get_origin(bare) in (dict, Mapping) else None
 
 
-def _model(kind: object) -> type[BaseModel] | None:
+def _find_model(kind: object) -> type[BaseModel] | None:
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return None
     kind.model_rebuild(raise_errors=False)
     return kind
 
 
-def _keys_of(kinds: Sequence[object]) -> Iterator[str]:
+def _iter_keys(kinds: Sequence[object]) -> Iterator[str]:
     for kind in kinds:
-        for member in _members(kind):
-            if (model := _model(_bare(member))) is not None:
+        for member in _list_alternatives(kind):
+            if (model := _find_model(_strip_annotation(member))) is not None:
                 yield from (field.alias or name for name, field in model.model_fields.items())
 
 
-def length_faults(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnostic]:
-    """Yield why no notes meet a rule; `is_negated` says whether it is one that notes must not meet."""
+def check_length(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnostic]:
+    """Yield the reasons why no notes can meet a length rule. `is_negated`: notes must not meet the rule."""
     if rule.min is not None and rule.max is not None and rule.min > rule.max:
-        message = f"No notes have at least {rule.min} and at most {rule.max} characters."
+        message = f"`min` is {rule.min}, which is more than `max`, {rule.max}: no notes can meet the rule."
         yield fault(f"{at}.max", "wrong_value", message, f"Write {rule.min} or more, or a smaller `min`.")
     if is_negated:
         return
     if rule.max == 0:
-        message = "No notes have 0 characters: empty ones count as missing."
+        message = "`max` is 0, but empty notes count as missing."
         yield fault(f"{at}.max", "wrong_value", message, 'Write 1 or more, or `notes: "optional"` without this rule.')
     if rule.min is not None and rule.min > NOTES_INPUT_BYTES_MAX:
-        message = f"No notes have {rule.min} characters: at most {NOTES_INPUT_BYTES_MAX} bytes are taken."
-        yield fault(f"{at}.min", "wrong_value", message, "Write less; point at long material instead.")
+        message = f"`min` is {rule.min}, but notes have at most {NOTES_INPUT_BYTES_MAX} bytes."
+        yield fault(f"{at}.min", "wrong_value", message, "Write a smaller number.")

@@ -1,38 +1,40 @@
-"""Which form a document is written in, and its parsing: untrusted to typed, every fault reported."""
+"""Detects the dialect of a workflow document and parses it. Every fault is reported, not only the first."""
 
 from dataclasses import dataclass, replace
 
 from interlock.define.diagnostics import Diagnostics, fault, has_errors
-from interlock.define.dialects import Dialect, with_dialect_said
+from interlock.define.dialects import Dialect, explain_dialect
 from interlock.define.document import WorkflowDocument
-from interlock.define.patterns import Patterns
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.budgets import STEPS_MAX
 from interlock.kernel.canonical import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Faulty:
-    """A document with faults. `rest` is what is left of it without them: it is judged further, never run."""
+class FaultyDocument:
+    """A document with faults. `recovered` is the document without the faulty parts: it is checked, but never run."""
 
     diagnostics: Diagnostics
-    rest: WorkflowDocument | None
+    recovered: WorkflowDocument | None
 
 
-def dialect_of(value: dict[str, Json]) -> Dialect:
-    """Return the form of a document: files of the WorkRail dialect say their `version`, native ones never do."""
+def detect_dialect(value: dict[str, Json]) -> Dialect:
+    """Return the dialect of a document. WorkRail files have the key `version`; native files never have it."""
     return "workrail" if "version" in value else "native"
 
 
-def parse_document(value: dict[str, Json], patterns: Patterns | None = None) -> WorkflowDocument | Faulty:
-    """Return the document that a value holds, or what keeps it from being one; `patterns` judges those in it."""
-    patterns = patterns or Patterns()
+def parse_document(value: dict[str, Json], patterns: PatternChecker | None = None) -> WorkflowDocument | FaultyDocument:
+    """Parse a document. `patterns` checks its patterns and limits their total size."""
+    patterns = patterns or PatternChecker()
     steps = value.get("steps")
     if isinstance(steps, list) and len(steps) > STEPS_MAX:
-        # So many are not looked at one by one: each may have faults of its own.
+        # The steps are not checked one by one: each may have faults, and so many would take too long.
         message = f"Found {len(steps)} steps, at most {STEPS_MAX}."
-        return Faulty(diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), rest=None)
-    # Each form's models take a tenth of a second to build; a server builds those of the forms it meets.
-    dialect = dialect_of(value)
+        return FaultyDocument(
+            diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), recovered=None
+        )
+    # The models of a dialect take a tenth of a second to build, so only the dialects in use are imported.
+    dialect = detect_dialect(value)
     if dialect == "workrail":
         from interlock.define.workrail.document import parse_workrail  # noqa: PLC0415 — see above
 
@@ -42,11 +44,11 @@ def parse_document(value: dict[str, Json], patterns: Patterns | None = None) -> 
 
         document, diagnostics = parse_native(value, patterns)
     if document is not None and not has_errors(diagnostics):
-        return replace(document, oddities=diagnostics) if diagnostics else document
-    return Faulty(diagnostics=with_dialect_said(diagnostics, dialect), rest=document)
+        return replace(document, warnings=diagnostics) if diagnostics else document
+    return FaultyDocument(diagnostics=explain_dialect(diagnostics, dialect), recovered=document)
 
 
 def parse_workflow(value: dict[str, Json]) -> WorkflowDocument | Diagnostics:
-    """Return the document that a value holds, or every fault of its form."""
+    """Parse a document, or return every fault of its form."""
     parsed = parse_document(value)
-    return parsed.diagnostics if isinstance(parsed, Faulty) else parsed
+    return parsed.diagnostics if isinstance(parsed, FaultyDocument) else parsed

@@ -1,4 +1,4 @@
-"""Parts of a workflow that read the same as authored and as compiled: strict, frozen, closed to unknown keys."""
+"""Parts of a workflow that are the same in a document and in a plan: strict, frozen, without unknown keys."""
 
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -9,14 +9,14 @@ from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, ST
 from interlock.kernel.canonical import Json
 
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
-"""Delimiter-safe: no character that a step instance key uses (SNAP-3)."""
+"""Delimiter-safe: it contains no delimiter of a step instance key (SNAP-3)."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 LongText = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
 Lines = Annotated[tuple[LongText, ...], Field(max_length=100, strict=False)]
 ContextKey = Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
 DeclaredKey = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=CONTEXT_KEY_BYTES_MAX)]
-"""A context key that a document declares: no dot, which would be read as a path."""
+"""A context key that a document declares. It has no dot, because dots separate the parts of a path."""
 ContextPath = Annotated[str, Field(min_length=1, max_length=4 * CONTEXT_KEY_BYTES_MAX)]
 """A context key, or a dotted path into its value."""
 
@@ -25,13 +25,13 @@ CapabilityNeed = Literal["required", "preferred", "disabled"]
 
 
 def _drop_descriptions(schema: dict[str, Any]) -> None:
-    """Remove what the fields mean from a schema: descriptions are for the reference page."""
+    """Remove field descriptions from a JSON schema. They are only for the reference page."""
     for member in schema.get("properties", {}).values():
         member.pop("description", None)
 
 
 class Part(BaseModel):
-    """A part of a document. Only what was written is written again."""
+    """A part of a document. Only fields that were set are written."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -49,29 +49,29 @@ class Part(BaseModel):
 _Part = TypeVar("_Part", bound=Part)
 
 
-def plainly(part: _Part) -> _Part:
-    """Return a part as if defaults had not been written: saying one is saying nothing."""
+def drop_defaults(part: _Part) -> _Part:
+    """Return a part without fields that equal their defaults. Writing a default has no effect."""
     return type(part).model_validate(part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
 class Reference(Part):
-    """Material that a workflow points at; it is named to the agent, never fetched."""
+    """Material that a workflow refers to. The server names it to the agent and never fetches it."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=128, description="its name")]
     title: Title = Field(description="what it is")
-    source: Annotated[str, Field(min_length=1, max_length=1000, description="where it is: a path, an address")]
-    purpose: Annotated[str, Field(min_length=1, max_length=1000, description="what it settles")]
-    authoritative: bool = Field(default=False, description="whether it wins over what is found elsewhere")
+    source: Annotated[str, Field(min_length=1, max_length=1000, description="where it is: a path or a URL")]
+    purpose: Annotated[str, Field(min_length=1, max_length=1000, description="what to use it for")]
+    authoritative: bool = Field(default=False, description="whether it takes precedence over other sources")
 
 
 class Dimension(Part):
     """One thing that an assessment rates."""
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=64, description="its name")]
-    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what it says")]
+    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what is rated")]
     levels: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=64)], ...],
-        Field(min_length=2, max_length=20, strict=False, description="the levels there are"),
+        Field(min_length=2, max_length=20, strict=False, description="the levels to choose from"),
     ]
     required: bool = Field(default=True, description="whether it must be rated")
 
@@ -89,7 +89,8 @@ class Assessment(Part):
     ]
     purpose: Annotated[str, Field(min_length=1, max_length=512, description="what is rated")]
     dimensions: Annotated[
-        tuple[Dimension, ...], Field(min_length=1, max_length=20, strict=False, description="by what it is rated")
+        tuple[Dimension, ...],
+        Field(min_length=1, max_length=20, strict=False, description="the rated dimensions"),
     ]
 
 
@@ -105,15 +106,15 @@ class Parameter(Part):
 
 
 class FunctionDefinition(Part):
-    """Instructions with a name: defined once, referred to by steps as `name()`."""
+    """Named instructions. Steps refer to them as `name()`."""
 
     name: Name = Field(description="its name, without brackets")
-    definition: LongText = Field(description="what to do where it is used")
+    definition: LongText = Field(description="the instructions")
     parameters: Annotated[
-        tuple[Parameter, ...], Field(strict=False, description="what it is used on; their names are shown")
+        tuple[Parameter, ...], Field(strict=False, description="its parameters; the agent sees their names")
     ] = ()
     scope: Literal["workflow", "loop", "step"] | None = Field(
-        default=None, description="for readers; where the definition stands decides"
+        default=None, description="for readers; the place of the definition decides"
     )
 
 
@@ -122,34 +123,35 @@ class ContextInput(Part):
 
     key: DeclaredKey = Field(description="the context key")
     description: Annotated[
-        str, Field(min_length=1, max_length=1000, description="what it is, for whoever starts the run")
+        str,
+        Field(min_length=1, max_length=1000, description="what it is, for the caller that starts the run"),
     ]
     required: bool = Field(default=False, description="whether a run must be started with it")
-    type: Literal["string", "number", "boolean", "list", "object"] = Field(description="what kind of value it is")
+    type: Literal["string", "number", "boolean", "list", "object"] = Field(description="the type of its value")
     choices: Annotated[
         tuple[Json, ...],
-        Field(max_length=50, strict=False, description="the values it may have; without, any of its type"),
+        Field(max_length=50, strict=False, description="the allowed values; if omitted, any value of its type"),
     ] = ()
 
 
 EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
-"""What paths of `set` begin with that read the step's evidence, not the context."""
+"""The first parts of `set` paths that read the step's evidence, not the context."""
 
 
 class SetAction(Part):
-    """A context key that is set when the step is done: to a value, or to what stands at a path.
+    """A context key that is set when the step is done: to a constant, or to the value at a path.
 
-    A path begins with a context key, with `artifact` (the step's artifact) or with `assessments` (levels by
+    A path begins with a context key, with `artifact` (the step's artifact), or with `assessments` (levels by
     assessment and dimension).
     """
 
     key: DeclaredKey = Field(description="the context key, one of `inputs`")
-    value: Json = Field(default=None, description="what it is set to; this or `from`; null removes it")
-    source: Annotated[ContextPath | None, Field(alias="from", description="the path whose value it is set to")] = None
+    value: Json = Field(default=None, description="the value to set; write this or `from`; null removes the key")
+    source: Annotated[ContextPath | None, Field(alias="from", description="the path of the value to set")] = None
 
 
 class UserNeed(Part):
-    """What only the user can give (MODE-1)."""
+    """Something that only the user can provide (MODE-1)."""
 
     reason: Literal[
         "needs_user_secret_or_token",
@@ -158,8 +160,8 @@ class UserNeed(Part):
         "needs_user_choice",
         "needs_user_approval",
         "needs_user_environment_action",
-    ] = Field(description="what only the user can give")
-    ask: Annotated[str, Field(min_length=1, max_length=1000, description="what the agent asks")]
+    ] = Field(description="what only the user can provide")
+    ask: Annotated[str, Field(min_length=1, max_length=1000, description="the question to the user")]
     choice_kind: (
         Literal[
             "preference_tradeoff",
@@ -169,14 +171,14 @@ class UserNeed(Part):
             "policy_or_compliance",
         ]
         | None
-    ) = Field(default=None, description="of which kind a choice is")
+    ) = Field(default=None, description="the kind of choice, for `needs_user_choice`")
 
 
 class RecommendedPreferences(Part):
-    """What the author recommends; a run that goes further is warned, never stopped (MODE-5)."""
+    """Preferences that the author recommends. A run that exceeds them gets a warning, but continues (MODE-5)."""
 
     recommended_autonomy: Literal["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"] | None = Field(
-        default=None, description="how far the agent may go on by itself"
+        default=None, description="how far the agent may continue without the user"
     )
     recommended_risk_policy: Literal["conservative", "balanced", "aggressive"] | None = Field(
         default=None, description="how much risk it may take"
@@ -184,14 +186,14 @@ class RecommendedPreferences(Part):
 
 
 class ExtensionPoint(Part):
-    """A slot that a project may bind to something of its own."""
+    """A slot that a project may bind to its own routine or workflow."""
 
     slot_id: Annotated[
         str, Field(pattern=r"^[a-z][a-z0-9_]+$", max_length=64, description="its name in `.interlock/bindings.json`")
     ]
-    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what is to be bound here")]
+    purpose: Annotated[str, Field(min_length=1, max_length=256, description="what to bind here")]
     default: Annotated[
-        str, Field(min_length=1, max_length=128, description="what it is bound to where the project binds nothing")
+        str, Field(min_length=1, max_length=128, description="what it is bound to if the project binds nothing")
     ]
     accepted_kinds: Annotated[
         tuple[Literal["routine", "workflow"], ...], Field(strict=False, description="for readers: what may be bound")

@@ -1,61 +1,62 @@
-"""The patterns of one workflow file: each is judged, and together they cost no more than a file may."""
+"""Checks the patterns of one workflow file, each by itself and all together against a total size."""
 
 from dataclasses import replace
 
-from interlock.decide.criteria import pattern_fault
+from interlock.decide.criteria import find_pattern_fault
 from interlock.decide.pattern_size import pattern_size
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
 
 _SYNTAX = "Use RE2 syntax: no look-around, no back-references."
-_SMALLER = "Repeat less, or name fewer kinds of characters: each class such as `\\p{L}` counts 1500."
-_AGAIN = "Call again: what was checked is kept."
+_SMALLER = "Use fewer repetitions or fewer character classes: each class such as `\\p{L}` counts 1500."
+_AGAIN = "Call again: patterns that were already checked need not be checked again."
 
 
-class Patterns:
-    """Judges the patterns of one file as they are met, up to a total size."""
+class PatternChecker:
+    """Checks the patterns of one file in the order in which they are read, up to a total size."""
 
     def __init__(self, size_max: int = PATTERNS_SIZE_MAX) -> None:
         assert size_max <= PATTERNS_SIZE_MAX, "a caller may allow a file less, not more"
         self._size_max = size_max
-        self._judged: dict[tuple[str, str], Diagnostic | None] = {}
+        self._results: dict[tuple[str, str], Diagnostic | None] = {}
         self.size = 0
-        """What the patterns so far come to, each text once. It never exceeds what was allowed."""
+        """The total size of the patterns checked so far, each distinct pattern once. Never more than allowed."""
         self.is_exhausted = False
-        """Whether the file has a pattern that was not judged because the total was reached."""
+        """Whether a pattern was not checked because the total size was reached."""
 
-    def faults(self, pattern: str, flags: str, at: str) -> list[Diagnostic]:
-        """Return why a pattern cannot be used. The engine sees none that is too large by itself or with the others.
+    def check(self, pattern: str, flags: str, at: str) -> list[Diagnostic]:
+        """Return why a pattern cannot be used; empty if it can.
 
-        The first pattern beyond the total is reported; no later one is looked at.
+        RE2 compiles only patterns that are small enough, alone and together with the others. The first pattern beyond
+        the total is reported; later ones are not checked.
         """
         if self.is_exhausted:
             return []
-        if (pattern, flags) not in self._judged:
-            self._judged[pattern, flags] = self._fault(pattern, flags, at)
-        found = self._judged[pattern, flags]
+        if (pattern, flags) not in self._results:
+            self._results[pattern, flags] = self._check_new(pattern, flags, at)
+        found = self._results[pattern, flags]
         return [replace(found, path=at)] if found is not None else []
 
-    def _fault(self, pattern: str, flags: str, at: str) -> Diagnostic | None:
+    def _check_new(self, pattern: str, flags: str, at: str) -> Diagnostic | None:
         if len(pattern) > PATTERN_CHARS_MAX:
-            return _bad(at, f"it has {len(pattern)} characters, at most {PATTERN_CHARS_MAX}", "Shorten it.")
+            return _bad_pattern(at, f"it has {len(pattern)} characters, at most {PATTERN_CHARS_MAX}", "Shorten it.")
         left = self._size_max - self.size
         size = pattern_size(pattern, flags) if left > 0 else 1
         if min(size, PATTERN_SIZE_MAX) > left:
             self.is_exhausted = True
-            return self._too_many(at)
+            return self._report_limit(at)
         self.size += min(size, PATTERN_SIZE_MAX)
         if size > PATTERN_SIZE_MAX:
-            return _bad(at, f"it unfolds to {size} instructions, at most {PATTERN_SIZE_MAX}", _SMALLER)
-        found = pattern_fault(pattern, flags)
-        return _bad(at, found, _SYNTAX) if found is not None else None
+            return _bad_pattern(at, f"it compiles to {size} instructions, at most {PATTERN_SIZE_MAX}", _SMALLER)
+        found = find_pattern_fault(pattern, flags)
+        return _bad_pattern(at, found, _SYNTAX) if found is not None else None
 
-    def _too_many(self, at: str) -> Diagnostic:
+    def _report_limit(self, at: str) -> Diagnostic:
         if self._size_max < PATTERNS_SIZE_MAX:
-            return _bad(at, "one call checks only so many, and the files before this one have many", _AGAIN)
-        found = f"with it, those of the file unfold to more than {PATTERNS_SIZE_MAX} instructions"
-        return _bad(at, f"{found}; those after it are not checked", _SMALLER)
+            return _bad_pattern(at, "the patterns of this call reached the limit of one call", _AGAIN)
+        found = f"with it, the patterns of the file have more than {PATTERNS_SIZE_MAX} instructions"
+        return _bad_pattern(at, f"{found}; the patterns after it were not checked", _SMALLER)
 
 
-def _bad(at: str, found: str, fix: str) -> Diagnostic:
+def _bad_pattern(at: str, found: str, fix: str) -> Diagnostic:
     return fault(at, "bad_pattern", f"The pattern cannot be used: {found}.", fix)

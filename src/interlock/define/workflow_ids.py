@@ -1,4 +1,4 @@
-"""Workflow ids: `namespace.name`, the reserved namespace, and renaming (SRC-1, SRC-2)."""
+"""Workflow ids: their form `namespace.name`, the reserved namespace, and suggested new ids (SRC-1, SRC-2)."""
 
 import hashlib
 import re
@@ -16,8 +16,8 @@ IdStatus = Literal["namespaced", "legacy"]
 _NAMESPACE_OF: dict[SourceKind, str] = {"bundled": "wr", "user": "user", "project": "project"}
 
 
-def id_status(workflow_id: str) -> IdStatus | None:
-    """Return how an id is formed, or None if it is no id: exactly one dot, or (old files) none."""
+def classify_id(workflow_id: str) -> IdStatus | None:
+    """Return the form of an id: one dot (namespaced) or no dot (legacy, in old files). None: not a valid id."""
     if len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         return None
     if NAMESPACED.fullmatch(workflow_id):
@@ -26,14 +26,15 @@ def id_status(workflow_id: str) -> IdStatus | None:
 
 
 def is_reserved(workflow_id: str) -> bool:
-    """Say whether an id lies in the namespace of what ships with Interlock."""
+    """Return whether an id is in the namespace of the workflows that ship with Interlock."""
     return workflow_id.startswith(f"{RESERVED_NAMESPACE}.")
 
 
-def suggested_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()) -> str:
-    """Return the id that a workflow of a source should have: a function of the source, never of taste.
+def suggest_id(workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()) -> str:
+    """Suggest a valid id for a workflow of a source. Equal inputs give the same suggestion.
 
-    Lower case, hyphens to underscores; on a collision four characters of the old id's digest are appended.
+    The id is in lower case, with underscores for hyphens. If it is already taken, four characters of the old id's
+    digest are appended.
     """
     stem = workflow_id.rpartition(".")[2].lower().replace("-", "_")
     stem = re.sub(r"[^a-z0-9_]", "_", stem)

@@ -8,8 +8,8 @@ that never stops everything that is missing is disclosed instead (MODE-2, BLK-2)
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.decide.evaluate import NOTHING, Undecided, value_at
-from interlock.decide.evaluation_pass import Aborted
+from interlock.decide.evaluate import ABSENT, Undecided, value_at
+from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import type_mismatch
 from interlock.define.parts import EVIDENCE_ROOTS, SetAction
 from interlock.engine.event_drafts import (
@@ -49,10 +49,10 @@ from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 from interlock.record.base import Record
-from interlock.record.context import Context, merged_context
+from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvancedTo, Blocked, BlockerReport
 from interlock.record.payloads import StepRef, TraceEntry
-from interlock.record.snapshot import Running, snapshot_of
+from interlock.record.snapshot import Running, build_snapshot
 
 
 def decide_advance(attempt: Attempt) -> Decision:
@@ -100,7 +100,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Violation] | App
     """Judge the evidence, then go on through the plan; nothing moves unless both succeed."""
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
-    context = merged_context(attempt.context, attempt.request.context)
+    context = merge_context(attempt.context, attempt.request.context)
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
     owed = _Pass(attempt.never_stops)
     judged = judge(workflow, node, attempt.evidence, seen)
@@ -116,7 +116,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Violation] | App
     marks.complete(node.node_id)
     decisions = loop_decisions_of(attempt.evidence.artifacts)
     moved = run_to_next_task(
-        workflow, marks, merged_context(context, effects), decisions, never_stops=attempt.never_stops
+        workflow, marks, merge_context(context, effects), decisions, never_stops=attempt.never_stops
     )
     if isinstance(moved, Suspended):
         return [finding_of(moved)]
@@ -148,7 +148,7 @@ def finding_of(stuck: Suspended) -> Violation:
     match stuck.reason:
         case Undecided():
             return reasons.undecided(stuck.reason, rendered_line(stuck.node.title, stuck.seen))
-        case Aborted():
+        case PassAborted():
             return reasons.aborted(stuck.node.node_id, stuck.reason)
         case LoopLimit(loop_id=loop_id, iteration=iteration, max_iterations=maximum):
             return reasons.loop_limit(loop_id, iteration, maximum)
@@ -164,7 +164,7 @@ class Sources:
     evidence: Context
 
     def at(self, path: str) -> object:
-        """Return what stands at a path, or NOTHING."""
+        """Return what stands at a path, or ABSENT."""
         is_evidence = path.partition(".")[0] in EVIDENCE_ROOTS
         return value_at(self.evidence if is_evidence else self.context, path)
 
@@ -179,10 +179,10 @@ def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed:
     for action in node.task.sets:
         found = sources.at(action.source) if action.source is not None else action.value
         title = rendered_line(node.title, sources.context)
-        unfit = unfit_set(workflow, title, action, found) if found is not NOTHING else None
+        unfit = unfit_set(workflow, title, action, found) if found is not ABSENT else None
         if unfit is not None:
             owed.findings.append(unfit)
-        elif found is not NOTHING:
+        elif found is not ABSENT:
             effects[action.key] = cast("Json", found)
         elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
             owed.findings.append(reasons.missing_key(title, action.source))
@@ -191,7 +191,7 @@ def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed:
 
 def _fitting(effects: Context, context: Context, owed: _Pass) -> Context:
     """Return what a step sets, or nothing where the context would grow beyond its budget."""
-    if effects and (measured := len(canonical_bytes(dict(merged_context(context, effects))))) > CONTEXT_BYTES_MAX:
+    if effects and (measured := len(canonical_bytes(dict(merge_context(context, effects))))) > CONTEXT_BYTES_MAX:
         owed.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
         return {}
     return effects
@@ -214,7 +214,7 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved 
 
 def _advanced(attempt: Attempt, went: _Went) -> Advanced:
     child, run = node_of_attempt(attempt.attempt), attempt.run
-    snapshot = snapshot_of(attempt.snapshot.workflow_hash, went.moved.state)
+    snapshot = build_snapshot(attempt.snapshot.workflow_hash, went.moved.state)
     ref, written = outputs_stored(snapshot)
     edge = PlannedEdge(
         edge_kind="acked_step",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
@@ -118,4 +118,4 @@ NO_APPROVAL = ApprovalContext()
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:
     """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
-    return confirmation is not None and evaluate(confirmation, Given(context=seen)) is not False
+    return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False

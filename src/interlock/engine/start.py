@@ -14,8 +14,8 @@ from interlock.plan.walk import ExecutionState
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft
 from interlock.record.base import Preferences
-from interlock.record.context import merged_context
-from interlock.record.snapshot import snapshot_of
+from interlock.record.context import merge_context
+from interlock.record.snapshot import build_snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     then what is missing is disclosed on the root (MODE-2).
     """
     effective = start.request.preferences.over(start.baseline)
-    context = merged_context({}, start.request.context)
+    context = merge_context({}, start.request.context)
     never_stops = effective.autonomy == "full_auto_never_stop"
     moved = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
     if isinstance(moved, Suspended):
         return finding_of(moved)
-    ref, snapshot = outputs_stored(snapshot_of(start.workflow_hash, moved.state))
+    ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, moved.state))
     root = root_node(start.run)
     trace, captures = trace_drafts(moved.trace, start.run, root, start.run, DecisionCapture(decided=moved.decided))
     drafts = [

@@ -14,7 +14,7 @@ from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import WorkflowHash
 from interlock.plan.graph import Graphs
 from interlock.plan.records import Plan, PlanNode
-from interlock.record.base import IndexField, Record, reading_error
+from interlock.record.base import IndexField, Record, classify_read_error
 from interlock.record.outcome import Capability
 
 
@@ -128,4 +128,4 @@ def parse_compiled(data: bytes) -> CompiledWorkflow:
     try:
         return CompiledWorkflow.model_validate_json(data, by_name=False)
     except ValidationError as error:
-        raise reading_error("compiled workflow", error) from None
+        raise classify_read_error("compiled workflow", error) from None

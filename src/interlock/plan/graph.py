@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
-from interlock.decide.lowering import graph_of
-from interlock.decide.schedule import Schedule, schedule_of
+from interlock.decide.lowering import build_graph
+from interlock.decide.schedule import Schedule, build_schedule
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
 
 
@@ -26,7 +26,7 @@ class Graphs:
     def schedule(self, condition_id: str) -> Schedule:
         """Return a condition as the decision graph that is run, put in order once (decision 18)."""
         if condition_id not in self.schedules:
-            schedule = schedule_of(graph_of({condition_id: self.conditions[condition_id]}))
+            schedule = build_schedule(build_graph({condition_id: self.conditions[condition_id]}))
             assert isinstance(schedule, Schedule), f"a condition is a sound graph: {schedule}"
             self.schedules[condition_id] = schedule
         return self.schedules[condition_id]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from interlock.decide.condition import Always, in_words
+from interlock.decide.condition import Always, describe_condition
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import NOTES_CONTRACT, Loop, PlanNode
 
@@ -43,7 +43,7 @@ def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
         parts += [f"*{task.agent_role}*"] if task.agent_role else []
         parts.append(task.prompt)
         for fragment in task.fragments:
-            when = f"When {in_words(fragment.condition)}: " if fragment.condition is not None else ""
+            when = f"When {describe_condition(fragment.condition)}: " if fragment.condition is not None else ""
             parts.append(f"{when}{fragment.text}")
         parts += ["\n".join(f"- Ask the user: {need.ask}" for need in task.needs_user)] if task.needs_user else []
         if task.requirements:
@@ -76,7 +76,9 @@ def _wants(node: PlanNode) -> str:
     if node.task.evidence.criteria is not None:
         said.append("criteria on its notes")
     if node.task.confirmation is not None:
-        when = "" if isinstance(node.task.confirmation, Always) else f" when {in_words(node.task.confirmation)}"
+        when = (
+            "" if isinstance(node.task.confirmation, Always) else f" when {describe_condition(node.task.confirmation)}"
+        )
         said.append(f"needs confirmation{when}")
     said += [f"the user must give: {need.reason.removeprefix('needs_user_')}" for need in node.task.needs_user]
     if node.provenance.source != "authored":
@@ -93,7 +95,7 @@ def loop_words(workflow: CompiledWorkflow, loop: Loop) -> str:
         case "for_each":
             return f"once for each item of `{loop.items}`, {bound}"
         case "while" | "until":
-            condition = in_words(workflow.graphs.conditions[loop.condition_id or ""])
+            condition = describe_condition(workflow.graphs.conditions[loop.condition_id or ""])
             return f"{loop.kind} {condition}, {bound}"
 
 
@@ -105,5 +107,5 @@ def _choice(workflow: CompiledWorkflow, node: PlanNode) -> str:
         if edge.condition_id is None:
             ways.append(f"otherwise {name}")
         else:
-            ways.append(f"if {in_words(workflow.graphs.conditions[edge.condition_id])}: {name}")
+            ways.append(f"if {describe_condition(workflow.graphs.conditions[edge.condition_id])}: {name}")
     return "; ".join(ways)

@@ -1,7 +1,7 @@
-"""The append plan: the atomic unit of durable truth, and its stamping (APP-1, APP-4).
+"""The append plan: everything that one call records, written whole or not at all (APP-1, APP-4).
 
-The engine plans without clock or entropy: its drafts have no event ids, indexes or times. The service stamps
-them when the plan becomes events.
+The engine has no clock and no entropy, so its drafts have no event ids, indexes or times. The service adds them
+when it stamps the plan.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,16 @@ from interlock.kernel.budgets import PLAN_BYTES_MAX, PLAN_EVENTS_MAX
 from interlock.kernel.ids import Digest, EventId, NodeId, RunId, SessionId, SnapshotRef, WorkflowHash
 from interlock.record import payloads as data
 from interlock.record.base import Record
-from interlock.record.events import Actor, Event, NodeScope, RunScope, dedupe_key, event_class_of, kind_of, parse_event
+from interlock.record.events import (
+    Actor,
+    Event,
+    NodeScope,
+    RunScope,
+    build_dedupe_key,
+    event_class_of,
+    event_kind,
+    parse_event,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +46,9 @@ class EventDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendPlan:
-    """Everything one call makes true, whole or not at all.
+    """Everything that one call records, written whole or not at all.
 
-    Content is given as bytes under its digest; the store writes it before the events that refer to it.
+    Content is listed as bytes under its digest. The store writes it before the events that refer to it.
     """
 
     session: SessionId
@@ -51,7 +60,7 @@ class AppendPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamps:
-    """What the shell adds to a plan: fresh event ids, the time, and who called."""
+    """What the service adds to a plan: fresh event ids, the time, and the caller."""
 
     mint_event_id: Callable[[], EventId]
     recorded_at: str
@@ -67,34 +76,34 @@ class Segment:
 
 
 def stamp(plan: AppendPlan, *, next_index: int, stamps: Stamps) -> Segment:
-    """Turn a plan into the segment that its append will write.
+    """Turn a plan into the segment that its append writes.
 
-    Its events are those that a reader of its bytes gets: a caller's `1.0` is stored as `1`, and the keys of
-    its objects are sorted. Whoever appends must not see more than whoever follows.
+    The events are parsed from the segment's bytes, so the caller sees exactly what a later reader sees: `1.0` is
+    stored as `1`, and the keys of objects are sorted.
     """
     assert 0 < len(plan.drafts) <= PLAN_EVENTS_MAX, "a plan holds between one event and the budget"
     ids = [stamps.mint_event_id() for _ in plan.drafts]
     lines = [
-        _stamped(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
+        _stamp_draft(draft, session=plan.session, index=next_index + at, ids=(ids, at), stamps=stamps).to_bytes()
         for at, draft in enumerate(plan.drafts)
     ]
     segment = b"".join(line + b"\n" for line in lines)
-    assert len(segment) <= PLAN_BYTES_MAX, "what enters a plan is bounded where it enters"
+    assert len(segment) <= PLAN_BYTES_MAX, "every input of a plan was checked against its limit before"
     return Segment(events=tuple(map(parse_event, lines)), data=segment)
 
 
-def _stamped(
+def _stamp_draft(
     draft: EventDraft, *, session: SessionId, index: int, ids: tuple[list[EventId], int], stamps: Stamps
 ) -> Event:
-    """Return the event of a draft; `ids` are the plan's event ids and the draft's place among them."""
-    payload = _edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
+    """Build the event of a draft. `ids` holds the event ids of the whole plan and the draft's position in it."""
+    payload = _build_edge(draft.data, ids[0]) if isinstance(draft.data, PlannedEdge) else draft.data
     event_class = event_class_of(type(payload))
     fields: dict[str, object] = {
         "v": 1,
         "event_id": ids[0][ids[1]],
         "event_index": index,
         "session_id": session,
-        "kind": kind_of(event_class),
+        "kind": event_kind(event_class),
         "data": payload,
         "recorded_at": stamps.recorded_at,
     }
@@ -104,12 +113,12 @@ def _stamped(
         )
     if stamps.actor is not None:
         fields["actor"] = stamps.actor
-    # The key is a function of the rest of the event, so the rest is put together first.
+    # The dedupe key depends on the other fields, so they are built first.
     unkeyed: Event = cast("Callable[..., Event]", event_class.model_construct)(**fields)
-    return event_class.model_validate(fields | {"dedupe_key": dedupe_key(unkeyed)})
+    return event_class.model_validate(fields | {"dedupe_key": build_dedupe_key(unkeyed)})
 
 
-def _edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:
+def _build_edge(planned: PlannedEdge, ids: Sequence[EventId]) -> data.EdgeCreated:
     return data.EdgeCreated(
         edge_kind=planned.edge_kind,
         from_node_id=planned.from_node,

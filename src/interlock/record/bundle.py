@@ -1,8 +1,8 @@
-"""The bundle: one session with all it refers to, as one JSON file that proves itself (BND-1, BND-2).
+"""The bundle: one session and all content it refers to, as one JSON file with its own digests (BND-1, BND-2).
 
-A bundle is exactly the canonical bytes of its value, and each part of it has an entry with its digest: `envelope`
-is everything but `integrity` and `session`, every other part is named by its path. So no byte of it can differ
-unnoticed. Tokens are no part of it: whoever imports mints fresh ones.
+A bundle is exactly the canonical bytes of its value, and every part has an integrity entry with its digest. The part
+`envelope` is everything except `integrity` and `session`; the other parts are named by their path. So a change of
+any byte is detected. A bundle contains no tokens: the importing server mints new ones.
 """
 
 import base64
@@ -26,7 +26,7 @@ from interlock.record.base import (
     SnapshotRefField,
     UnknownVersionError,
     WorkflowHashField,
-    reading_error,
+    classify_read_error,
 )
 from interlock.record.events import Event
 from interlock.record.manifest import ManifestRecord
@@ -36,7 +36,7 @@ BUNDLE_BOUNDS = JsonBounds(values_max=BUNDLE_VALUES_MAX, depth_max=BUNDLE_DEPTH_
 INTEGRITY_KIND = "sha256_manifest_v1"
 _VERSION = 1
 _MAPS = frozenset({"artifacts", "pinnedWorkflows", "snapshots"})
-"""Members of `session` whose own members are parts by themselves."""
+"""Members of `session` whose members are separate parts, each with an integrity entry."""
 _EXCESS_WORDS: Mapping[Excess, str] = {
     "values": f"more than {BUNDLE_VALUES_MAX} values",
     "depth": f"values nested deeper than {BUNDLE_DEPTH_MAX} levels",
@@ -45,7 +45,7 @@ _EXCESS_WORDS: Mapping[Excess, str] = {
 
 
 class BundleError(InterlockError):
-    """A file is not a bundle that can be imported: where it fails, and what was found there."""
+    """A file cannot be imported as a bundle. `where` and `found` say what is wrong in which part."""
 
     def __init__(self, code: ErrorCode, where: str, found: str) -> None:
         super().__init__(f"{code}: {where}: {found}")
@@ -55,17 +55,17 @@ class BundleError(InterlockError):
 
 
 class Producer(Record):
-    """What wrote the bundle. It informs; nothing depends on it."""
+    """The program that wrote the bundle. For readers only: nothing depends on it."""
 
     app_version: str
     applied_config_hash: DigestField | None = None
 
 
 class SalvageBanner(Record):
-    """Why this is not the whole of a session (BND-9): nothing is claimed beyond what is here.
+    """Marks a bundle that contains only part of a session, and says why (BND-9).
 
-    `where` and `found` say what ends it; the counts are what the log attests behind that, at least, or exactly where
-    `isCountKnown`.
+    `where` and `found` say what ended the readable part. The counts say how much the log attests after that point:
+    exactly if `isCountKnown`, else at least.
     """
 
     code: Literal["SALVAGED_PREFIX", "PARTIAL_DATA"]
@@ -79,7 +79,7 @@ class SalvageBanner(Record):
 
 
 class BundleEnvelope(Record):
-    """What a bundle says of itself. `exportedAt` (UTC) informs and never orders anything."""
+    """The header of a bundle. `exportedAt` (UTC) is for readers and orders nothing."""
 
     bundle_schema_version: Literal[1]
     bundle_id: Annotated[str, Field(pattern=rf"^bundle_{ID_BODY_PATTERN}$")]
@@ -89,7 +89,7 @@ class BundleEnvelope(Record):
 
 
 class IntegrityEntry(Record):
-    """The canonical bytes of one part: how many, and their digest."""
+    """The size and digest of the canonical bytes of one part."""
 
     path: str
     sha256: DigestField
@@ -97,31 +97,31 @@ class IntegrityEntry(Record):
 
 
 class Integrity(Record):
-    """One entry for each part, ordered by path; no part without entry, no entry without part."""
+    """Exactly one entry for each part, ordered by path."""
 
     kind: Literal["sha256_manifest_v1"]
     entries: Annotated[tuple[IntegrityEntry, ...], Field(strict=False)]
 
 
 class ArtifactText(Record):
-    """An artifact's bytes as text: UTF-8 where they are that, else base64."""
+    """An artifact's bytes as text: UTF-8 if they are valid UTF-8, else base64."""
 
     encoding: Literal["utf-8", "base64"]
     data: str
 
     @classmethod
-    def of(cls, data: bytes) -> "ArtifactText":
-        """Return the text of some bytes; they have just this one."""
+    def from_bytes(cls, data: bytes) -> "ArtifactText":
+        """Encode bytes. The same bytes always give the same text."""
         try:
             return cls(encoding="utf-8", data=data.decode("utf-8"))
         except UnicodeDecodeError:
             return cls(encoding="base64", data=base64.b64encode(data).decode("ascii"))
 
     def content(self) -> bytes:
-        """Return the bytes.
+        """Decode the text to the artifact's bytes.
 
         Raises:
-            ValueError: The text is no base64.
+            ValueError: The text is not valid base64.
         """
         if self.encoding == "utf-8":
             return self.data.encode("utf-8")
@@ -129,7 +129,7 @@ class ArtifactText(Record):
 
 
 class BundledSession(Record):
-    """The session: its events and manifest in order, and the content they refer to by digest."""
+    """A session: its events and manifest in order, and the content that they refer to by digest."""
 
     session_id: SessionIdField
     events: Annotated[
@@ -146,51 +146,52 @@ class BundledSession(Record):
 
 
 class Bundle(BundleEnvelope):
-    """A whole bundle, as it is read."""
+    """A whole bundle, as parsed from a file."""
 
     integrity: Integrity
     session: BundledSession
 
 
-def bundle_id(session: SessionId, events: Json) -> str:
-    """Return the id of every bundle of this session with these events: it is derived, so equal content has one."""
+def derive_bundle_id(session: SessionId, events: Json) -> str:
+    """Derive the bundle id from the session and its events, so that equal content always has the same id."""
     return derived_id("bundle", session, digest_of_bytes(canonical_bytes(events)))
 
 
-def sealed(envelope: BundleEnvelope, session: Mapping[str, Json]) -> bytes:
-    """Return the bytes of the bundle that holds an envelope and a session."""
+def seal_bundle(envelope: BundleEnvelope, session: Mapping[str, Json]) -> bytes:
+    """Add the integrity entries to an envelope and a session, and return the bundle's bytes."""
     value: dict[str, Json] = {**envelope.to_json(), "session": dict(session)}
-    value["integrity"] = {"kind": INTEGRITY_KIND, "entries": _entries_of(value)}
+    value["integrity"] = {"kind": INTEGRITY_KIND, "entries": _build_entries(value)}
     return canonical_bytes(value)
 
 
 def parse_bundle(data: bytes) -> Bundle:
-    """Return the bundle that a file's bytes are.
+    """Parse a bundle and check its integrity.
 
-    What its parts say is not judged here beyond their own schemas.
+    Beyond the schemas of the parts, their content is not checked here.
 
     Raises:
-        BundleError: They are none; the code says in which way.
+        BundleError: The bytes are not a valid bundle. The code says whether the format, the version or the integrity
+            is wrong.
     """
     if len(data) > BUNDLE_BYTES_MAX:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", f"more than {BUNDLE_BYTES_MAX} bytes")
-    value = _value_of(data)
+    value = _parse_value(data)
     version = value.get("bundleSchemaVersion")
     if type(version) is int and version != _VERSION:
         raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "bundleSchemaVersion", f"version {version}")
-    _check_spelling(value, data)
+    _check_canonical(value, data)
     _check_integrity(value)
     try:
         return Bundle.model_validate_json(data, by_name=False)
     except ValidationError as error:
-        fault = reading_error("bundle", error)
+        fault = classify_read_error("bundle", error)
         is_newer = isinstance(fault, UnknownVersionError)
         code = ErrorCode.BUNDLE_UNSUPPORTED_VERSION if is_newer else ErrorCode.BUNDLE_INVALID_FORMAT
         raise BundleError(code, "the bundle", fault.found) from None
 
 
-def _value_of(data: bytes) -> dict[str, Json]:
-    # So begins every canonical object that is not empty, and nothing that is read as UTF-16.
+def _parse_value(data: bytes) -> dict[str, Json]:
+    # Every non-empty canonical object begins with these bytes. `json.loads` would also accept UTF-16; that never does.
     if not data.startswith(b'{"'):
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not an object")
     excess = find_excess(data, BUNDLE_BOUNDS)
@@ -202,8 +203,8 @@ def _value_of(data: bytes) -> dict[str, Json]:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "the file", "not JSON") from None
 
 
-def _check_spelling(value: dict[str, Json], data: bytes) -> None:
-    """Hold that the file is the one spelling of its value: no other whitespace, key order, number or escape."""
+def _check_canonical(value: dict[str, Json], data: bytes) -> None:
+    """Refuse a file that is not canonical: other whitespace, key order, number format or escapes."""
     try:
         is_canonical = canonical_bytes(value) == data
     except NotCanonicalError:
@@ -218,34 +219,34 @@ def _check_integrity(value: dict[str, Json]) -> None:
         raise BundleError(ErrorCode.BUNDLE_INVALID_FORMAT, "integrity", "no list of entries")
     if integrity.get("kind") != INTEGRITY_KIND:
         raise BundleError(ErrorCode.BUNDLE_UNSUPPORTED_VERSION, "integrity.kind", "an unknown kind")
-    entries, expected = cast("list[Json]", integrity["entries"]), _entries_of(value)
+    entries, expected = cast("list[Json]", integrity["entries"]), _build_entries(value)
     if entries != expected:
-        raise BundleError(ErrorCode.BUNDLE_INTEGRITY_FAILED, *_difference(entries, expected))
+        raise BundleError(ErrorCode.BUNDLE_INTEGRITY_FAILED, *_find_difference(entries, expected))
 
 
-def _difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
-    """Return the first part whose entry is not what it must be, and what is wrong with it."""
+def _find_difference(entries: list[Json], expected: list[Json]) -> tuple[str, str]:
+    """Return the path of the first part with a wrong entry, and what is wrong with it."""
     named = {str(entry.get("path")): entry for entry in entries if isinstance(entry, dict)}
-    due = {str(entry["path"]): entry for entry in expected if isinstance(entry, dict)}
-    for path, entry in due.items():
+    required = {str(entry["path"]): entry for entry in expected if isinstance(entry, dict)}
+    for path, entry in required.items():
         if named.get(path) != entry:
             return path, "differs from its entry" if path in named else "has no entry"
     for path in named:
-        if path not in due:
+        if path not in required:
             return path, "an entry without a part"
     return "integrity", "entries out of order"
 
 
-def _entries_of(value: Mapping[str, Json]) -> list[Json]:
-    """Return the entries that a bundle's value calls for, ordered by path."""
+def _build_entries(value: Mapping[str, Json]) -> list[Json]:
+    """Build one entry for each part of a bundle's value, ordered by path."""
     entries: list[Json] = []
-    for path, part in sorted(_parts_of(value), key=itemgetter(0)):
+    for path, part in sorted(_iter_parts(value), key=itemgetter(0)):
         data = canonical_bytes(part)
         entries.append({"path": path, "sha256": digest_of_bytes(data), "bytes": len(data)})
     return entries
 
 
-def _parts_of(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+def _iter_parts(value: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     yield "envelope", {key: part for key, part in value.items() if key not in {"integrity", "session"}}
     session = value.get("session")
     if not isinstance(session, dict):

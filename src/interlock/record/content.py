@@ -1,4 +1,4 @@
-"""What events refer to by digest, and that content itself: without it a log is worth little (EVT-6, BND-5)."""
+"""The content that events refer to by digest: snapshots, workflows and artifacts (EVT-6, BND-5)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from interlock.record.payloads import ArtifactPayload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """The digests that events name, each once, in the order of the events. Decision captures are artifacts too."""
+    """The digests that events refer to, each once, in event order. `artifacts` includes decision captures."""
 
     snapshots: tuple[SnapshotRef, ...]
     workflows: tuple[WorkflowHash, ...]
@@ -19,15 +19,15 @@ class References:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """Content by digest, as the bytes that have it."""
+    """Content as bytes, by digest."""
 
     snapshots: Mapping[SnapshotRef, bytes]
     workflows: Mapping[WorkflowHash, bytes]
     artifacts: Mapping[Digest, bytes]
 
 
-def references_of(events: Iterable[ev.Event]) -> References:
-    """Return what events refer to by digest."""
+def collect_references(events: Iterable[ev.Event]) -> References:
+    """Collect the digests that events refer to."""
     snapshots: dict[SnapshotRef, None] = {}
     workflows: dict[WorkflowHash, None] = {}
     artifacts: dict[Digest, None] = {}

@@ -1,6 +1,6 @@
 """The closed union of events, their envelope and their dedupe keys (EVT-1, EVT-5).
 
-A new kind is one payload class, one event class with its recipe, and one line in `Event`.
+A new kind needs one payload class, one event class with its `dedupe_suffix`, and one line in `Event`.
 """
 
 import json
@@ -22,12 +22,12 @@ from interlock.record.base import (
     RunIdField,
     SessionIdField,
     UnknownVersionError,
-    reading_error,
+    classify_read_error,
 )
 
 
 class Actor(Record):
-    """Who called, by its own account: a claim, never a proof (SRV-13)."""
+    """The caller, as it describes itself: a claim, not a proof (SRV-13)."""
 
     type: Literal["human", "agent", "system"]
     identifier: str
@@ -48,7 +48,7 @@ class NodeScope(Record):
 
 
 class Envelope(Record):
-    """What every event carries. `recordedAt` (UTC) informs and never orders anything."""
+    """The fields that every event has. `recordedAt` (UTC) is for readers and orders nothing."""
 
     v: Literal[1]
     event_id: EventIdField
@@ -59,12 +59,12 @@ class Envelope(Record):
     actor: Actor | None = None
 
     @abstractmethod
-    def recipe(self) -> str:
-        """Return what the dedupe key says behind its kind and session, from stable identifiers only."""
+    def dedupe_suffix(self) -> str:
+        """Return the part of the dedupe key after kind and session. It uses stable identifiers only."""
 
     @model_validator(mode="after")
-    def _dedupe_key_follows_its_recipe(self) -> "Envelope":
-        expected = dedupe_key(cast("Event", self))
+    def _check_dedupe_key(self) -> "Envelope":
+        expected = build_dedupe_key(cast("Event", self))
         if self.dedupe_key != expected:
             raise ValueError(f"dedupe key is not {expected}")
         return self
@@ -76,19 +76,19 @@ class SessionCreatedEvent(Envelope):
     kind: Literal["session_created"]
     data: data.SessionCreated
 
-    def recipe(self) -> str:
-        """Nothing more: a session is created once."""
+    def dedupe_suffix(self) -> str:
+        """Empty: a session is created once."""
         return ""
 
 
 def _scope_tag(scope: object) -> str:
-    """Tell a node's scope from a run's. A plain union would call a newer one broken: it fits neither."""
+    """Return the tag of a scope. A union without tags would report a scope of a newer version as malformed."""
     is_node = "nodeId" in scope if isinstance(scope, dict) else isinstance(scope, NodeScope)
     return "node" if is_node else "run"
 
 
 class ObservationRecordedEvent(Envelope):
-    """`observation_recorded`: of the session, or of a run."""
+    """`observation_recorded`: about the session, or about a run."""
 
     kind: Literal["observation_recorded"]
     scope: (
@@ -100,33 +100,33 @@ class ObservationRecordedEvent(Envelope):
     ) = None
     data: data.ObservationRecorded
 
-    def recipe(self) -> str:
-        """The value takes part by digest, so that main, dev, main are three facts per run (EVT-5)."""
+    def dedupe_suffix(self) -> str:
+        """One observation per key and value: the suffix includes the value's digest (EVT-5)."""
         owner = self.scope.run_id if self.scope else "session"
         return f":{owner}:{self.data.key}:{digest_of(self.data.value.to_json())}"
 
 
 class RunStartedEvent(Envelope):
-    """`run_started`: key event of a start."""
+    """`run_started`: the key event of a start."""
 
     kind: Literal["run_started"]
     scope: RunScope
     data: data.RunStarted
 
-    def recipe(self) -> str:
-        """One start a run."""
+    def dedupe_suffix(self) -> str:
+        """One start per run."""
         return f":{self.scope.run_id}"
 
 
 class NodeCreatedEvent(Envelope):
-    """`node_created`: key event of a checkpoint."""
+    """`node_created`: the key event of a checkpoint."""
 
     kind: Literal["node_created"]
     scope: NodeScope
     data: data.NodeCreated
 
-    def recipe(self) -> str:
-        """One creation a node."""
+    def dedupe_suffix(self) -> str:
+        """One creation per node."""
         return f":{self.scope.run_id}:{self.scope.node_id}"
 
 
@@ -137,20 +137,20 @@ class EdgeCreatedEvent(Envelope):
     scope: RunScope
     data: data.EdgeCreated
 
-    def recipe(self) -> str:
+    def dedupe_suffix(self) -> str:
         """One edge of a kind between two nodes."""
         return f":{self.scope.run_id}:{self.data.from_node_id}->{self.data.to_node_id}:{self.data.edge_kind}"
 
 
 class AdvanceRecordedEvent(Envelope):
-    """`advance_recorded`: key event of an advance."""
+    """`advance_recorded`: the key event of an advance."""
 
     kind: Literal["advance_recorded"]
     scope: NodeScope
     data: data.AdvanceRecorded
 
-    def recipe(self) -> str:
-        """One outcome an attempt, scoped by node so that no attempt can shadow another node's."""
+    def dedupe_suffix(self) -> str:
+        """One outcome per attempt of a node. The node id keeps attempts of different nodes apart."""
         return f":{self.scope.node_id}:{self.data.attempt_id}"
 
 
@@ -161,20 +161,20 @@ class NodeOutputAppendedEvent(Envelope):
     scope: NodeScope
     data: data.NodeOutputAppended
 
-    def recipe(self) -> str:
-        """One append an output."""
+    def dedupe_suffix(self) -> str:
+        """One append per output."""
         return f":{self.data.output_id}"
 
 
 class ContextSetEvent(Envelope):
-    """`context_set`: run-scoped as locked; its data names the node it belongs to (CTX-1)."""
+    """`context_set`: its scope is the run; its data names the node that it belongs to (CTX-1)."""
 
     kind: Literal["context_set"]
     scope: RunScope
     data: data.ContextSet
 
-    def recipe(self) -> str:
-        """One delta a context id."""
+    def dedupe_suffix(self) -> str:
+        """One delta per context id."""
         return f":{self.data.context_id}"
 
 
@@ -185,8 +185,8 @@ class PreferencesChangedEvent(Envelope):
     scope: NodeScope
     data: data.PreferencesChanged
 
-    def recipe(self) -> str:
-        """One change a change id."""
+    def dedupe_suffix(self) -> str:
+        """One change per change id."""
         return f":{self.data.change_id}"
 
 
@@ -197,8 +197,8 @@ class CapabilityObservedEvent(Envelope):
     scope: NodeScope
     data: data.CapabilityObserved
 
-    def recipe(self) -> str:
-        """One observation an id: status may change, retries may not."""
+    def dedupe_suffix(self) -> str:
+        """One observation per id: a changed status gets a new id, a retry does not."""
         return f":{self.data.cap_obs_id}"
 
 
@@ -209,8 +209,8 @@ class GapRecordedEvent(Envelope):
     scope: NodeScope
     data: data.GapRecorded
 
-    def recipe(self) -> str:
-        """One disclosure a gap id."""
+    def dedupe_suffix(self) -> str:
+        """One disclosure per gap id."""
         return f":{self.data.gap_id}"
 
 
@@ -221,8 +221,8 @@ class DivergenceRecordedEvent(Envelope):
     scope: NodeScope
     data: data.DivergenceRecorded
 
-    def recipe(self) -> str:
-        """One marker a divergence id."""
+    def dedupe_suffix(self) -> str:
+        """One divergence per divergence id."""
         return f":{self.data.divergence_id}"
 
 
@@ -233,8 +233,8 @@ class DecisionTraceAppendedEvent(Envelope):
     scope: NodeScope
     data: data.DecisionTraceAppended
 
-    def recipe(self) -> str:
-        """One trace a trace id."""
+    def dedupe_suffix(self) -> str:
+        """One trace per trace id."""
         return f":{self.data.trace_id}"
 
 
@@ -262,28 +262,31 @@ _CLASS_OF = {event_class.model_fields["data"].annotation: event_class for event_
 
 
 def event_class_of(payload: type[Record]) -> type[Event]:
-    """Return the event class that carries payloads of a class: each has one."""
+    """Return the event class that carries payloads of this class. Each payload class has exactly one."""
     return _CLASS_OF[payload]
 
 
-def kind_of(event_class: type[Event]) -> str:
+def event_kind(event_class: type[Event]) -> str:
     """Return the `kind` of an event class."""
     return cast("str", get_args(event_class.model_fields["kind"].annotation)[0])
 
 
-def dedupe_key(event: Event) -> str:
-    """Return the key that the event's recipe gives: `<kind>:<sessionId>` and what tells it from its kind."""
-    return f"{event.kind}:{event.session_id}{event.recipe()}"
+def build_dedupe_key(event: Event) -> str:
+    """Return an event's dedupe key: `<kind>:<sessionId>` and the event's `dedupe_suffix`."""
+    return f"{event.kind}:{event.session_id}{event.dedupe_suffix()}"
 
 
-def of_session(event: Event, session: SessionId) -> Event:
-    """Return the event as another session holds it: `sessionId` in the envelope and in the dedupe key, nothing else."""
-    moved = event.model_copy(update={"session_id": session})
-    return moved.model_copy(update={"dedupe_key": dedupe_key(moved)})
+def copy_to_session(event: Event, session: SessionId) -> Event:
+    """Return the event with another session id, in the envelope and in the dedupe key. Nothing else changes."""
+    copied = event.model_copy(update={"session_id": session})
+    return copied.model_copy(update={"dedupe_key": build_dedupe_key(copied)})
 
 
 def is_key_event(event: Event) -> bool:
-    """Say whether the event decides that its plan is a replay; any other duplicate is a broken invariant."""
+    """Return whether a duplicate of this event means that its plan is a replay.
+
+    A duplicate of any other event is a broken invariant.
+    """
     match event:
         case RunStartedEvent() | AdvanceRecordedEvent():
             return True
@@ -294,19 +297,19 @@ def is_key_event(event: Event) -> bool:
 
 
 def parse_event(line: bytes) -> Event:
-    """Return the event that a stored line holds.
+    """Parse a stored line.
 
     Raises:
-        UnknownVersionError: It was written by a newer Interlock (unknown version, kind or field).
-        MalformedRecordError: It is no event.
+        UnknownVersionError: A newer Interlock wrote it (unknown version, kind or field).
+        MalformedRecordError: It is not an event.
     """
     try:
         return EVENT.validate_json(line, by_name=False)
     except ValidationError as error:
-        raise _event_error(line, error) from None
+        raise _classify_event_error(line, error) from None
 
 
-def _event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_event_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -314,4 +317,4 @@ def _event_error(line: bytes, error: ValidationError) -> UnknownVersionError | M
     version = cast("dict[str, object]", value).get("v") if isinstance(value, dict) else None
     if isinstance(version, int) and version != 1:
         return UnknownVersionError("event", f"version {version}")
-    return reading_error("event", error)
+    return classify_read_error("event", error)

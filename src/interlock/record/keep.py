@@ -1,4 +1,4 @@
-"""Keep marks: the sessions that never expire (GC-2)."""
+"""Keep marks: the list of sessions that never expire (GC-2)."""
 
 from typing import Annotated, Literal
 
@@ -7,13 +7,13 @@ from pydantic import Field, ValidationError
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import SessionId
-from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, reading_error
+from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, classify_read_error
 
 
 class KeepMarks(Record):
-    """All marks of a data directory, each session once, in order, with a check over them.
+    """All marks of a data directory: each session once, in ascending order, with a digest.
 
-    Equal marks are equal bytes. A session id with one byte changed is another valid id, so the marks need the check.
+    Equal marks have equal bytes. The digest is needed because a session id with one changed byte is still a valid id.
     """
 
     v: Literal[1]
@@ -22,24 +22,24 @@ class KeepMarks(Record):
     check: DigestField
 
 
-def keep_marks(sessions: frozenset[SessionId]) -> KeepMarks:
-    """Return the record of these marks."""
+def build_keep_marks(sessions: frozenset[SessionId]) -> KeepMarks:
+    """Build the record that marks these sessions."""
     in_order = tuple(sorted(sessions))
     body: dict[str, Json] = {"v": 1, "kind": "keep_marks", "sessions": [*in_order]}
     return KeepMarks(v=1, kind="keep_marks", sessions=in_order, check=digest_of(body))
 
 
 def parse_keep_marks(data: bytes) -> frozenset[SessionId]:
-    """Return the marks that stored bytes hold.
+    """Parse stored marks.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote them.
-        MalformedRecordError: They are no marks, their check does not hold, or they are not in the one spelling.
+        MalformedRecordError: They are not marks, their digest does not match, or their bytes are not canonical.
     """
     try:
         sessions = frozenset(KeepMarks.model_validate_json(data, by_name=False).sessions)
     except ValidationError as error:
-        raise reading_error("keep marks", error) from None
-    if keep_marks(sessions).to_bytes() + b"\n" != data:
-        raise MalformedRecordError("keep marks", "its check does not hold")
+        raise classify_read_error("keep marks", error) from None
+    if build_keep_marks(sessions).to_bytes() + b"\n" != data:
+        raise MalformedRecordError("keep marks", "the check does not match")
     return sessions

@@ -1,8 +1,8 @@
-"""The manifest: what counts as truth (APP-3).
+"""The manifest: the list of segments that count (APP-3).
 
-One append is one *group*: a `segment_closed` line and a `snapshot_pinned` line for every snapshot that the
-segment introduces. A group is a pure function of the segment's bytes, so a reader verifies it by computing
-it again, and a torn tail is recognised as a prefix of what it would have become.
+One append writes one *group*: a `segment_closed` line, and a `snapshot_pinned` line for every snapshot that the
+segment introduces. A group is a pure function of the segment's bytes. So a reader verifies it by building it again,
+and recognises a torn tail as a prefix of the expected group.
 """
 
 import json
@@ -23,13 +23,13 @@ from interlock.record.base import (
     SessionIdField,
     SnapshotRefField,
     UnknownVersionError,
-    reading_error,
+    classify_read_error,
 )
 from interlock.record.events import Event, NodeCreatedEvent
 
 
 class SegmentClosed(Record):
-    """The segment's bytes are truth from here on."""
+    """Attests the bytes of one segment: from this line on, its events count."""
 
     v: Literal[1]
     manifest_index: IndexField
@@ -43,7 +43,7 @@ class SegmentClosed(Record):
 
 
 class SnapshotPinned(Record):
-    """A snapshot became reachable with this event."""
+    """Names the event that first refers to a snapshot."""
 
     v: Literal[1]
     manifest_index: IndexField
@@ -63,7 +63,7 @@ _KINDS = frozenset({"segment_closed", "snapshot_pinned"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The manifest lines of one segment, as bytes, and what they pin."""
+    """The manifest lines of one segment, as bytes, and the snapshots that they pin."""
 
     data: bytes
     lines: int
@@ -71,11 +71,11 @@ class Group:
 
 
 def segment_rel_path(first_event_index: int, last_event_index: int) -> str:
-    """Return where a segment stands below its session: bounds in eight digits (APP-3)."""
+    """Return the path of a segment below its session directory. It names the first and last event index (APP-3)."""
     return f"events/{first_event_index:08d}-{last_event_index:08d}.jsonl"
 
 
-def group_of(
+def build_group(
     session: SessionId,
     *,
     manifest_index: int,
@@ -83,14 +83,14 @@ def group_of(
     events: Sequence[Event],
     pinned: frozenset[SnapshotRef],
 ) -> Group:
-    """Return the one group that attests this segment at this place of the manifest.
+    """Build the only group that attests this segment at this position of the manifest.
 
     Args:
-        session: Whose manifest it is.
+        session: The session that the manifest belongs to.
         manifest_index: Index of the group's first line.
-        segment: The segment file's bytes.
-        events: The events those bytes hold, at least one.
-        pinned: Snapshots that earlier groups pinned; they are not pinned again.
+        segment: The bytes of the segment file.
+        events: The events in those bytes, at least one.
+        pinned: Snapshots that earlier groups pinned. They are not pinned again.
     """
     first, last = events[0].event_index, events[-1].event_index
     records: list[Record] = [
@@ -129,44 +129,44 @@ def group_of(
     return Group(data=data, lines=len(records), pins=tuple(pins))
 
 
-def attested(session: SessionId, history: Iterable[Sequence[Event]]) -> Iterator[tuple[bytes, Group]]:
-    """Yield for each plan of a history the bytes of its segment and the group that attests them, from the first on."""
+def attest_history(session: SessionId, history: Iterable[Sequence[Event]]) -> Iterator[tuple[bytes, Group]]:
+    """Yield the segment bytes and the group of each plan of a history, from the first plan on."""
     lines, pinned = 0, frozenset[SnapshotRef]()
     for events in history:
         segment = b"".join(event.to_bytes() + b"\n" for event in events)
-        group = group_of(session, manifest_index=lines, segment=segment, events=events, pinned=pinned)
+        group = build_group(session, manifest_index=lines, segment=segment, events=events, pinned=pinned)
         yield segment, group
         lines += group.lines
         pinned |= frozenset(group.pins)
 
 
 def parse_segment_closed(line: bytes) -> SegmentClosed:
-    """Return the record that opens a group.
+    """Parse the first line of a group.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote it.
-        MalformedRecordError: It is no such record.
+        MalformedRecordError: It is not a `segment_closed` record.
     """
     record = parse_manifest_record(line)
     if not isinstance(record, SegmentClosed):
-        raise MalformedRecordError("manifest", "no record that opens a group")
+        raise MalformedRecordError("manifest", "not the first record of a group")
     return record
 
 
 def parse_manifest_record(line: bytes) -> ManifestRecord:
-    """Return the record that a line of a manifest holds.
+    """Parse a line of a manifest.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote it.
-        MalformedRecordError: It is no such record.
+        MalformedRecordError: It is not a manifest record.
     """
     try:
         return _RECORD.validate_json(line, by_name=False)
     except ValidationError as error:
-        raise _record_error(line, error) from None
+        raise _classify_record_error(line, error) from None
 
 
-def _record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
+def _classify_record_error(line: bytes, error: ValidationError) -> UnknownVersionError | MalformedRecordError:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -179,4 +179,4 @@ def _record_error(line: bytes, error: ValidationError) -> UnknownVersionError | 
         return UnknownVersionError("manifest", "unknown kind")
     if kind not in _KINDS:
         return MalformedRecordError("manifest", "no kind")
-    return reading_error("manifest", error)
+    return classify_read_error("manifest", error)

@@ -1,4 +1,4 @@
-"""What can come of an attempt, as stored: blockers and reasons, closed sets (BLK-6, MODE-1)."""
+"""The stored outcome of an attempt: the next node, or the blockers that refused it (BLK-6, MODE-1)."""
 
 from typing import Annotated, Literal
 
@@ -27,14 +27,14 @@ BlockerCode = Literal[
 
 
 class ContextKeyPointer(Record):
-    """A context key that a decision needs. Any string: it never enters a step instance key (BLK-7)."""
+    """A context key that a decision needs. Any string is allowed: it is never part of a step instance key (BLK-7)."""
 
     kind: Literal["context_key"]
     key: Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
 
 
 class ContextBudgetPointer(Record):
-    """The context as a whole is too large or no JSON."""
+    """The whole context: it is too large, or not JSON."""
 
     kind: Literal["context_budget"]
 
@@ -67,7 +67,7 @@ BlockerPointer = Annotated[
 
 
 class Blocker(Record):
-    """One thing that keeps a step from advancing: what was found, and what to send instead."""
+    """One reason why a step cannot advance: what was found, and what to send instead."""
 
     code: BlockerCode
     pointer: BlockerPointer
@@ -76,7 +76,7 @@ class Blocker(Record):
     details: dict[str, JsonScalar] | None = None
 
     def sort_key(self) -> tuple[str, ...]:
-        """Order of blockers in a report: code, pointer kind, pointer fields (BLK-6)."""
+        """Return the key that orders blockers in a report: code, pointer kind, pointer fields (BLK-6)."""
         fields = self.pointer.to_json()
         return (
             self.code,
@@ -86,7 +86,7 @@ class Blocker(Record):
 
 
 class BlockerReport(Record):
-    """Why an attempt was refused: at least one blocker, sorted, within budgets."""
+    """Why an attempt was refused: one or more blockers, sorted, each within its limits."""
 
     blockers: Annotated[tuple[Blocker, ...], Field(min_length=1, max_length=BLOCKERS_MAX, strict=False)]
 
@@ -108,9 +108,9 @@ class AdvancedTo(Record):
 AdvanceOutcome = Annotated[Blocked | AdvancedTo, Field(discriminator="kind")]
 
 
-def report(blockers: list[Blocker]) -> BlockerReport:
-    """Return a report in the locked order. Whoever builds a blocker keeps it within the budgets."""
+def build_report(blockers: list[Blocker]) -> BlockerReport:
+    """Build a report with its blockers in order. The caller has cut each blocker to its limits."""
     for blocker in blockers:
-        assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX, "a blocker's message is cut beforehand"
-        assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX, "so is its fix"
+        assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX, "the caller cuts a blocker's message"
+        assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX, "the caller cuts a blocker's fix"
     return BlockerReport(blockers=tuple(sorted(blockers, key=Blocker.sort_key)))

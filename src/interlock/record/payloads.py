@@ -30,15 +30,15 @@ from interlock.record.outcome import AdvanceOutcome, Capability
 NodeKind = Literal["step", "checkpoint", "blocked_attempt"]
 EdgeKind = Literal["acked_step", "checkpoint"]
 EdgeCauseKind = Literal["tip_advance", "intentional_fork", "checkpoint_created", "non_tip_advance", "idempotent_replay"]
-"""`tip_advance` is ours (ADV-3); the last two are read, never written."""
+"""Interlock writes the first three (ADV-3). It still reads the last two."""
 
 
 class SessionCreated(Record):
-    """A marker: what a session is about is derived from its facts."""
+    """A session exists. Its title and content are derived from later events."""
 
 
 class RunStarted(Record):
-    """A run exists and may execute exactly the compiled workflow of this hash."""
+    """A run exists. It executes only the compiled workflow with this hash."""
 
     workflow_id: str
     workflow_hash: WorkflowHashField
@@ -57,14 +57,14 @@ class NodeCreated(Record):
 
 
 class EdgeCause(Record):
-    """Why an edge exists, and the event of this session that says so (ADV-3, ADV-10)."""
+    """Why an edge exists, and the event of this session that caused it (ADV-3, ADV-10)."""
 
     kind: EdgeCauseKind
     event_id: EventIdField
 
 
 class EdgeCreated(Record):
-    """A child came of its parent by an advance, a fork or a checkpoint."""
+    """An advance, a fork or a checkpoint created a child node."""
 
     edge_kind: EdgeKind
     from_node_id: NodeIdField
@@ -73,7 +73,7 @@ class EdgeCreated(Record):
 
 
 class AdvanceRecorded(Record):
-    """The durable outcome of one attempt; `requestDigest` is what was sent with it (ADV-7)."""
+    """The durable outcome of one attempt. `requestDigest` is the digest of the request (ADV-7)."""
 
     attempt_id: AttemptIdField
     intent: Literal["ack_pending"]
@@ -82,7 +82,7 @@ class AdvanceRecorded(Record):
 
 
 class NotesPayload(Record):
-    """What was done in the step, in the agent's words."""
+    """The agent's notes on what it did in the step."""
 
     payload_kind: Literal["notes"]
     notes_markdown: str
@@ -98,7 +98,7 @@ class ArtifactPayload(Record):
 
 
 class NodeOutputAppended(Record):
-    """One output of a node; a correction names what it supersedes on the same node and channel."""
+    """One output of a node. A correction names the output that it replaces on the same node and channel."""
 
     output_id: OutputIdField
     output_channel: Literal["recap", "artifact"]
@@ -107,7 +107,7 @@ class NodeOutputAppended(Record):
 
 
 class ContextSet(Record):
-    """A context delta that belongs to the node that its advance created (CTX-1)."""
+    """A context delta. It belongs to the node that the advance created (CTX-1)."""
 
     context_id: ContextIdField
     node_id: NodeIdField
@@ -123,7 +123,7 @@ class PreferenceChange(Record):
 
 
 class PreferencesChanged(Record):
-    """Preferences from this node on: the change, and the whole that holds after it."""
+    """Preferences from this node on: the change, and all preferences after it."""
 
     change_id: ChangeIdField
     source: Literal["user", "workflow_recommendation", "system"]
@@ -131,7 +131,7 @@ class PreferencesChanged(Record):
     effective: Preferences
 
     @model_validator(mode="after")
-    def _delta_and_effective_agree(self) -> "PreferencesChanged":
+    def _check_delta(self) -> "PreferencesChanged":
         effective = self.effective.to_json()
         if len({change.key for change in self.delta}) != len(self.delta):
             raise ValueError("a preference is changed twice")
@@ -141,7 +141,7 @@ class PreferencesChanged(Record):
 
 
 class ProbeStepDetail(Record):
-    """A probe that the compiler injected ran."""
+    """The result of a probe step that the compiler added."""
 
     probe_template_id: str
     probe_step_id: str
@@ -149,28 +149,28 @@ class ProbeStepDetail(Record):
 
 
 class AttemptedUseDetail(Record):
-    """The capability was used; a failure, and nothing else, says how it failed."""
+    """The result of using a capability. A failure has a `failureCode`; a success has none."""
 
     attempt_context: Literal["workflow_step", "system_probe"]
     result: Literal["success", "failure"]
     failure_code: Literal["tool_missing", "tool_error", "policy_blocked", "unknown"] | None = None
 
     @model_validator(mode="after")
-    def _a_failure_says_how(self) -> "AttemptedUseDetail":
+    def _check_failure_code(self) -> "AttemptedUseDetail":
         if (self.result == "failure") != (self.failure_code is not None):
-            raise ValueError("a failure has a failure code, and nothing else has one")
+            raise ValueError("only a failure has a failure code, and every failure has one")
         return self
 
 
 class ManualClaimDetail(Record):
-    """Somebody said so."""
+    """What the agent or the user claims about a capability."""
 
     claimed_by: Literal["agent", "user"]
     claim: Literal["available", "unavailable"]
 
 
 class ProbeStep(Record):
-    """Enforcement-grade provenance."""
+    """The status comes from a probe step: strong enough to enforce requirements."""
 
     kind: Literal["probe_step"]
     enforcement_grade: Literal["strong"]
@@ -178,7 +178,7 @@ class ProbeStep(Record):
 
 
 class AttemptedUse(Record):
-    """Enforcement-grade provenance."""
+    """The status comes from using the capability: strong enough to enforce requirements."""
 
     kind: Literal["attempted_use"]
     enforcement_grade: Literal["strong"]
@@ -186,7 +186,7 @@ class AttemptedUse(Record):
 
 
 class ManualClaim(Record):
-    """Informative provenance: unlocks nothing."""
+    """The status is only claimed: for information, it satisfies no requirement."""
 
     kind: Literal["manual_claim"]
     enforcement_grade: Literal["weak"]
@@ -194,7 +194,7 @@ class ManualClaim(Record):
 
 
 class CapabilityObserved(Record):
-    """A capability's status as observed, with how it is known."""
+    """The observed status of a capability, and how it was observed."""
 
     cap_obs_id: CapObsIdField
     capability: Capability
@@ -213,7 +213,7 @@ UserReason = Literal[
     "needs_user_approval",
     "needs_user_environment_action",
 ]
-"""Why only a person can go on (MODE-1)."""
+"""Why only a person can continue the step (MODE-1)."""
 GapCategory = Literal["user_only_dependency", "contract_violation", "capability_missing", "unexpected"]
 GapDetail = Literal[
     UserReason,
@@ -227,14 +227,14 @@ GapDetail = Literal[
 
 
 class GapReason(Record):
-    """Category and detail of a gap (MODE-1)."""
+    """The category and detail of a gap (MODE-1)."""
 
     category: GapCategory
     detail: GapDetail
 
 
 class Unresolved(Record):
-    """The gap stands."""
+    """The gap is open."""
 
     kind: Literal["unresolved"]
 
@@ -261,7 +261,7 @@ class OutputEvidence(Record):
 
 
 class GapRecorded(Record):
-    """A disclosure that never changes; a later record may resolve it (GAP-2)."""
+    """Discloses missing or weak evidence. The record never changes; a later record may resolve it (GAP-2)."""
 
     gap_id: GapIdField
     severity: GapSeverity
@@ -278,7 +278,7 @@ class GapRecorded(Record):
 
 
 class DivergenceRecorded(Record):
-    """The agent left the script on purpose, and says why."""
+    """The agent deviated from the step on purpose, and says why."""
 
     divergence_id: DivergenceIdField
     reason: Literal[
@@ -293,35 +293,35 @@ class DivergenceRecorded(Record):
 
 
 class StepRef(Record):
-    """A step."""
+    """Refers to a step."""
 
     kind: Literal["step_id"]
     step_id: DelimiterSafe
 
 
 class LoopRef(Record):
-    """A loop."""
+    """Refers to a loop."""
 
     kind: Literal["loop_id"]
     loop_id: DelimiterSafe
 
 
 class ConditionRef(Record):
-    """A condition."""
+    """Refers to a condition."""
 
     kind: Literal["condition_id"]
     condition_id: DelimiterSafe
 
 
 class IterationRef(Record):
-    """A loop pass, counted from 0."""
+    """Refers to a loop pass, counted from 0."""
 
     kind: Literal["iteration"]
     value: Annotated[int, Field(ge=0)]
 
 
 class TraceEntry(Record):
-    """One reason, in words and references."""
+    """One decision: a summary, and references to what it is about."""
 
     kind: Literal[
         "selected_next_step", "evaluated_condition", "entered_loop", "exited_loop", "detected_non_tip_advance"
@@ -337,7 +337,10 @@ class TraceEntry(Record):
 
 
 class DecisionTraceAppended(Record):
-    """Why a run went where it went; never needed to be right (TRACE-1). `captureRef` is what the decisions read."""
+    """Explains the decisions of an advance. No result depends on it (TRACE-1).
+
+    `captureRef` is the digest of the inputs that the decisions read.
+    """
 
     trace_id: TraceIdField
     entries: Annotated[tuple[TraceEntry, ...], Field(min_length=1, max_length=25, strict=False)]
@@ -348,20 +351,20 @@ ObservationKey = Literal["git_branch", "git_head_sha", "repo_root_hash", "repo_r
 
 
 class ObservationValue(Record):
-    """A tagged scalar with the length its type allows."""
+    """A text with its type. The type limits its length."""
 
     type: Literal["short_string", "git_sha1", "sha256", "path"]
     value: Annotated[str, Field(max_length=PATH_CHARS_MAX)]
 
     @model_validator(mode="after")
-    def _is_as_long_as_its_type(self) -> "ObservationValue":
+    def _check_length(self) -> "ObservationValue":
         if self.type == "short_string" and len(self.value) > SHORT_STRING_CHARS_MAX:
             raise ValueError(f"a short string of more than {SHORT_STRING_CHARS_MAX} characters")
         return self
 
 
 class ObservationRecorded(Record):
-    """An anchor of the workspace: what a session can be found by."""
+    """One fact about the workspace. Sessions can be found by it."""
 
     key: ObservationKey
     value: ObservationValue

@@ -1,8 +1,8 @@
-"""Tokens of format 2: short enough for an agent to copy, and good without a table of what was issued (TOK-8).
+"""Tokens of format 2: short enough for an agent to copy, and verified without a table of issued tokens (TOK-8).
 
-`<prefix>_<label><52 characters>`: the run's label in clear, and in base64url, without padding, 39 bytes: version and
-kind (1), session (16), the last 40 bits of the node's id (5), the number of the fork or checkpoint (1), and half of an
-HMAC-SHA256 over the label and all that stands before it (16), under a key of this format's own.
+`<prefix>_<label><52 characters>`: the run's label in clear, then 39 bytes in base64url without padding. The bytes are
+version and kind (1), session (16), the last 40 bits of the node's id (5), the number of the fork or checkpoint (1),
+and half of an HMAC-SHA256 over the label and the bytes before it (16). The HMAC key is derived for this format only.
 """
 
 import base64
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from interlock.kernel.budgets import SIGNING_KEYS_KEPT_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, id_bytes, id_of_bytes, tag_bytes, tag_of_bytes
-from interlock.record.tokens import FOREIGN, LongToken, SigningKey, TokenFault, TokenKind, read_long
+from interlock.record.tokens import UNKNOWN_SIGNATURE, LongToken, SigningKey, TokenFault, TokenKind, decode_long
 
 _VERSION = 2
 _PURPOSE = b"interlock/token/v2"
@@ -28,11 +28,11 @@ _BODY_CHARS = 52
 _MAC_BYTES = 16
 _SESSION_BYTES = 16
 _SHAPE = re.compile(r"(st|ack|chk)_([0-9a-z]{4}|[0-9a-z]{6})([A-Za-z0-9_-]{52})")
-_BEGINNING = re.compile(r"(?:st|ack|chk)_")
+_PREFIX_PATTERN = re.compile(r"(?:st|ack|chk)_")
 
 
 class ShortKind(IntEnum):
-    """What a token of format 2 lets its bearer do; a fork is an attempt of its own."""
+    """What a token of format 2 allows. A fork is an attempt of its own."""
 
     STATE = 0
     ACK = 1
@@ -41,7 +41,7 @@ class ShortKind(IntEnum):
 
     @property
     def kind(self) -> TokenKind:
-        """The kind of token it is, as every format tells them apart."""
+        """The kind of token, in the terms of both formats."""
         return _KINDS[self]
 
 
@@ -61,7 +61,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortRef:
-    """Names a node of a session by its tag, and which fork or checkpoint of it; the label is its run's."""
+    """Names a node of a session by its tag, and the number of its fork or checkpoint. The label is the run's."""
 
     kind: ShortKind
     session: SessionId
@@ -71,85 +71,93 @@ class ShortRef:
 
 
 def mint_short(ref: ShortRef, key: SigningKey) -> str:
-    """Return the token for a reference, signed with a key. Same inputs, same token."""
-    said = bytes([_VERSION << 4 | ref.kind]) + id_bytes(ref.session) + tag_bytes(ref.tag) + bytes([ref.number])
-    mac = _mac(ref.label, said, key).finalize()[:_MAC_BYTES]
-    return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(said + mac).decode('ascii')}"
+    """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
+    payload = bytes([_VERSION << 4 | ref.kind]) + id_bytes(ref.session) + tag_bytes(ref.tag) + bytes([ref.number])
+    mac = _compute_mac(ref.label, payload, key).finalize()[:_MAC_BYTES]
+    return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(payload + mac).decode('ascii')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortToken:
-    """A token of format 2 as it was sent: decoded, and not verified. `session` is a claim, as in `LongToken`."""
+    """A received token of format 2: decoded, but not verified. `session` is a claim, as in `LongToken`."""
 
     text: str
     session: SessionId | None
     fault: TokenFault | None
     prefix: str = ""
     label: str = ""
-    said: bytes = b""
+    payload: bytes = b""
     mac: bytes = b""
 
-    def verified(self, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
-        """Return what the token refers to, or why it is none. `keys` run newest first."""
+    def verify(self, keys: Sequence[SigningKey]) -> ShortRef | TokenFault:
+        """Return what the token refers to, or its fault. `keys` are ordered from newest to oldest."""
         if self.fault is not None:
             return self.fault
-        if self.session is None or not any(_is_signed(self.label, self.said, self.mac, key) for key in keys):
-            return FOREIGN
-        kind = ShortKind(self.said[0] & 15)
+        if self.session is None or not any(_is_signed(self.label, self.payload, self.mac, key) for key in keys):
+            return UNKNOWN_SIGNATURE
+        kind = ShortKind(self.payload[0] & 15)
         if _PREFIXES[kind] != self.prefix:
             return TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {kind.kind} token under another prefix")
-        tag = tag_of_bytes(self.said[1 + _SESSION_BYTES : -1])
-        return ShortRef(kind=kind, session=self.session, label=self.label, tag=tag, number=self.said[-1])
+        tag = tag_of_bytes(self.payload[1 + _SESSION_BYTES : -1])
+        return ShortRef(kind=kind, session=self.session, label=self.label, tag=tag, number=self.payload[-1])
 
 
 SentToken: TypeAlias = LongToken | ShortToken
-"""A token as it was sent, of either format."""
+"""A received token of either format: decoded, but not verified."""
 
 
-def read_token(text: str) -> SentToken:
-    """Decode a token of either format, without a key. It never fails: what is wrong is the token's `fault`."""
-    return read_short(text) if _BEGINNING.match(text) is not None else read_long(text)
+def decode_token(text: str) -> SentToken:
+    """Decode a token of either format, without a key. It never raises: the result's `fault` says what is wrong."""
+    return decode_short(text) if _PREFIX_PATTERN.match(text) is not None else decode_long(text)
 
 
-def read_short(text: str) -> ShortToken:
-    """Decode a text as a token of format 2. It never fails: what is wrong with the text is the token's `fault`."""
+def decode_short(text: str) -> ShortToken:
+    """Decode a text as a token of format 2. It never raises: the result's `fault` says what is wrong."""
     found = _SHAPE.fullmatch(text)
     if found is None:
-        fault = TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_misshapen(text))
-        # A token of format 1 whose prefix was damaged may begin so, and still names its session.
-        return ShortToken(text=text, session=read_long(text).session, fault=fault)
+        fault = TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=_describe_shape_fault(text))
+        # A token of format 1 with a damaged prefix can match the prefix of format 2; it still names its session.
+        return ShortToken(text=text, session=decode_long(text).session, fault=fault)
     prefix, label, body = found.groups()
-    # 52 characters are 39 bytes to the last bit, so each text stands for other bytes.
+    # 52 characters encode exactly 39 bytes, with no spare bits: two different texts never decode to the same bytes.
     data = base64.urlsafe_b64decode(body)
     version, fault = data[0] >> 4, None
     if version != _VERSION:
         fault = TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
-    said, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
-    return ShortToken(text=text, session=_session(said), fault=fault, prefix=prefix, label=label, said=said, mac=mac)
+    payload, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
+    return ShortToken(
+        text=text,
+        session=_read_session(payload),
+        fault=fault,
+        prefix=prefix,
+        label=label,
+        payload=payload,
+        mac=mac,
+    )
 
 
-def _session(data: bytes) -> SessionId:
+def _read_session(data: bytes) -> SessionId:
     return SessionId(id_of_bytes("sess", data[1 : 1 + _SESSION_BYTES]))
 
 
-def _misshapen(text: str) -> str:
-    """Say how a text that begins as a token is not one: cut, or with something in it that no token holds."""
-    wanted = len(text.partition("_")[0]) + 1 + _BODY_CHARS
+def _describe_shape_fault(text: str) -> str:
+    """Describe why a text with the prefix of a token is not one: a wrong character, or a wrong length."""
+    length = len(text.partition("_")[0]) + 1 + _BODY_CHARS
     if any(not (char.isascii() and (char.isalnum() or char in "_-")) for char in text):
-        return "a character that no token holds"
-    return f"{len(text)} characters; a whole token has {wanted + 4} or {wanted + 6}"
+        return "a character that no token contains"
+    return f"{len(text)} characters; a whole token has {length + 4} or {length + 6}"
 
 
-def _mac(label: str, said: bytes, key: SigningKey) -> hmac.HMAC:
-    mac = hmac.HMAC(_derived(key), hashes.SHA256())
-    mac.update(label.encode("ascii") + b"\0" + said)
+def _compute_mac(label: str, payload: bytes, key: SigningKey) -> hmac.HMAC:
+    mac = hmac.HMAC(_derive_key(key), hashes.SHA256())
+    mac.update(label.encode("ascii") + b"\0" + payload)
     return mac
 
 
-def _is_signed(label: str, said: bytes, mac: bytes, key: SigningKey) -> bool:
-    return bytes_eq(_mac(label, said, key).finalize()[:_MAC_BYTES], mac)
+def _is_signed(label: str, payload: bytes, mac: bytes, key: SigningKey) -> bool:
+    return bytes_eq(_compute_mac(label, payload, key).finalize()[:_MAC_BYTES], mac)
 
 
 @lru_cache(maxsize=SIGNING_KEYS_KEPT_MAX)
-def _derived(key: SigningKey) -> bytes:
+def _derive_key(key: SigningKey) -> bytes:
     return HKDFExpand(algorithm=hashes.SHA256(), length=32, info=_PURPOSE).derive(key)

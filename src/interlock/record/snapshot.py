@@ -1,4 +1,4 @@
-"""The execution snapshot: the least that lets a node go on, and nothing else (SNAP-5)."""
+"""The execution snapshot: the minimum that is needed to continue from a node (SNAP-5)."""
 
 import itertools
 import operator
@@ -12,12 +12,12 @@ from interlock.record.base import (
     IndexField,
     Record,
     WorkflowHashField,
-    reading_error,
+    classify_read_error,
 )
 
 
 class LoopFrame(Record):
-    """One loop that is under way. Its passes count from 0; `item` is what a pass over a list began with."""
+    """A running loop. Passes count from 0; in a loop over a list, `item` is the item of this pass."""
 
     loop_id: DelimiterSafe
     iteration: IndexField
@@ -31,20 +31,20 @@ def step_instance_key(step_id: str, loop_path: tuple[LoopFrame, ...] = ()) -> st
 
 
 class KeySet(Record):
-    """A set of step instance keys: explicit, sorted, without repeats."""
+    """A set of step instance keys: sorted, each once."""
 
     kind: Literal["set"]
     values: Annotated[tuple[str, ...], Field(strict=False)]
 
     @model_validator(mode="after")
-    def _is_sorted(self) -> "KeySet":
+    def _check_order(self) -> "KeySet":
         if not all(map(operator.lt, self.values, itertools.islice(self.values, 1, None))):
             raise ValueError("set values are not in ascending order")
         return self
 
 
 class PendingStep(Record):
-    """The step to perform next, and the loop passes it stands in."""
+    """The step to perform next, and the loop passes that it is in."""
 
     step_id: DelimiterSafe
     loop_path: Annotated[tuple[LoopFrame, ...], Field(strict=False)]
@@ -64,7 +64,7 @@ class PendingNone(Record):
 
 
 class Running(Record):
-    """Some step is pending. `edges_taken` holds the edges that decisions chose; others follow from `completed`."""
+    """A step is pending. `edges_taken` lists the edges that decisions chose; the others follow from `completed`."""
 
     kind: Literal["running"]
     completed: KeySet
@@ -74,16 +74,16 @@ class Running(Record):
     pending: PendingSome
 
     @model_validator(mode="after")
-    def _is_possible(self) -> "Running":
+    def _check_pending(self) -> "Running":
         step = self.pending.step
         if step.loop_path != self.loop_stack:
             raise ValueError("the pending step's loop path is not the loop stack")
         loops = [frame.loop_id for frame in self.loop_stack]
         if len(set(loops)) != len(loops):
-            raise ValueError("a loop stands in the loop stack twice")
+            raise ValueError("a loop is in the loop stack twice")
         key = step_instance_key(step.step_id, step.loop_path)
         if key in self.completed.values or key in self.skipped.values:
-            raise ValueError("the pending step is completed or skipped already")
+            raise ValueError("the pending step is already completed or skipped")
         return self
 
 
@@ -101,20 +101,20 @@ EngineState = Annotated[Running | Complete, Field(discriminator="kind")]
 
 
 class EnginePayload(Record):
-    """The interpreter's state, with a version of its own."""
+    """The engine's state, with its own version."""
 
     v: Literal[1]
     engine_state: EngineState
 
     @model_validator(mode="after")
-    def _nothing_is_both_completed_and_skipped(self) -> "EnginePayload":
+    def _check_disjoint(self) -> "EnginePayload":
         if not set(self.engine_state.skipped.values).isdisjoint(self.engine_state.completed.values):
             raise ValueError("a step is both completed and skipped")
         return self
 
 
 class ExecutionSnapshot(Record):
-    """A node's state and the workflow it may execute; content-addressed by its canonical bytes."""
+    """The state of a node and the hash of its workflow. Its address is the digest of its canonical bytes."""
 
     v: Literal[1]
     kind: Literal["execution_snapshot"]
@@ -127,8 +127,8 @@ class ExecutionSnapshot(Record):
         return self.engine_payload.engine_state
 
 
-def snapshot_of(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
-    """Return the snapshot that holds a state of a workflow."""
+def build_snapshot(workflow_hash: WorkflowHashField, state: Running | Complete) -> ExecutionSnapshot:
+    """Build the snapshot of a workflow's state."""
     return ExecutionSnapshot(
         v=1,
         kind="execution_snapshot",
@@ -138,13 +138,13 @@ def snapshot_of(workflow_hash: WorkflowHashField, state: Running | Complete) -> 
 
 
 def parse_snapshot(data: bytes) -> ExecutionSnapshot:
-    """Return the snapshot that stored bytes hold.
+    """Parse a stored snapshot.
 
     Raises:
         UnknownVersionError: A newer Interlock wrote it.
-        MalformedRecordError: It is no snapshot, or an impossible one.
+        MalformedRecordError: It is not a snapshot, or its state is not possible.
     """
     try:
         return ExecutionSnapshot.model_validate_json(data, by_name=False)
     except ValidationError as error:
-        raise reading_error("snapshot", error) from None
+        raise classify_read_error("snapshot", error) from None

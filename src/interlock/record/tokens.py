@@ -1,7 +1,7 @@
-"""Tokens: signed references into the log, never truth themselves (TOK-1).
+"""Tokens of format 1: signed references into the log. They hold no state (TOK-1).
 
-Format 1 is `<prefix>.v1.<payload>.<signature>`: base64url without padding over canonical JSON, and
-HMAC-SHA256 over those payload bytes. Only the one spelling that `mint` gives verifies.
+The format is `<prefix>.v1.<payload>.<signature>`. The payload is canonical JSON, the signature an HMAC-SHA256 over the
+payload bytes; both are in base64url without padding. Only the exact text that `mint` returns verifies.
 """
 
 import base64
@@ -24,7 +24,7 @@ SigningKey = NewType("SigningKey", bytes)
 
 
 class TokenKind(StrEnum):
-    """What a token lets its bearer do."""
+    """What a token allows."""
 
     STATE = "state"
     ACK = "ack"
@@ -37,7 +37,7 @@ _KIND = {prefix: kind for kind, prefix in _PREFIX.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateRef:
-    """Names a node to look at."""
+    """Names a node to read."""
 
     session: SessionId
     run: RunId
@@ -61,24 +61,26 @@ TokenRef = StateRef | AttemptRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFault:
-    """Why a text is no token of ours."""
+    """Why a text is not a token of this server."""
 
     code: ErrorCode
     found: str
 
 
-FOREIGN = TokenFault(code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text")
-"""No key of this data directory signed the text."""
+UNKNOWN_SIGNATURE = TokenFault(
+    code=ErrorCode.TOKEN_BAD_SIGNATURE, found="a signature of another data directory, or altered text"
+)
+"""The fault of a token that no key of this data directory signed."""
 
 
-def kind_of(ref: TokenRef) -> TokenKind:
+def token_kind(ref: TokenRef) -> TokenKind:
     """Return the kind of token that carries a reference."""
     return TokenKind.STATE if isinstance(ref, StateRef) else ref.kind
 
 
 def mint(ref: TokenRef, key: SigningKey) -> str:
-    """Return the token for a reference, signed with a key. Same inputs, same token."""
-    kind = kind_of(ref)
+    """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
+    kind = token_kind(ref)
     payload: dict[str, Json] = {
         "tokenVersion": 1,
         "tokenKind": kind.value,
@@ -91,14 +93,14 @@ def mint(ref: TokenRef, key: SigningKey) -> str:
     else:
         payload["attemptId"] = ref.attempt
     data = canonical_bytes(payload)
-    return f"{_PREFIX[kind]}.v1.{_encoded(data)}.{_encoded(_signature(data, key))}"
+    return f"{_PREFIX[kind]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongToken:
-    """A token of format 1 as it was sent: decoded, and not verified.
+    """A received token of format 1: decoded, but not verified.
 
-    `session` is the session that it claims: good for choosing a queue, and for nothing else.
+    `session` is what the token claims. Use it only to choose a queue.
     """
 
     text: str
@@ -109,26 +111,26 @@ class LongToken:
     payload: bytes | None
     signature: bytes | None
 
-    def verified(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
-        """Return what the token refers to, or why it is none. `keys` run newest first."""
+    def verify(self, keys: Sequence[SigningKey]) -> TokenRef | TokenFault:
+        """Return what the token refers to, or its fault. `keys` are ordered from newest to oldest."""
         if self.fault is not None:
             return self.fault
         payload, signature = self.payload, self.signature
         if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
-            return FOREIGN
-        return _reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
+            return UNKNOWN_SIGNATURE
+        return _build_reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
 
 
-def read_long(text: str) -> LongToken:
-    """Decode a text as a token of format 1. It never fails: what is wrong with the text is the token's `fault`."""
+def decode_long(text: str) -> LongToken:
+    """Decode a text as a token of format 1. It never raises: the result's `fault` says what is wrong."""
     parts = text.split(".") if len(text) <= TOKEN_CHARS_MAX else []
-    payload, signature = map(_decoded, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
-    fields = _fields(payload)
+    payload, signature = map(_decode_base64url, parts[2:]) if len(parts) == 4 else (None, None)  # noqa: PLR2004 — see _shape_fault
+    fields = _parse_fields(payload)
     claimed = fields.get("sessionId")
     return LongToken(
         text=text,
         session=SessionId(claimed) if isinstance(claimed, str) else None,
-        fault=_shape_fault(text, parts),
+        fault=_check_shape(text, parts),
         prefix=parts[0] if parts else "",
         fields=fields,
         payload=payload,
@@ -136,7 +138,7 @@ def read_long(text: str) -> LongToken:
     )
 
 
-def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
+def _check_shape(text: str, parts: list[str]) -> TokenFault | None:
     if len(text) > TOKEN_CHARS_MAX:
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
     if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
@@ -146,7 +148,7 @@ def _shape_fault(text: str, parts: list[str]) -> TokenFault | None:
     return None
 
 
-def _fields(payload: bytes | None) -> Mapping[str, object]:
+def _parse_fields(payload: bytes | None) -> Mapping[str, object]:
     try:
         value: object = json.loads(payload or b"")
     except (ValueError, RecursionError):
@@ -154,8 +156,8 @@ def _fields(payload: bytes | None) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
-    """Read fields whose signature holds: they are ours, but their prefix may have been exchanged."""
+def _build_reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
+    """Build the reference from fields with a valid signature. The prefix is not signed, so it is compared here."""
     if fields["tokenKind"] != kind.value:
         return TokenFault(
             code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {fields['tokenKind']} token under another prefix"
@@ -166,7 +168,7 @@ def _reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFa
     return AttemptRef(kind=kind, session=session, run=run, node=node, attempt=AttemptId(fields["attemptId"]))
 
 
-def _signature(data: bytes, key: SigningKey) -> bytes:
+def _sign(data: bytes, key: SigningKey) -> bytes:
     mac = hmac.HMAC(key, hashes.SHA256())
     mac.update(data)
     return mac.finalize()
@@ -182,15 +184,15 @@ def _is_signed(data: bytes, signature: bytes, key: SigningKey) -> bool:
     return True
 
 
-def _encoded(data: bytes) -> str:
+def _encode_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def _decoded(text: str) -> bytes | None:
-    """Inverse of `_encoded` that takes only what `_encoded` can give."""
+def _decode_base64url(text: str) -> bytes | None:
+    """Inverse of `_encode_base64url`. Return None for any text that it cannot return."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         return None
-    # The decoder skips foreign characters and ignores stray bits; encoding again exposes both.
-    return data if _encoded(data) == text else None
+    # The decoder skips foreign characters and ignores unused bits; encoding again detects both.
+    return data if _encode_base64url(data) == text else None

@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from interlock.define.faults import document_path, value_at
+from interlock.define.faults import find_value, render_path
 from interlock.kernel.budgets import (
     ARGUMENT_VALUES_MAX,
     ARTIFACT_DEPTH_MAX,
@@ -157,7 +157,7 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
     if fault["type"] == "extra_forbidden":
         return _fault_of_unknown(tool, cleaned, fault["loc"])
     loc = _published_location(fault["loc"])
-    path, correction = document_path(loc), Correction(wrong=(loc,), understood=cleaned)
+    path, correction = render_path(loc), Correction(wrong=(loc,), understood=cleaned)
     if fault["type"] == "missing":
         message = "This required argument is missing."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
@@ -179,7 +179,7 @@ def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | 
         is_moved = len(loc) == 1 and place != name
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return Fault(
-        document_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
+        render_path(loc), "This argument does not exist.", fix, details={"didYouMean": name}, correction=correction
     )
 
 
@@ -229,7 +229,7 @@ def _published_location(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
 
 
 def _describe_value(cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> str:
-    value = value_at(cleaned, loc)
+    value = find_value(cleaned, loc)
     if isinstance(value, str):
         return repr(one_line(value, ECHO_BYTES_MAX))
     if isinstance(value, bool):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from interlock.define.diagnostics import did_you_mean
+from interlock.define.diagnostics import suggest_name
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
@@ -81,16 +81,16 @@ def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
     wrong = str(loc[-1])
     if len(loc) > 1:
         holder = str(loc[0])
-        guess = did_you_mean(wrong, _members(NESTED[holder])) if holder in NESTED else None
+        guess = suggest_name(wrong, _members(NESTED[holder])) if holder in NESTED else None
         return f"{holder}.{guess}" if guess else None
     known = tool.argument_names
     places = {member: f"{name}.{member}" for name in NESTED if name in known for member in _members(NESTED[name])}
     if wrong in places:
         return places[wrong]
-    guess = did_you_mean(wrong, known)
+    guess = suggest_name(wrong, known)
     if guess is not None:
         return guess
-    member = did_you_mean(wrong, places)
+    member = suggest_name(wrong, places)
     return places[member] if member is not None else None
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from interlock.define.diagnostics import Diagnostic, Diagnostics, did_you_mean, fault, has_errors
+from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument
-from interlock.define.front import Faulty, parse_document
-from interlock.define.patterns import Patterns
-from interlock.define.source.positions import positions_of
-from interlock.define.source.text_form import Form, parse_text
-from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.patterns import PatternChecker
+from interlock.define.source.positions import find_positions
+from interlock.define.source.text_form import TextFormat, parse_text
+from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
@@ -31,14 +31,14 @@ class Source:
 
     kind: SourceKind
     ref: str
-    form: Form
+    form: TextFormat
     data: bytes = field(repr=False)
 
     def placed(self, diagnostics: Diagnostics) -> Diagnostics:
         """Return diagnostics with the line and column in this file of each."""
         if not diagnostics:
             return ()
-        at = positions_of(self.data, self.form, [one.path for one in diagnostics])
+        at = find_positions(self.data, self.form, [one.path for one in diagnostics])
         return tuple(
             replace(one, line=at[one.path].line, column=at[one.path].column)
             if one.line is None and one.path in at
@@ -103,8 +103,8 @@ class CatalogView:
     def nearest(self, workflow_id: str) -> str | None:
         """Return the id that a mistaken one most resembles."""
         stems = {name.rpartition(".")[2]: name for name in self.entries}
-        return did_you_mean(workflow_id, self.entries) or stems.get(
-            did_you_mean(workflow_id.rpartition(".")[2], stems) or ""
+        return suggest_name(workflow_id, self.entries) or stems.get(
+            suggest_name(workflow_id.rpartition(".")[2], stems) or ""
         )
 
     def refused_of(self, workflow_id: str) -> RefusedFile | None:
@@ -113,9 +113,9 @@ class CatalogView:
 
     def suggested(self, entry: Entry) -> str | None:
         """Return the id that an undotted workflow should have; None for the others."""
-        if id_status(entry.workflow_id) != "legacy":
+        if classify_id(entry.workflow_id) != "legacy":
             return None
-        return suggested_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
+        return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class Catalog:
             unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - look.pattern_size)
-        patterns = Patterns(allowed)
+        patterns = PatternChecker(allowed)
         found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data), patterns)
         look.pattern_size += patterns.size
         if patterns.is_exhausted and allowed < PATTERNS_SIZE_MAX:
@@ -215,7 +215,7 @@ class Catalog:
         return entry
 
 
-def read_source(source: Source, patterns: Patterns | None = None) -> _Parsed | RefusedFile:
+def read_source(source: Source, patterns: PatternChecker | None = None) -> _Parsed | RefusedFile:
     """Return what a file's bytes hold, parsed and checked, or every fault that keeps it from being read."""
     value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
@@ -224,8 +224,8 @@ def read_source(source: Source, patterns: Patterns | None = None) -> _Parsed | R
     claimed = said if isinstance(said, str) else None
     document = parse_document(value, patterns)
     placement = placement_diagnostics(claimed, source.kind) if claimed is not None else ()
-    if isinstance(document, Faulty):
-        more = faults_beside(document.diagnostics, document.rest) if document.rest is not None else ()
+    if isinstance(document, FaultyDocument):
+        more = faults_beside(document.diagnostics, document.recovered) if document.recovered is not None else ()
         faults = (*document.diagnostics, *more, *placement)
         return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
     if has_errors(placement):

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from interlock.define.source.text_form import Form, parse_text
+from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, SOURCE_FILES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind
 from interlock.store.regular_file import read_regular
 
-FORMS: dict[str, Form] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 """What a source reads, by the end of the name."""
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
@@ -25,7 +25,7 @@ class WorkflowFile:
 
     kind: SourceKind
     ref: str
-    form: Form
+    form: TextFormat
     path: Path
     stamp: tuple[int, int, int]
 

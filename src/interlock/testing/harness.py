@@ -26,7 +26,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 from mcp import Client
 
-from interlock.define.source.text_form import Form
+from interlock.define.source.text_form import TextFormat
 from interlock.engine.answer.model import HumanInputRequired
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
 from interlock.engine.request import without_placeholders
@@ -36,7 +36,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId, SourceKind
 from interlock.record.base import TokenFormat
 from interlock.record.events import Event, parse_event
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.record.tokens import SigningKey, TokenRef
 from interlock.server.app import build_server
 from interlock.server.arguments import parse_arguments
@@ -302,7 +302,7 @@ class Harness:
 
     def reference_of(self, answer: Called) -> TokenRef:
         """Return what an answer's `stateToken` refers to."""
-        tokens = SentTokens(argument="stateToken", token=read_token(answer.state))
+        tokens = SentTokens(argument="stateToken", token=decode_token(answer.state))
         found = resolve_token(self.ports.read, tokens)
         assert isinstance(found, ResolvedToken), "an answer's token verifies"
         return found.ref
@@ -374,7 +374,7 @@ def _counting_on(root: Path) -> CounterClock:
     return CounterClock(1 + 1_000 * sum(1 for _ in root.glob("sessions/*/events/*.jsonl")))
 
 
-def _form_of(ref: str) -> Form:
+def _form_of(ref: str) -> TextFormat:
     return "yaml" if ref.endswith((".yaml", ".yml")) else "json"
 
 

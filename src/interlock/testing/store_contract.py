@@ -17,7 +17,7 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash, derived_id
 from interlock.record.append_plan import AppendPlan, EventDraft, Stamps
 from interlock.record.content import Contents
-from interlock.record.events import Event, of_session
+from interlock.record.events import Event, copy_to_session
 from interlock.record.payloads import SessionCreated
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionBusyError, SessionLockReleasedError
 from interlock.store.ports.reader import NOTHING_LEFT_OUT
@@ -374,7 +374,7 @@ def copy_session(
     store: Store, session: SessionId, copy: SessionId, contents: Contents
 ) -> tuple[tuple[Event, ...], ...]:
     """Restore a session under another id as well, and return the history of the copy."""
-    copied = tuple(tuple(of_session(event, copy) for event in events) for events in store.history(session))
+    copied = tuple(tuple(copy_to_session(event, copy) for event in events) for events in store.history(session))
     with store.hold(copy) as witness:
         store.restore(witness, copied, contents)
     return copied

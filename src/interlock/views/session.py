@@ -31,7 +31,7 @@ from interlock.kernel.ids import (
 from interlock.record import events as ev
 from interlock.record import payloads as data
 from interlock.record.base import Preferences
-from interlock.record.context import Context, merged_context
+from interlock.record.context import Context, merge_context
 from interlock.record.outcome import AdvanceOutcome
 
 LABEL_CHARS = 4
@@ -167,7 +167,7 @@ class Session:
             at = self.nodes[parent].context_at if parent is not None else None
         merged: Context = _EMPTY
         for delta in reversed(deltas):
-            merged = merged_context(merged, delta)
+            merged = merge_context(merged, delta)
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
@@ -435,6 +435,6 @@ def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
     """A node's delta is all that was set on it, in the order of the log."""
     node, delta = event.data.node_id, MappingProxyType(event.data.context)
     after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
-    merged = merged_context(session.context(node), delta)
+    merged = merge_context(session.context(node), delta)
     whole = MappingProxyType({**session.deltas.get(node, _EMPTY), **delta})
     return replace(after, deltas=session.deltas.insert(node, whole), contexts=session.contexts.insert(node, merged))

@@ -8,7 +8,7 @@ from tests.unit.cli.conftest import Project
 
 from interlock.cli.main import main
 from interlock.cli.workflow.places import BUNDLED, WorkflowLocations, chosen_workflow
-from interlock.define.source.text_form import Form
+from interlock.define.source.text_form import TextFormat
 from interlock.service.catalog import Entry, Pinnable
 from interlock.testing.harness import linear_workflow
 
@@ -16,7 +16,11 @@ OWN = Path(".interlock/workflows")
 
 
 def new(
-    project: Project, workflow_id: str, origin: str | None = None, directory: str | None = None, form: Form = "json"
+    project: Project,
+    workflow_id: str,
+    origin: str | None = None,
+    directory: str | None = None,
+    form: TextFormat = "json",
 ) -> int:
     copied = [] if origin is None else ["--from", origin]
     placed = [] if directory is None else ["--dir", directory]
@@ -59,7 +63,7 @@ def test_an_id_that_reads_like_another_value_is_still_a_text(project: Project, w
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_copy_of_each_bundled_workflow_differs_in_its_id_alone(project: Project, form: Form) -> None:
+def test_a_copy_of_each_bundled_workflow_differs_in_its_id_alone(project: Project, form: TextFormat) -> None:
     for path in sorted(BUNDLED.glob("*.json")):
         new(project, f"team.{path.stem}", f"wr.{path.stem}", "copies", form)
         entry, _ = written(project, f"copies/{path.stem}.{form}")

@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "a value for a table": (
         "gates = 'never'",
         "gates",
-        "Found 'never', which is of the wrong kind.",
+        "Found 'never', which has the wrong type.",
         "Write a line `[gates]`, and its keys below it.",
     ),
     "a list of tables": ("[[gates]]", "gates", "Found a list", "Write a line `[gates]`, and its keys below it."),
@@ -187,7 +187,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "a limit with a point": (
         "[evidence]\nartifact_bytes_max = 10000.5",
         "evidence.artifact_bytes_max",
-        "Found 10000.5, which is of the wrong kind.",
+        "Found 10000.5, which has the wrong type.",
         "Write a whole number.",
     ),
     "a limit as text": ("[evidence]\nartifact_bytes_max = '1'", "evidence.artifact_bytes_max", "'1'", "whole number"),

@@ -1,4 +1,4 @@
-"""Conditions as they are held: a closed set, strict, told in words, and with the keys that they read."""
+"""Conditions as they are stored: a closed set, strict, with a description and the keys that they read."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from interlock.decide.condition import (
     Condition,
     LoopControl,
     Not,
-    comparisons,
-    in_words,
+    describe_condition,
+    iter_comparisons,
     reads_loop_control,
 )
 
@@ -78,12 +78,12 @@ def test_a_condition_cannot_be_changed_once_it_is_made() -> None:
 
 
 def test_the_comparisons_of_a_condition_are_found_from_left_to_right() -> None:
-    assert [term.var for term in comparisons(read(NESTED))] == ["ticket.kind", "level", "flat.key"]
-    assert list(comparisons(read(CONTROL))) == []
+    assert [term.var for term in iter_comparisons(read(NESTED))] == ["ticket.kind", "level", "flat.key"]
+    assert list(iter_comparisons(read(CONTROL))) == []
 
 
 def test_a_strict_comparison_reads_the_key_its_path_begins_with_and_a_lenient_one_the_whole_name() -> None:
-    strict, _, lenient = comparisons(read(NESTED))
+    strict, _, lenient = iter_comparisons(read(NESTED))
     assert (strict.key, lenient.key) == ("ticket", "flat.key")
 
 
@@ -97,7 +97,7 @@ def test_a_strict_comparison_reads_the_key_its_path_begins_with_and_a_lenient_on
         (read({"op": "always"}), False),
     ],
 )
-def test_loop_control_is_found_wherever_it_is_nested(condition: Condition, reads: bool) -> None:  # noqa: FBT001 — a table
+def test_loop_control_is_found_at_any_nesting_level(condition: Condition, reads: bool) -> None:  # noqa: FBT001 — a table
     assert reads_loop_control(condition) is reads
 
 
@@ -119,5 +119,5 @@ def test_loop_control_is_found_wherever_it_is_nested(condition: Condition, reads
         (LoopControl(op="loop_control", when_absent="hold"), "the loop-control artifact says `continue`"),
     ],
 )
-def test_a_condition_is_told_in_words(condition: Condition, words: str) -> None:
-    assert in_words(condition) == words
+def test_a_condition_is_described_in_words(condition: Condition, words: str) -> None:
+    assert describe_condition(condition) == words

@@ -1,4 +1,4 @@
-"""Criteria on notes: what is met, what is not and in which words, in time linear in the notes."""
+"""Criteria on notes: which are met, and how a violation is described, in time linear in the notes."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from interlock.decide.criteria import (
     Matches,
     NoneOf,
     SomeOf,
-    in_words,
-    matches,
-    pattern_fault,
-    unmet,
+    describe_criteria,
+    find_pattern_fault,
+    find_unmet,
+    has_match,
 )
 
 CRITERIA: TypeAdapter[Criteria] = TypeAdapter(Criteria)
@@ -27,7 +27,7 @@ IS_FAST = Compare(op="equals", var="mode", value="fast")
 
 
 def lacks(criteria: Criteria, notes: str, **context: Any) -> list[str]:
-    return unmet(criteria, notes, context)
+    return find_unmet(criteria, notes, context)
 
 
 @pytest.mark.inv("EVID-5")
@@ -47,17 +47,17 @@ def lacks(criteria: Criteria, notes: str, **context: Any) -> list[str]:
 )
 def test_each_rule_is_met_by_what_it_asks_for_and_by_nothing_else(criteria: Criteria, met: str, not_met: str) -> None:
     assert lacks(criteria, met) == []
-    assert lacks(criteria, not_met) == [f"must {in_words(criteria)}"]
+    assert lacks(criteria, not_met) == [f"must {describe_criteria(criteria)}"]
 
 
-def test_and_tells_each_part_that_is_not_met() -> None:
+def test_and_reports_each_part_that_is_not_met() -> None:
     every = EveryOf(kind="and", of=(ALPHA, BETA, LONG))
     assert lacks(every, "alphabeta"[:8]) == ["must contain 'beta'"]
     assert len(lacks(every, "x")) == 3
     assert lacks(EveryOf(kind="and", of=(ALPHA, BETA)), "alpha, beta") == []
 
 
-def test_or_is_met_by_any_part_and_tells_all_where_none_is() -> None:
+def test_or_is_met_by_any_part_and_reports_all_if_no_part_is_met() -> None:
     some = SomeOf(kind="or", of=(ALPHA, BETA))
     assert lacks(some, "beta") == lacks(some, "alpha") == []
     assert lacks(some, "gamma") == ["must either contain 'alpha', or contain 'beta'"]
@@ -76,7 +76,7 @@ def test_criteria_nest() -> None:
     assert len(lacks(nested, "123456")) == 2
 
 
-def test_a_rule_says_what_its_author_says_and_what_it_wants() -> None:
+def test_a_violation_has_the_author_s_message_and_the_requirement() -> None:
     rule = Contains(kind="contains", value="because", message="Say why.")
     assert lacks(rule, "no") == ["Say why. (must contain 'because')"]
 
@@ -99,25 +99,25 @@ def test_a_rule_that_does_not_apply_asks_for_nothing_whatever_it_is_nested_in() 
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "(", "[", "a{2000}", "*", r"\p{Nope}"])
-def test_a_pattern_that_linear_time_does_not_allow_or_that_is_none_is_told(pattern: str) -> None:
-    assert pattern_fault(pattern)
+def test_a_pattern_that_re2_does_not_support_is_reported(pattern: str) -> None:
+    assert find_pattern_fault(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["a", "^a|b$", r"\bdone\b", "(?i)done", "é+", "[[:alpha:]]", r"\p{Greek}"])
 def test_a_pattern_of_the_engine_is_usable(pattern: str) -> None:
-    assert pattern_fault(pattern) is None
-    assert pattern_fault(pattern, "ims") is None
+    assert find_pattern_fault(pattern) is None
+    assert find_pattern_fault(pattern, "ims") is None
 
 
 def test_the_order_of_flags_means_nothing() -> None:
     for flags in ("im", "mi", "imi"):
-        assert matches("^b$", flags, "a\nB")
+        assert has_match("^b$", flags, "a\nB")
 
 
 @pytest.mark.inv("EVID-5")
 def test_a_pattern_that_backtracks_elsewhere_takes_no_time_here() -> None:
-    assert not matches("(a+)+$", "", "a" * 200_000 + "b")
-    assert not matches("(x+x+)+y", "", "x" * 200_000)
+    assert not has_match("(a+)+$", "", "a" * 200_000 + "b")
+    assert not has_match("(x+x+)+y", "", "x" * 200_000)
 
 
 @pytest.mark.parametrize(
@@ -165,5 +165,5 @@ def test_criteria_read_and_written_again_are_the_same() -> None:
         (EveryOf(kind="and", of=(ALPHA, BETA)), "contain 'alpha'; contain 'beta'"),
     ],
 )
-def test_criteria_are_told_in_words(criteria: Criteria, words: str) -> None:
-    assert in_words(criteria) == words
+def test_criteria_are_described_in_words(criteria: Criteria, words: str) -> None:
+    assert describe_criteria(criteria) == words

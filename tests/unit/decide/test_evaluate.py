@@ -1,4 +1,4 @@
-"""What a condition says of a context: strict operators never coerce, and what is not there is not false."""
+"""Evaluation of conditions: strict operators never convert types, and a missing value is not false."""
 
 from typing import Any, cast, get_args
 
@@ -17,7 +17,16 @@ from interlock.decide.condition import (
     Not,
     StrictOperator,
 )
-from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, evaluate, kind_of, value_at
+from interlock.decide.evaluate import (
+    ABSENT,
+    ConditionInputs,
+    LoopDecision,
+    Undecided,
+    Verdict,
+    describe_kind,
+    evaluate,
+    value_at,
+)
 from interlock.kernel.canonical import Json
 
 CONTEXT: dict[str, Json] = {
@@ -34,14 +43,14 @@ CONTEXT: dict[str, Json] = {
     "box": {"size": 3, "inner": {"deep": "down"}, "a.b": 1},
     "a.b": "flat",
 }
-GIVEN = Given(context=CONTEXT)
+GIVEN = ConditionInputs(context=CONTEXT)
 
 
 def compare(op: str, var: str, value: object = None) -> Compare:
     return Compare.model_validate({"op": op, "var": var, "value": value})
 
 
-def said(op: str, var: str, value: object = None) -> Verdict:
+def verdict_of(op: str, var: str, value: object = None) -> Verdict:
     return evaluate(compare(op, var, value), GIVEN)
 
 
@@ -110,7 +119,7 @@ STRICT: list[tuple[str, str, object, bool]] = [
 @pytest.mark.inv("DEC-12")
 @pytest.mark.parametrize(("op", "var", "value", "holds"), STRICT, ids=lambda part: repr(part)[:30])
 def test_a_strict_operator_compares_without_coercion(op: str, var: str, value: object, holds: bool) -> None:  # noqa: FBT001 — a table
-    assert said(op, var, value) is holds
+    assert verdict_of(op, var, value) is holds
 
 
 def test_the_table_holds_every_strict_operator_both_ways() -> None:
@@ -122,8 +131,8 @@ def test_the_table_holds_every_strict_operator_both_ways() -> None:
 @pytest.mark.inv("DEC-13")
 @pytest.mark.parametrize("op", [op for op in get_args(StrictOperator) if op != "exists"])
 @pytest.mark.parametrize("path", ["missing", "text.more", "box.missing", "list.0", "null.x", "a.b"])
-def test_what_is_not_there_is_neither_equal_nor_different_but_undecided(op: str, path: str) -> None:
-    verdict = said(op, path, ["x"] if op == "in" else "x")
+def test_a_missing_value_is_neither_equal_nor_different_but_undecided(op: str, path: str) -> None:
+    verdict = verdict_of(op, path, ["x"] if op == "in" else "x")
     assert isinstance(verdict, Undecided)
     assert (verdict.path, verdict.found) == (path, "not set")
 
@@ -142,10 +151,10 @@ def test_what_is_not_there_is_neither_equal_nor_different_but_undecided(op: str,
         ("ends_with", "list", "a", "a list", "a text"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_undecided_and_said_to_be_so(
+def test_a_value_of_the_wrong_type_is_undecided_and_reported(
     op: str, var: str, value: object, found: str, wanted: str
 ) -> None:
-    assert said(op, var, value) == Undecided(path=var, found=found, wanted=wanted)
+    assert verdict_of(op, var, value) == Undecided(path=var, found=found, expected=wanted)
 
 
 T, F = Always(op="always"), Not(op="not", of=Always(op="always"))
@@ -200,7 +209,7 @@ def test_or_is_true_where_one_part_is_and_else_undecided_where_one_part_is(
     assert evaluate(AnyOf(op="or", of=parts), GIVEN) == verdict
 
 
-def test_not_turns_what_is_decided_and_leaves_what_is_not() -> None:
+def test_not_negates_a_decided_part_and_leaves_an_undecided_one() -> None:
     assert evaluate(Not(op="not", of=T), GIVEN) is False
     assert evaluate(Not(op="not", of=F), GIVEN) is True
     assert evaluate(Not(op="not", of=U), GIVEN) == FIRST
@@ -296,7 +305,7 @@ LENIENT: list[tuple[str, object, object, bool]] = [
 @pytest.mark.parametrize(("op", "found", "value", "holds"), LENIENT, ids=lambda part: repr(part)[:30])
 def test_a_lenient_operator_compares_as_older_files_expect(op: str, found: object, value: object, holds: bool) -> None:  # noqa: FBT001 — a table
     context: dict[str, Json] = {"k": cast("Json", found)}
-    assert evaluate(compare(op, "k", value), Given(context=context)) is holds
+    assert evaluate(compare(op, "k", value), ConditionInputs(context=context)) is holds
 
 
 def test_the_table_holds_every_lenient_operator_both_ways() -> None:
@@ -306,7 +315,7 @@ def test_the_table_holds_every_lenient_operator_both_ways() -> None:
 
 
 @pytest.mark.parametrize("op", get_args(LenientOperator))
-def test_a_lenient_operator_always_decides_and_takes_what_is_not_there_for_null(op: str) -> None:
+def test_a_lenient_operator_always_decides_and_reads_a_missing_value_as_null(op: str) -> None:
     value: object = ["x"] if op == "lenient_in" else "x"
     missing, null = evaluate(compare(op, "gone", value), GIVEN), evaluate(compare(op, "null", value), GIVEN)
     assert missing == null
@@ -314,8 +323,8 @@ def test_a_lenient_operator_always_decides_and_takes_what_is_not_there_for_null(
 
 
 def test_a_lenient_operator_reads_one_flat_key() -> None:
-    assert said("lenient_equals", "a.b", "flat") is True
-    assert said("lenient_equals", "box.size", 3) is False
+    assert verdict_of("lenient_equals", "a.b", "flat") is True
+    assert verdict_of("lenient_equals", "box.size", 3) is False
 
 
 def control(loop_id: str | None, when_absent: str = "missing") -> LoopControl:
@@ -324,7 +333,7 @@ def control(loop_id: str | None, when_absent: str = "missing") -> LoopControl:
 
 
 def decided(condition: LoopControl, *decisions: tuple[str | None, str]) -> Verdict:
-    given = Given(context={}, loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", decisions))
+    given = ConditionInputs(context={}, loop_decisions=cast("tuple[tuple[str | None, LoopDecision], ...]", decisions))
     return evaluate(condition, given)
 
 
@@ -347,10 +356,10 @@ def test_without_a_decision_loop_control_holds_or_is_missing_as_it_says() -> Non
         assert missing.path is None
 
 
-def test_null_at_a_path_is_told_from_nothing_there() -> None:
+def test_null_at_a_path_is_not_the_same_as_no_value() -> None:
     assert value_at(CONTEXT, "null") is None
-    assert value_at(CONTEXT, "nul") is NOTHING
-    assert value_at(CONTEXT, "box.a.b") is NOTHING
+    assert value_at(CONTEXT, "nul") is ABSENT
+    assert value_at(CONTEXT, "box.a.b") is ABSENT
     assert value_at(CONTEXT, "box.inner") == {"deep": "down"}
 
 
@@ -368,4 +377,4 @@ def test_null_at_a_path_is_told_from_nothing_there() -> None:
     ids=repr,
 )
 def test_each_kind_of_value_has_its_name(value: object, words: str) -> None:
-    assert kind_of(value) == words
+    assert describe_kind(value) == words

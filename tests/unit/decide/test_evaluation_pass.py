@@ -1,4 +1,4 @@
-"""One pass over a decision graph: what is decided, what is set, what is refused, and what nothing may come of."""
+"""One pass over a decision graph: its verdicts, its effects, rejected actions, and passes that abort."""
 
 import random
 from typing import Any, cast, get_args
@@ -8,13 +8,13 @@ from pydantic import TypeAdapter
 
 from interlock.decide.catalogue import CATALOGUE, catalogue_digest
 from interlock.decide.condition import Condition, Operator
-from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided
-from interlock.decide.evaluation_pass import Aborted, KeySet, Outcome, OutcomeKind, Pass, run_pass
+from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided
+from interlock.decide.evaluation_pass import Outcome, OutcomeKind, PassAborted, PassResult, SetEffect, run_pass
 from interlock.decide.graph import Constant, DecisionGraph, FromContext, LoopDecisions, SetKey
-from interlock.decide.lowering import Assignment, graph_of, trigger_of
-from interlock.decide.schedule import Schedule, schedule_of
+from interlock.decide.lowering import Assignment, build_graph, trigger_id
+from interlock.decide.schedule import Schedule, build_schedule
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of
-from interlock.record.context import Context, merged_context
+from interlock.record.context import Context, merge_context
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
 YES: dict[str, Any] = {"op": "equals", "var": "yes", "value": True}
@@ -24,24 +24,24 @@ GIVEN: dict[str, Json] = {"yes": True, "text": "word", "number": 3, "box": {"dee
 
 
 def scheduled(graph: DecisionGraph) -> Schedule:
-    found = schedule_of(graph)
+    found = build_schedule(graph)
     assert isinstance(found, Schedule), found
     return found
 
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:
-    return graph_of({name: CONDITION.validate_python(one) for name, one in conditions.items()}, assignments)
+    return build_graph({name: CONDITION.validate_python(one) for name, one in conditions.items()}, assignments)
 
 
-def ran(graph: DecisionGraph, context: Context | None = None) -> Pass:
-    found = run_pass(scheduled(graph), Given(context=GIVEN if context is None else context))
-    assert isinstance(found, Pass), found
+def ran(graph: DecisionGraph, context: Context | None = None) -> PassResult:
+    found = run_pass(scheduled(graph), ConditionInputs(context=GIVEN if context is None else context))
+    assert isinstance(found, PassResult), found
     return found
 
 
-def aborted(graph: DecisionGraph, context: dict[str, Any]) -> Aborted:
-    found = run_pass(scheduled(graph), Given(context=context))
-    assert isinstance(found, Aborted), found
+def aborted(graph: DecisionGraph, context: dict[str, Any]) -> PassAborted:
+    found = run_pass(scheduled(graph), ConditionInputs(context=context))
+    assert isinstance(found, PassAborted), found
     return found
 
 
@@ -66,7 +66,7 @@ MANY = lowered(
 @pytest.mark.inv("DEC-1")
 def test_a_hundred_passes_over_shuffled_graphs_give_the_same_bytes() -> None:
     shuffling = random.Random(3)
-    given = Given(context=GIVEN, loop_decisions=((None, "stop"), ("l", "continue")))
+    given = ConditionInputs(context=GIVEN, loop_decisions=((None, "stop"), ("l", "continue")))
     found: set[tuple[str, bytes]] = set()
     for _ in range(100):
         nodes, edges = list(MANY.nodes), list(MANY.edges)
@@ -74,28 +74,28 @@ def test_a_hundred_passes_over_shuffled_graphs_give_the_same_bytes() -> None:
         shuffling.shuffle(edges)
         graph = DecisionGraph(v=1, nodes=tuple(nodes), edges=tuple(edges))
         done = run_pass(scheduled(graph), given)
-        assert isinstance(done, Pass)
+        assert isinstance(done, PassResult)
         # Not sorted: the order of nodes, outcomes and effects is part of what must not differ.
         found.add((graph.digest(), repr(done.to_json()).encode() + canonical_bytes(done.to_json())))
     assert len(found) == 1
 
 
-def test_a_pass_is_told_in_json_node_by_node() -> None:
-    told = ran(lowered(Assignment(key="k", path="gone"), yes=YES, no=NO, unset=UNSET)).to_json()
+def test_a_pass_result_as_json_lists_every_node() -> None:
+    as_json = ran(lowered(Assignment(key="k", path="gone"), yes=YES, no=NO, unset=UNSET)).to_json()
     undecided = {"undecided": {"path": "gone.part", "found": "not set", "wanted": "a value"}}
-    assert told["triggers"] == {
+    assert as_json["triggers"] == {
         "trigger:*": "emitted",
         "trigger:no": "not_emitted",
         "trigger:unset": undecided,
         "trigger:yes": "emitted",
     }
-    values = cast("dict[str, Json]", told["values"])
+    values = cast("dict[str, Json]", as_json["values"])
     assert values["path:yes"] == {"value": True}
     assert values["path:gone"] == {"absent": True}
     assert values["compute:unset"] == undecided
     why = {"path": "gone", "found": "not set", "wanted": "a value"}
-    assert told["outcomes"] == {"action:k": {"kind": "rejected", "why": why}}
-    assert told["effects"] == []
+    assert as_json["outcomes"] == {"action:k": {"kind": "rejected", "why": why}}
+    assert as_json["effects"] == []
 
 
 @pytest.mark.inv("DEC-6")
@@ -111,7 +111,7 @@ def test_each_node_is_evaluated_once_with_its_inputs_before_it() -> None:
 @pytest.mark.inv("DEC-4")
 def test_a_trigger_that_does_not_emit_leaves_its_action_skipped_and_without_effect() -> None:
     done = ran(lowered(Assignment(key="k", value=1, when=("no",)), no=NO))
-    assert done.triggers[trigger_of("no")] is False
+    assert done.triggers[trigger_id("no")] is False
     assert (done.outcomes, done.effects) == ({"action:k": Outcome(kind="skipped")}, ())
 
 
@@ -126,9 +126,9 @@ def test_all_the_triggers_of_an_action_must_emit(when: tuple[str, ...], kind: st
 
 
 @pytest.mark.parametrize(("other", "is_told"), [("yes", True), ("no", False)])
-def test_a_gate_that_is_undecided_is_told_unless_another_is_closed(other: str, *, is_told: bool) -> None:
+def test_an_undecided_gate_is_reported_unless_another_is_closed(other: str, *, is_told: bool) -> None:
     done = ran(lowered(Assignment(key="k", value=1, when=("unset", other)), yes=YES, no=NO, unset=UNSET))
-    why = Undecided(path="gone.part", found="not set", wanted="a value") if is_told else None
+    why = Undecided(path="gone.part", found="not set", expected="a value") if is_told else None
     assert done.outcomes["action:k"] == Outcome(kind="skipped", why=why)
     assert done.effects == ()
 
@@ -149,8 +149,11 @@ def test_a_source_sees_the_old_value_in_the_pass_that_sets_it_and_the_new_one_in
         Assignment(key="number", value=4, when=("three",)), three={"op": "equals", "var": "number", "value": 3}
     )
     first = ran(graph)
-    assert (first.values["path:number"], first.effects) == (3, (KeySet(action="action:number", key="number", value=4),))
-    second = ran(graph, merged_context(GIVEN, {effect.key: effect.value for effect in first.effects}))
+    assert (first.values["path:number"], first.effects) == (
+        3,
+        (SetEffect(action="action:number", key="number", value=4),),
+    )
+    second = ran(graph, merge_context(GIVEN, {effect.key: effect.value for effect in first.effects}))
     assert (second.values["path:number"], second.outcomes["action:number"].kind) == (4, "skipped")
 
 
@@ -167,7 +170,7 @@ def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> Non
     for _ in range(3):
         done = ran(graph, context)
         fired.append(done.outcomes["action:told"].kind)
-        context = merged_context(context, {effect.key: effect.value for effect in done.effects})
+        context = merge_context(context, {effect.key: effect.value for effect in done.effects})
     assert fired == ["completed", "skipped", "skipped"]
     assert context["told"] == "word"
 
@@ -176,7 +179,7 @@ def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> Non
 def test_an_action_that_is_rejected_has_no_effect_and_the_others_run() -> None:
     done = ran(lowered(Assignment(key="a", path="gone"), Assignment(key="b", path="number")))
     assert done.outcomes == {
-        "action:a": Outcome(kind="rejected", why=Undecided(path="gone", found="not set", wanted="a value")),
+        "action:a": Outcome(kind="rejected", why=Undecided(path="gone", found="not set", expected="a value")),
         "action:b": Outcome(kind="completed"),
     }
     assert [effect.key for effect in done.effects] == ["b"]
@@ -194,7 +197,7 @@ def test_an_action_that_is_rejected_has_no_effect_and_the_others_run() -> None:
 )
 def test_a_payload_of_another_kind_than_the_key_is_rejected(path: str, expected: Any, found: str, wanted: str) -> None:
     done = ran(lowered(Assignment(key="k", path=path, type=expected)))
-    assert done.outcomes["action:k"] == Outcome(kind="rejected", why=Undecided(path=path, found=found, wanted=wanted))
+    assert done.outcomes["action:k"] == Outcome(kind="rejected", why=Undecided(path=path, found=found, expected=wanted))
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**53])
@@ -214,7 +217,7 @@ def test_a_payload_that_is_a_truth_is_set_and_rejected_where_it_is_undecided() -
 
 def test_null_may_be_set_to_delete_a_key_of_any_kind() -> None:
     done = ran(lowered(Assignment(key="text", value=None, type="string")))
-    assert "text" not in merged_context(GIVEN, {effect.key: effect.value for effect in done.effects})
+    assert "text" not in merge_context(GIVEN, {effect.key: effect.value for effect in done.effects})
 
 
 WORKS = Assignment(key="fine", value=1)
@@ -246,7 +249,7 @@ def test_a_number_that_json_cannot_carry_aborts_the_pass(number: float, found: s
 def test_a_computation_that_fails_aborts_the_pass_naming_node_and_condition(broken: dict[str, Any]) -> None:
     done = aborted(lowered(WORKS, first=YES, second=broken), GIVEN)
     assert (done.node, done.condition) == ("compute:second", "second")
-    assert (done.found, done.wanted) == (f"a failure (TypeError) of `{broken['op']}`", "true or false")
+    assert (done.found, done.expected) == (f"a failure (TypeError) of `{broken['op']}`", "true or false")
     assert not hasattr(done, "effects")
 
 
@@ -255,23 +258,25 @@ def test_a_wrong_kind_is_undecided_where_it_was_read_and_a_failure_where_it_was_
     for reads, path in (({"kind": "path", "path": "text"}, "text"), ({"kind": "constant", "value": "word"}, None)):
         done = run_pass(
             scheduled(rewired([{"kind": "source", "id": "s", "reads": reads}, compare], ["s c found"])),
-            Given(context=GIVEN),
+            ConditionInputs(context=GIVEN),
         )
         if path is None:
-            assert done == Aborted(node="c", condition=None, found="a text", wanted="a number")
+            assert done == PassAborted(node="c", condition=None, found="a text", expected="a number")
         else:
-            assert isinstance(done, Pass)
-            assert done.values["c"] == Undecided(path=path, found="a text", wanted="a number")
+            assert isinstance(done, PassResult)
+            assert done.values["c"] == Undecided(path=path, found="a text", expected="a number")
 
 
-def test_what_is_undecided_stays_so_where_it_is_compared() -> None:
+def test_a_comparison_with_an_undecided_value_is_undecided() -> None:
     graph = lowered(c=UNSET)
     nodes = cast("list[dict[str, Any]]", graph.to_json()["nodes"])
     again = {"kind": "compute", "id": "again", "operation": {"op": "equals", "value": True}}
     wires = [f"{edge.source} {edge.target} {edge.port}" for edge in graph.edges]
-    done = run_pass(scheduled(rewired([*nodes, again], [*wires, "compute:c again found"])), Given(context=GIVEN))
-    assert isinstance(done, Pass)
-    assert done.values["again"] == Undecided(path="gone.part", found="not set", wanted="a value")
+    done = run_pass(
+        scheduled(rewired([*nodes, again], [*wires, "compute:c again found"])), ConditionInputs(context=GIVEN)
+    )
+    assert isinstance(done, PassResult)
+    assert done.values["again"] == Undecided(path="gone.part", found="not set", expected="a value")
 
 
 @pytest.mark.inv("DEC-1")
@@ -292,12 +297,12 @@ def test_a_node_comes_as_soon_as_its_inputs_are_there_and_its_id_is_the_least() 
 @pytest.mark.inv("DEC-10")
 def test_incoming_context_wins_over_stored_and_null_leaves_nothing_to_read() -> None:
     graph = lowered(any={"op": "equals", "var": "a", "value": 2})
-    for incoming, value in (({"a": 2}, 2), ({}, 1), ({"a": None}, NOTHING)):
-        done = ran(graph, merged_context({"a": 1}, cast("dict[str, Json]", incoming)))
+    for incoming, value in (({"a": 2}, 2), ({}, 1), ({"a": None}, ABSENT)):
+        done = ran(graph, merge_context({"a": 1}, cast("dict[str, Json]", incoming)))
         assert done.values["path:a"] == value
 
 
-def test_a_missing_key_is_told_only_where_the_decision_needs_it() -> None:
+def test_a_missing_key_is_reported_only_if_the_decision_needs_it() -> None:
     settled = lowered(
         needed={"op": "and", "of": [YES, UNSET]},
         settled={"op": "and", "of": [UNSET, NO]},
@@ -305,7 +310,7 @@ def test_a_missing_key_is_told_only_where_the_decision_needs_it() -> None:
     )
     done = ran(settled)
     assert done.triggers == {
-        "trigger:needed": Undecided(path="gone.part", found="not set", wanted="a value"),
+        "trigger:needed": Undecided(path="gone.part", found="not set", expected="a value"),
         "trigger:other": True,
         "trigger:settled": False,
     }
@@ -325,11 +330,11 @@ def test_loop_control_is_read_from_its_source(
     verdict: bool | None,  # noqa: FBT001 — a table
 ) -> None:
     graph = lowered(on={"op": "loop_control", "loopId": "l", "whenAbsent": "missing"})
-    done = run_pass(scheduled(graph), Given(context={}, loop_decisions=said))
-    assert isinstance(done, Pass)
-    assert done.values["loop_control"] == (said or NOTHING)
-    missing = Undecided(path=None, found="no loop-control artifact", wanted="`continue` or `stop`")
-    assert done.triggers[trigger_of("on")] == (missing if verdict is None else verdict)
+    done = run_pass(scheduled(graph), ConditionInputs(context={}, loop_decisions=said))
+    assert isinstance(done, PassResult)
+    assert done.values["loop_control"] == (said or ABSENT)
+    missing = Undecided(path=None, found="no loop-control artifact", expected="`continue` or `stop`")
+    assert done.triggers[trigger_id("on")] == (missing if verdict is None else verdict)
 
 
 @pytest.mark.parametrize("value", [float("nan"), 2**53, "\ud800", {1: 2}], ids=ascii)

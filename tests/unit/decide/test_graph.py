@@ -1,4 +1,4 @@
-"""A decision graph as it is held, and every fault that keeps it from being evaluated."""
+"""A decision graph as it is stored, and every fault that prevents its evaluation."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from interlock.decide.graph import DecisionGraph, Edge, Node
-from interlock.decide.schedule import Schedule, schedule_of
-from interlock.decide.validate import GraphFault, KeyRule, validate_graph
+from interlock.decide.schedule import Schedule, build_schedule
+from interlock.decide.validate import GraphFault, KeyDeclaration, validate_graph
 
 PATH: dict[str, Any] = {"kind": "source", "id": "s", "reads": {"kind": "path", "path": "a.b"}}
 COMPARE: dict[str, Any] = {"kind": "compute", "id": "c", "operation": {"op": "equals", "value": 1}}
@@ -36,7 +36,7 @@ def setting(name: str, key: str) -> dict[str, Any]:
 
 def test_a_whole_graph_has_no_fault() -> None:
     assert faults(WHOLE, WIRES) == []
-    assert isinstance(schedule_of(graph(WHOLE, WIRES)), Schedule)
+    assert isinstance(build_schedule(graph(WHOLE, WIRES)), Schedule)
 
 
 def test_a_graph_read_and_written_again_is_the_same() -> None:
@@ -75,16 +75,16 @@ def test_a_cycle_is_refused_with_the_nodes_on_it_and_no_schedule() -> None:
     (found,) = validate_graph(graph(nodes, wires))
     assert (found.code, set(found.nodes)) == ("cycle", {"a", "b"})
     assert "a" in found.message
-    assert schedule_of(graph(nodes, wires)) == (found,)
+    assert build_schedule(graph(nodes, wires)) == (found,)
     assert validate_graph(graph(nodes[::-1], wires[::-1])) == (found,)
 
 
-def test_of_several_cycles_the_same_one_is_told_however_the_graph_is_listed() -> None:
+def test_of_several_cycles_the_same_one_is_reported_in_any_listing_order() -> None:
     nodes = [compute("a", op="and", parts=2), *(compute(name, op="not") for name in "bcde")]
     wires = ["b a of.0", "d a of.1", "b c of", "c b of", "d e of", "e d of"]
-    told = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
-    told |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
-    assert [[fault.code for fault in faults] for faults in told] == [["cycle"]]
+    fault_sets = {validate_graph(graph(nodes, [*wires[at:], *wires[:at]])) for at in range(len(wires))}
+    fault_sets |= {validate_graph(graph(nodes[::-1], wires[::-1]))}
+    assert [[fault.code for fault in faults] for faults in fault_sets] == [["cycle"]]
 
 
 @pytest.mark.inv("DEC-7")
@@ -195,14 +195,14 @@ def late(nodes: list[dict[str, Any]], wires: list[str]) -> list[GraphFault]:
     return [one for one in validate_graph(graph(nodes, wires)) if one.code == "same_pass_read_after_write"]
 
 
-def test_what_decides_whether_a_key_is_set_may_read_it() -> None:
+def test_a_trigger_may_read_the_key_that_it_gates() -> None:
     flag = {**PATH, "id": "flag", "reads": {"kind": "constant", "value": True}}
     nodes = [flag, *WHOLE[:3], setting("x", "a"), setting("beside", "other")]
     assert faults(nodes, [*WIRES, "t beside gate.0", "flag beside value"]) == []
 
 
 @pytest.mark.inv("DEC-3")
-def test_who_reads_a_key_beside_the_action_that_sets_it_is_refused() -> None:
+def test_a_reader_of_a_key_in_the_pass_that_sets_it_is_refused() -> None:
     nodes = [*WHOLE[:3], setting("x", "a"), {**COMPARE, "id": "c2"}, {**TRIGGER, "id": "t2"}]
     (found,) = late(nodes, [*WIRES, "s c2 found", "c2 t2 when"])
     assert (found.nodes, found.key) == (("x", "t2"), "a")
@@ -229,13 +229,13 @@ def test_a_flat_key_with_a_dot_is_another_key_than_the_path_spelt_like_it() -> N
     ("rule", "code"),
     [
         (None, "undeclared_key"),
-        (KeyRule(is_writable=False), "read_only_key"),
-        (KeyRule(type="number"), "wrong_value_type"),
-        (KeyRule(type="string"), None),
-        (KeyRule(), None),
+        (KeyDeclaration(is_writable=False), "read_only_key"),
+        (KeyDeclaration(type="number"), "wrong_value_type"),
+        (KeyDeclaration(type="string"), None),
+        (KeyDeclaration(), None),
     ],
 )
-def test_a_key_is_set_only_as_it_is_declared(rule: KeyRule | None, code: str | None) -> None:
+def test_a_key_is_set_only_as_it_is_declared(rule: KeyDeclaration | None, code: str | None) -> None:
     action = {**SET, "effect": {"kind": "set", "key": "k", "type": "string"}}
     declared = {"k": rule} if rule is not None else {}
     found = validate_graph(graph([*WHOLE[:3], action], WIRES), declared)
@@ -243,8 +243,8 @@ def test_a_key_is_set_only_as_it_is_declared(rule: KeyRule | None, code: str | N
     assert all("'k'" in one.message for one in found)
 
 
-def test_a_key_of_a_declared_kind_is_set_by_an_action_that_says_so() -> None:
-    (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyRule(type="number")})
+def test_an_action_on_a_declared_key_declares_the_same_type() -> None:
+    (found,) = validate_graph(graph(WHOLE, WIRES), {"k": KeyDeclaration(type="number")})
     assert (found.code, found.key) == ("wrong_value_type", "k")
 
 
@@ -267,7 +267,7 @@ def test_a_constant_of_another_kind_than_declared_is_refused(payload: object, ex
     constant = {"kind": "source", "id": "v", "reads": {"kind": "constant", "value": payload}}
     action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
     held = graph([*WHOLE[:3], constant, action], [*WIRES[:3], "v x value"])
-    found = validate_graph(held, {"k": KeyRule()})
+    found = validate_graph(held, {"k": KeyDeclaration()})
     assert [one.code for one in found] == ([] if fits else ["wrong_value_type"])
 
 
@@ -275,10 +275,10 @@ def test_a_truth_is_set_where_true_or_false_is_declared() -> None:
     for expected, codes in (("boolean", []), ("string", ["wrong_value_type"])):
         action = {**SET, "effect": {"kind": "set", "key": "k", "type": expected}}
         held = graph([*WHOLE[:3], action], [*WIRES[:3], "c x value"])
-        assert [one.code for one in validate_graph(held, {"k": KeyRule()})] == codes
+        assert [one.code for one in validate_graph(held, {"k": KeyDeclaration()})] == codes
 
 
-def test_every_fault_is_told_at_once_in_one_order() -> None:
+def test_every_fault_is_reported_at_once_in_one_order() -> None:
     nodes = [*WHOLE, PATH, {**TRIGGER, "id": "alone"}]
     wires = [*WIRES, "s t when", "c x gate.0"]
     found = validate_graph(graph(nodes, wires))

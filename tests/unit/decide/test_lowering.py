@@ -1,4 +1,4 @@
-"""Conditions and what is set where they hold, as nodes and edges."""
+"""Conditions and the assignments that they gate, as nodes and edges."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from interlock.decide.condition import Condition
 from interlock.decide.graph import DecisionGraph
-from interlock.decide.lowering import Assignment, graph_of, trigger_of
+from interlock.decide.lowering import Assignment, build_graph, trigger_id
 from interlock.decide.validate import validate_graph
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
@@ -18,7 +18,7 @@ GO_ON: dict[str, Any] = {"op": "loop_control", "loopId": "l", "whenAbsent": "mis
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:
     read = {name: CONDITION.validate_python(condition) for name, condition in conditions.items()}
-    return graph_of(read, assignments)
+    return build_graph(read, assignments)
 
 
 def ids(graph: DecisionGraph) -> list[str]:
@@ -42,7 +42,7 @@ def test_a_condition_becomes_sources_computes_and_one_trigger() -> None:
     assert validate_graph(graph) == ()
 
 
-def test_what_several_parts_read_is_one_source() -> None:
+def test_parts_that_read_the_same_input_share_one_source() -> None:
     larger = {"op": "or", "of": [{**SMALL, "op": "not_equals"}, {"op": "lenient_truthy", "var": "size"}]}
     graph = lowered(one=SMALL, two=larger)
     assert [name for name in ids(graph) if not name.startswith(("compute", "trigger"))] == ["path:size"]
@@ -61,17 +61,17 @@ def test_loop_control_and_always_have_their_sources() -> None:
     assert validate_graph(graph) == ()
 
 
-def test_what_is_set_becomes_an_action_with_a_gate_for_each_condition() -> None:
+def test_an_assignment_becomes_an_action_with_a_gate_for_each_condition() -> None:
     graph = lowered(Assignment(key="mode", path="wish", when=("one", "two")), one=SMALL, two=CALM)
     assert {
-        f"{trigger_of('one')} -> action:mode gate.0",
-        f"{trigger_of('two')} -> action:mode gate.1",
+        f"{trigger_id('one')} -> action:mode gate.0",
+        f"{trigger_id('two')} -> action:mode gate.1",
         "path:wish -> action:mode value",
     } <= wires(graph)
     assert validate_graph(graph) == ()
 
 
-def test_what_is_set_in_any_case_is_gated_by_a_trigger_that_always_emits() -> None:
+def test_an_unconditional_assignment_is_gated_by_a_trigger_that_always_emits() -> None:
     graph = lowered(Assignment(key="a", value=1), Assignment(key="b", value=2))
     assert [name for name in ids(graph) if name.startswith("trigger")] == ["trigger:*"]
     assert validate_graph(graph) == ()
@@ -92,7 +92,9 @@ def test_the_same_input_in_another_order_gives_the_same_graph() -> None:
         ((Assignment(key="a", value=1, when=("nobody",)),), "unknown_node"),
     ],
 )
-def test_what_cannot_be_set_in_one_pass_is_a_fault_of_the_graph(assignments: tuple[Assignment, ...], code: str) -> None:
+def test_a_key_that_cannot_be_set_in_one_pass_is_a_fault_of_the_graph(
+    assignments: tuple[Assignment, ...], code: str
+) -> None:
     assert code in [fault.code for fault in validate_graph(lowered(*assignments, one=SMALL))]
 
 

@@ -1,12 +1,12 @@
-"""The workflow document: untrusted to typed, every fault with the place an author looks for and what to write."""
+"""Parsing of workflow documents: every fault has the place in the author's document and what to write instead."""
 
 from typing import Any
 
 import pytest
 
 from interlock.decide.condition import Always
-from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, prose
-from interlock.define.faults import document_path, safe_id
+from interlock.define.document import AgentStep, PromptBlocks, WorkflowDocument, to_prose
+from interlock.define.faults import make_safe_id, render_path
 from interlock.define.front import parse_workflow
 from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, PROMPT_BYTES_MAX, STEPS_MAX, TITLE_CHARS_MAX
 
@@ -71,13 +71,13 @@ def test_a_document_with_everything_is_read_as_written() -> None:
     assert (first.evidence.notes, first.guidance, first.agent_role) == ("optional", ("Slowly.",), "You.")
     assert first.confirmation is not None
     assert first.confirmation.condition == Always(op="always")
-    assert first.prompt == prose("Do a.")
+    assert first.prompt == to_prose("Do a.")
     assert second.prompt == PromptBlocks(
-        goal=prose("G"),
-        constraints=(prose("C"),),
-        procedure=(prose("P"),),
-        output_required=((None, prose("O")),),
-        verify=(prose("V"),),
+        goal=to_prose("G"),
+        constraints=(to_prose("C"),),
+        procedure=(to_prose("P"),),
+        output_required=((None, to_prose("O")),),
+        verify=(to_prose("V"),),
     )
     assert found.references[0].authoritative
     assert (found.description, found.agent_role, found.guidance) == ("What it is for.", "You review.", ("Be kind.",))
@@ -167,7 +167,7 @@ def test_every_fault_of_the_form_is_reported_at_once() -> None:
 
 
 @pytest.mark.inv("PLAN-4")
-def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
+def test_faults_of_meaning_are_reported_together_with_faults_of_form() -> None:
     """Correcting one file in several rounds is what diagnostics are there to spare (PLAN-4)."""
     found = faults(id="a.b.c", steps=[{**STEP, "titel": "x"}, dict(STEP)])
     assert sorted(found) == [("id", "bad_id"), ("steps[0].titel", "unknown_key"), ("steps[1].id", "duplicate_id")]
@@ -185,7 +185,7 @@ def test_faults_of_meaning_are_reported_beside_faults_of_form() -> None:
         ({"references": [{**REFERENCE, "authorative": True}]}, "authoritative"),
     ],
 )
-def test_an_unknown_key_is_answered_with_the_one_that_was_meant(changes: dict[str, object], meant: str) -> None:
+def test_an_unknown_key_is_reported_with_the_most_similar_known_key(changes: dict[str, object], meant: str) -> None:
     found = parse_workflow(document(**changes))
     assert not isinstance(found, WorkflowDocument)
     assert f"`{meant}`" in found[0].fix
@@ -202,7 +202,7 @@ def test_a_fault_says_what_was_found_and_speaks_of_no_python(wrong: object) -> N
     found = parse_workflow(document(steps=wrong, guidance=wrong))
     assert not isinstance(found, WorkflowDocument)
     for one in found:
-        words = one.in_one_line().lower()
+        words = one.render_line().lower()
         assert len(words) < 300
         assert not any(word in words for word in ("tuple", "dict", "none", "pydantic", "model", "instance", "nonetype"))
 
@@ -212,7 +212,7 @@ def test_a_fault_says_what_was_found_and_speaks_of_no_python(wrong: object) -> N
     [("Step A", "step-a"), ("a/b@c", "a-b-c"), ("ÜBER", "ber"), ("---", "step"), ("", "step"), ("x" * 200, "x" * 100)],
 )
 def test_a_bad_step_id_comes_with_the_nearest_lawful_one(text: str, identifier: str) -> None:
-    assert safe_id(text) == identifier
+    assert make_safe_id(text) == identifier
     if text:
         found = parse_workflow(document(steps=step_with(id=text)))
         assert not isinstance(found, WorkflowDocument) or text == "---"
@@ -221,8 +221,8 @@ def test_a_bad_step_id_comes_with_the_nearest_lawful_one(text: str, identifier: 
 
 
 def test_paths_are_written_as_authors_read_them() -> None:
-    assert document_path(("steps", 3, "promptBlocks", "verify", 0)) == "steps[3].promptBlocks.verify[0]"
-    assert document_path(()) == ""
+    assert render_path(("steps", 3, "promptBlocks", "verify", 0)) == "steps[3].promptBlocks.verify[0]"
+    assert render_path(()) == ""
 
 
 def test_a_long_wrong_value_is_quoted_in_short() -> None:
@@ -234,4 +234,4 @@ def test_a_long_wrong_value_is_quoted_in_short() -> None:
 def test_a_long_unknown_key_is_quoted_in_short() -> None:
     found = parse_workflow(document(**{"k" * 50_000: 1}))
     assert not isinstance(found, WorkflowDocument)
-    assert len(found[0].in_one_line()) < 500
+    assert len(found[0].render_line()) < 500

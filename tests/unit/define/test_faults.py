@@ -1,4 +1,4 @@
-"""From a model's errors to diagnostics: the place an author looks for, what was found there, and what to write."""
+"""Validation errors as diagnostics: the place in the document, what was found there, and what to write."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, ValidationError
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import document_path, faults_of, safe_id, value_at
+from interlock.define.faults import diagnose_validation_error, find_value, make_safe_id, render_path
 
 
 class Closed(BaseModel):
@@ -59,12 +59,12 @@ Zoo.model_rebuild()
 def faults(**document: Any) -> list[Diagnostic]:
     with pytest.raises(ValidationError) as caught:
         Zoo.model_validate(document)
-    found = faults_of(caught.value, document, Zoo)
+    found = diagnose_validation_error(caught.value, document, Zoo)
     assert all(one.severity == "error" and one.message and one.fix for one in found)
     return found
 
 
-def told(**document: Any) -> list[tuple[str, str]]:
+def fault_codes(**document: Any) -> list[tuple[str, str]]:
     return [(one.path, one.code) for one in faults(**document)]
 
 
@@ -92,28 +92,28 @@ def test_a_key_that_resembles_nothing_is_to_be_removed() -> None:
 
 
 def test_a_key_of_the_document_that_looks_like_the_name_of_an_alternative_stays_in_the_path() -> None:
-    assert told(cages={"<one>": DOG, "dog": {**DOG, "x": 1}}) == [
+    assert fault_codes(cages={"<one>": DOG, "dog": {**DOG, "x": 1}}) == [
         ("cages.<one>", "bad_id"),
         ("cages.dog.x", "unknown_key"),
     ]
 
 
 def test_alternatives_without_a_name_of_their_own_do_not_show_in_paths() -> None:
-    assert told(either={**DOG, "trick": 1}) == [("either.trick", "unknown_key"), ("either", "wrong_type")]
-    assert ("either[1]", "wrong_type") in told(either=[1, "x"])
+    assert fault_codes(either={**DOG, "trick": 1}) == [("either.trick", "unknown_key"), ("either", "wrong_type")]
+    assert ("either[1]", "wrong_type") in fault_codes(either=[1, "x"])
 
 
-def test_what_is_no_json_value_is_told_where_it_stands_inside_one() -> None:
+def test_a_value_that_is_not_json_is_reported_at_its_place_inside_one() -> None:
     infinite = float("inf")
-    assert told(anything=infinite) == [("anything", "wrong_value")]
-    assert told(anything=[{"list": [1, infinite]}]) == [("anything[0].list[1]", "wrong_value")]
+    assert fault_codes(anything=infinite) == [("anything", "wrong_value")]
+    assert fault_codes(anything=[{"list": [1, infinite]}]) == [("anything[0].list[1]", "wrong_value")]
 
 
-def test_one_fault_that_each_alternative_reports_is_told_once() -> None:
-    assert told(weight="heavy") == [("weight", "wrong_type")]
+def test_one_fault_that_each_alternative_reports_is_listed_once() -> None:
+    assert fault_codes(weight="heavy") == [("weight", "wrong_type")]
 
 
-def test_what_tells_alternatives_apart_is_told_at_its_own_place() -> None:
+def test_a_fault_of_the_discriminator_is_reported_at_its_own_place() -> None:
     (missing,) = faults(animals=[{"lives": 3}])
     assert (missing.path, missing.code) == ("animals[0].kind", "missing_key")
     (unknown,) = faults(animals=[{"kind": "dogg"}])
@@ -122,10 +122,10 @@ def test_what_tells_alternatives_apart_is_told_at_its_own_place() -> None:
     assert far.fix == "Write 'cat', 'dog'."
 
 
-def test_a_value_of_the_wrong_kind_is_named() -> None:
+def test_a_value_of_the_wrong_type_is_named() -> None:
     values: list[Any] = [3, None, True, False, [], {}]
     assert [faults(name=value)[0].message for value in values] == [
-        f"Found {named}, which is of the wrong kind." for named in ("3", "null", "true", "false", "a list", "an object")
+        f"Found {named}, which has the wrong type." for named in ("3", "null", "true", "false", "a list", "an object")
     ]
     assert [one.code for one in faults(animals=3, cages=[], isOpen=1, star=3)] == ["wrong_type"] * 4
 
@@ -135,15 +135,15 @@ def test_an_id_is_shown_in_the_form_that_would_be_accepted() -> None:
     assert (found.code, found.fix) == ("bad_id", "Use only a-z, 0-9, `_` and `-`. For example `my-zoo`.")
 
 
-def test_another_pattern_is_told_as_it_is() -> None:
+def test_another_pattern_is_quoted() -> None:
     assert [(one.path, one.code) for one in faults(code="Q", digits="x")] == [
         ("code", "bad_id"),
         ("digits", "wrong_value"),
     ]
-    assert all("allows" in one.fix for one in faults(code="Q", digits="x"))
+    assert all("a text that matches" in one.fix for one in faults(code="Q", digits="x"))
 
 
-def test_a_long_text_is_told_by_its_beginning() -> None:
+def test_a_long_text_is_quoted_by_its_beginning() -> None:
     (found,) = faults(name="x" * 200)
     assert found.code == "too_long"
     assert "x" * 58 not in found.message
@@ -155,32 +155,39 @@ def test_a_key_itself_may_be_at_fault() -> None:
 
 
 def test_a_list_of_faulty_members_is_not_called_empty() -> None:
-    assert told(star={"kind": "dog", "tricks": ["", ""]}) == [
+    assert fault_codes(star={"kind": "dog", "tricks": ["", ""]}) == [
         ("star.tricks[0]", "empty"),
         ("star.tricks[1]", "empty"),
     ]
-    assert ("star.tricks", "empty") in told(star={"kind": "dog", "tricks": []})
+    assert ("star.tricks", "empty") in fault_codes(star={"kind": "dog", "tricks": []})
 
 
-def test_counts_and_bounds_and_missing_keys_are_told() -> None:
-    assert told(animals=[DOG] * 4) == [("animals", "too_many")]
-    assert told(star={"kind": "cat", "lives": 0}) == [("star.lives", "wrong_value")]
-    assert told(star={"kind": "dog"}) == [("star.tricks", "missing_key")]
+def test_counts_and_bounds_and_missing_keys_are_reported() -> None:
+    assert fault_codes(animals=[DOG] * 4) == [("animals", "too_many")]
+    assert fault_codes(star={"kind": "cat", "lives": 0}) == [("star.lives", "wrong_value")]
+    assert fault_codes(star={"kind": "dog"}) == [("star.tricks", "missing_key")]
 
 
-def test_nothing_stands_where_a_location_leads_nowhere() -> None:
+def test_a_location_that_leads_nowhere_has_no_value() -> None:
     document: dict[str, Any] = {"a": [{"b": 1}]}
-    assert value_at(document, ("a", 0, "b")) == 1
-    assert [value_at(document, loc) for loc in (("a", 1), ("a", "b"), ("a", 0, "c"), ("a", 0, "b", "c"))] == [None] * 4
+    assert find_value(document, ("a", 0, "b")) == 1
+    assert [find_value(document, loc) for loc in (("a", 1), ("a", "b"), ("a", 0, "c"), ("a", 0, "b", "c"))] == [
+        None
+    ] * 4
 
 
 def test_a_location_reads_as_authors_write_it() -> None:
-    assert document_path(()) == ""
-    assert document_path(("steps", 3, "promptBlocks", "goal")) == "steps[3].promptBlocks.goal"
+    assert render_path(()) == ""
+    assert render_path(("steps", 3, "promptBlocks", "goal")) == "steps[3].promptBlocks.goal"
 
 
 def test_any_text_has_a_safe_id_near_it() -> None:
-    assert [safe_id(text) for text in ("My Step", "é", "a_b-1", "x" * 200)] == ["my-step", "step", "a_b-1", "x" * 100]
+    assert [make_safe_id(text) for text in ("My Step", "é", "a_b-1", "x" * 200)] == [
+        "my-step",
+        "step",
+        "a_b-1",
+        "x" * 100,
+    ]
 
 
 class Counted(Closed):
@@ -193,15 +200,15 @@ class Counted(Closed):
 def _counted(document: dict[str, Any]) -> Diagnostic:
     with pytest.raises(ValidationError) as refusal:
         Counted.model_validate(document)
-    (found,) = faults_of(refusal.value, document, Counted)
+    (found,) = diagnose_validation_error(refusal.value, document, Counted)
     return found
 
 
-def test_too_few_is_not_nothing() -> None:
+def test_too_few_entries_are_not_reported_as_empty() -> None:
     found = _counted({"branches": [1]})
-    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry, and at least 2 are needed.")
+    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry. At least 2 are needed.")
     found = _counted({"slot": "s"})
-    assert found.message == "Found 's' with 1 character, and at least 3 are needed."
+    assert found.message == "Found 's' with 1 character. At least 3 are needed."
     assert _counted({"branches": []}).code == "empty"
 
 

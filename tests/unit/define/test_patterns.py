@@ -1,12 +1,12 @@
-"""Patterns of a file: what is too large is refused before the engine sees it, alone and together, with its place."""
+"""Patterns of a file: one that is too large, alone or with the others, is refused before RE2 compiles it."""
 
 from typing import Any
 
 import pytest
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.front import Faulty, parse_document
-from interlock.define.patterns import Patterns
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.budgets import PATTERN_CHARS_MAX, PATTERN_SIZE_MAX, PATTERNS_SIZE_MAX
 
 LARGE = r"\p{L}{1,%d}"
@@ -14,8 +14,8 @@ LARGE = r"\p{L}{1,%d}"
 
 
 def judged(*patterns: str, size_max: int = PATTERNS_SIZE_MAX) -> list[Diagnostic]:
-    judge = Patterns(size_max)
-    return [one for at, pattern in enumerate(patterns) for one in judge.faults(pattern, "", f"[{at}].pattern")]
+    judge = PatternChecker(size_max)
+    return [one for at, pattern in enumerate(patterns) for one in judge.check(pattern, "", f"[{at}].pattern")]
 
 
 def native(*patterns: str) -> dict[str, Any]:
@@ -30,13 +30,13 @@ def workrail(*patterns: str) -> dict[str, Any]:
 
 @pytest.mark.inv("LIM-3")
 @pytest.mark.parametrize("form", [native, workrail])
-def test_a_pattern_that_is_too_large_is_refused_where_it_stands(form: Any) -> None:
+def test_a_pattern_that_is_too_large_is_refused_at_its_place(form: Any) -> None:
     found = parse_document(form("fine", r"[\p{L}\p{N}]{1,900}", "also fine", "("))
-    assert isinstance(found, Faulty)
+    assert isinstance(found, FaultyDocument)
     large, broken = [one for one in found.diagnostics if one.code == "bad_pattern"]
     assert large.path == "steps[0].validationCriteria.and[1].pattern"
     assert str(PATTERN_SIZE_MAX) in large.message
-    assert "repeat less" in large.fix.lower()
+    assert "use fewer repetitions" in large.fix.lower()
     assert broken.path == "steps[0].validationCriteria.and[3].pattern"
 
 
@@ -57,7 +57,7 @@ def test_refused_patterns_count_so_that_a_file_of_them_ends_early() -> None:
 
 
 @pytest.mark.inv("LIM-3")
-def test_a_file_that_one_call_cannot_check_whole_says_to_call_again() -> None:
+def test_a_file_that_one_call_cannot_check_asks_for_another_call() -> None:
     (found,) = judged(LARGE % 50, size_max=100)
     assert found.fix.startswith("Call again")
     assert len(judged("a", "b", size_max=0)) == 1

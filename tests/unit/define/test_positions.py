@@ -1,4 +1,4 @@
-"""Where a document path stands in its file: what an editor jumps to, whatever the file looks like."""
+"""The line and column of a document path, in files of any style."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.source.positions import Position, positions_of
-from interlock.define.source.text_form import FORM_BYTES_MAX, Form
+from interlock.define.source.positions import Position, find_positions
+from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat
 
 
-def position_of(data: bytes, form: Form, path: str) -> Position | None:
-    return positions_of(data, form, [path]).get(path)
+def find_position(data: bytes, text_format: TextFormat, path: str) -> Position | None:
+    return find_positions(data, text_format, [path]).get(path)
 
 
-def place(data: bytes | str, form: Form, path: str) -> tuple[int, int] | None:
-    found = position_of(data.encode() if isinstance(data, str) else data, form, path)
+def place(data: bytes | str, text_format: TextFormat, path: str) -> tuple[int, int] | None:
+    found = find_position(data.encode() if isinstance(data, str) else data, text_format, path)
     return None if found is None else (found.line, found.column)
 
 
@@ -64,7 +64,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("path", "in_json", "in_yaml"), PLACES)
-def test_a_member_stands_where_its_key_does_and_an_item_where_its_value_does(
+def test_the_position_of_a_member_is_its_key_and_of_an_item_its_value(
     path: str, in_json: tuple[int, int], in_yaml: tuple[int, int]
 ) -> None:
     assert place(AS_JSON, "json", path) == in_json
@@ -91,7 +91,7 @@ def test_a_member_stands_where_its_key_does_and_an_item_where_its_value_does(
         ("[0]", ""),
     ],
 )
-def test_what_does_not_exist_stands_where_the_nearest_thing_around_it_does(missing: str, around: str) -> None:
+def test_a_missing_path_has_the_position_of_its_nearest_container(missing: str, around: str) -> None:
     assert place(AS_JSON, "json", missing) == place(AS_JSON, "json", around)
     assert place(AS_YAML, "yaml", missing) == place(AS_YAML, "yaml", around)
 
@@ -106,9 +106,7 @@ def test_what_does_not_exist_stands_where_the_nearest_thing_around_it_does(missi
         ('{"a": {"b": 1}, "a": {}}', "a.b", 8),
     ],
 )
-def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
-    text: str, path: str, column: int, form: Form
-) -> None:
+def test_of_a_duplicate_key_the_second_is_found(text: str, path: str, column: int, form: TextFormat) -> None:
     assert place(text, form, path) == (1, column)
 
 
@@ -128,17 +126,17 @@ def test_of_a_key_that_stands_twice_it_is_the_second_that_is_found(
         ('{"a]": {"b": 1}}', "a].b", 9),
     ],
 )
-def test_a_key_may_hold_what_divides_the_parts_of_a_path(text: str, path: str, column: int, form: Form) -> None:
+def test_a_key_may_contain_the_delimiters_of_a_path(text: str, path: str, column: int, form: TextFormat) -> None:
     assert place(text, form, path) == (1, column)
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_byte_order_mark_takes_no_column(form: Form) -> None:
+def test_a_byte_order_mark_takes_no_column(form: TextFormat) -> None:
     assert place(b'\xef\xbb\xbf{"a": 1}', form, "a") == (1, 2)
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_carriage_return_before_the_end_of_a_line_begins_no_line(form: Form) -> None:
+def test_a_carriage_return_before_the_end_of_a_line_begins_no_line(form: TextFormat) -> None:
     assert place('{\r\n "a": 1,\r\n "b": 2}', form, "b") == (3, 2)
 
 
@@ -147,7 +145,7 @@ def test_a_key_is_found_however_it_is_written() -> None:
     assert place('{x: 1, "\\u00e9\\n": 2}', "yaml", "é\n") == (1, 8)
 
 
-def test_what_stands_around_a_key_that_is_no_text_is_found_in_yaml() -> None:
+def test_paths_around_a_key_that_is_not_a_text_are_found_in_yaml() -> None:
     text = "a:\n  ? [x, {y: 1}]\n  : {b: 1}\n  c: {d: 1}\n"
     assert place(text, "yaml", "a") == (1, 1)
     assert place(text, "yaml", "a.c.d") == (4, 7)
@@ -155,19 +153,19 @@ def test_what_stands_around_a_key_that_is_no_text_is_found_in_yaml() -> None:
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize("text", ["[1, [2]]", "7", '"a"'])
-def test_a_document_that_is_no_object_has_places_too(text: str, form: Form) -> None:
+def test_a_document_that_is_no_object_has_places_too(text: str, form: TextFormat) -> None:
     assert place(text, form, "") == (1, 1)
     assert place(text, form, "[1][0]") == ((1, 6) if text.startswith("[") else (1, 1))
 
 
 def test_all_paths_are_found_at_once_and_each_is_named_as_it_was_asked_for() -> None:
     paths = ["steps[2].id", "id", "", "id", "steps[9]"]
-    found = positions_of(AS_JSON.encode(), "json", iter(paths))
-    assert found == {path: position_of(AS_JSON.encode(), "json", path) for path in paths}
+    found = find_positions(AS_JSON.encode(), "json", iter(paths))
+    assert found == {path: find_position(AS_JSON.encode(), "json", path) for path in paths}
     assert found["id"] == Position(line=2, column=3)
 
 
-UNREADABLE: list[tuple[bytes, Form]] = [
+UNREADABLE: list[tuple[bytes, TextFormat]] = [
     *(
         (text, "json")
         for text in (
@@ -193,22 +191,22 @@ UNREADABLE: list[tuple[bytes, Form]] = [
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("data", "form"), UNREADABLE)
-def test_nothing_is_told_of_a_text_that_cannot_be_read(data: bytes, form: Form) -> None:
-    assert position_of(data, form, "a[0].b") is None
-    assert positions_of(data, form, ["a", "a.b", ""]) == {}
+def test_an_unreadable_text_has_no_positions(data: bytes, form: TextFormat) -> None:
+    assert find_position(data, form, "a[0].b") is None
+    assert find_positions(data, form, ["a", "a.b", ""]) == {}
 
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_nothing_is_told_of_a_file_that_is_too_large_to_be_read(form: Form) -> None:
+def test_a_file_that_is_too_large_has_no_positions(form: TextFormat) -> None:
     frame = '{"a": ""}'
-    text = frame.replace('""', f'"{"x" * (FORM_BYTES_MAX[form] - len(frame))}"')
+    text = frame.replace('""', f'"{"x" * (FORMAT_BYTES_MAX[form] - len(frame))}"')
     assert place(text, form, "a") == (1, 2)
     assert place(text + " ", form, "a") is None
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_an_endless_path_leads_as_far_as_it_is_followed(form: Form) -> None:
+def test_an_endless_path_leads_as_far_as_it_is_followed(form: TextFormat) -> None:
     assert place('{"a": {"a": 1}}', form, "a" + ".a" * 100_000) == (1, 8)
     assert place('{"a": [[1]]}', form, "a" + "[0]" * 100_000) == (1, 9)
 
@@ -260,13 +258,13 @@ _documents = st.dictionaries(_keys, _values, max_size=5)
 @given(document=_documents, spaces=st.lists(st.sampled_from(["", " ", "\n", "\n   ", "\r\n  ", "  \n"]), min_size=1))
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_every_path_of_a_document_is_found_where_its_key_or_item_was_written(
-    document: dict[str, object], spaces: list[str], form: Form
+    document: dict[str, object], spaces: list[str], form: TextFormat
 ) -> None:
     turns = cycle_of(spaces)
     written = Written(lambda: next(turns))
     written.write(document, "")
     assert json.loads(written.text) == document
-    found = positions_of(written.text.encode(), form, ["", *written.at])
+    found = find_positions(written.text.encode(), form, ["", *written.at])
     lines = {path: written.text[:at].split("\n") for path, at in written.at.items()}
     expected = {path: Position(line=len(before), column=len(before[-1]) + 1) for path, before in lines.items()}
     assert found == {"": Position(line=1, column=1)} | expected
@@ -283,7 +281,7 @@ def cycle_of(spaces: list[str]) -> Iterator[str]:
     path=st.text("ab.[]01 ", max_size=12),
 )
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_no_bytes_and_no_path_make_it_stumble(data: bytes, text: str, path: str, form: Form) -> None:
+def test_no_bytes_and_no_path_make_it_stumble(data: bytes, text: str, path: str, form: TextFormat) -> None:
     for each in (data, text.encode(), b'{"a": ' + text.encode() + b"}"):
-        found = position_of(each, form, path)
+        found = find_position(each, form, path)
         assert found is None or (found.line >= 1 and found.column >= 1)

@@ -1,4 +1,4 @@
-"""From a file's bytes to a JSON value: strict in what it takes, and every refusal has a code, a place and a fix."""
+"""Parsing of a file's bytes to a JSON value: strict, and every refusal has a code, a place and a fix."""
 
 import json
 from typing import Any
@@ -8,24 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.source.text_form import FORM_BYTES_MAX, Form, parse_text
+from interlock.define.source.text_form import FORMAT_BYTES_MAX, TextFormat, parse_text
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX
 from interlock.kernel.canonical import NotCanonicalError, canonical_bytes
 
 
-def read(data: bytes | str, form: Form) -> dict[str, Any]:
+def read(data: bytes | str, form: TextFormat) -> dict[str, Any]:
     value = parse_text(data.encode() if isinstance(data, str) else data, form)
     assert not isinstance(value, Diagnostic), value
     return value
 
 
-def refused(data: bytes | str, form: Form) -> Diagnostic:
+def refused(data: bytes | str, form: TextFormat) -> Diagnostic:
     value = parse_text(data.encode() if isinstance(data, str) else data, form)
     assert isinstance(value, Diagnostic), value
     assert value.severity == "error"
     assert value.message
     assert value.fix
-    value.in_one_line().encode("utf-8")
+    value.render_line().encode("utf-8")
     return value
 
 
@@ -37,11 +37,11 @@ def test_json_and_yaml_of_one_content_are_one_value() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_byte_order_mark_is_no_part_of_the_text(form: Form) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_text(form: TextFormat) -> None:
     assert read(b'\xef\xbb\xbf{"id": "a.b"}', form) == {"id": "a.b"}
 
 
-REFUSED: list[tuple[str, bytes, Form, str, str]] = [
+REFUSED: list[tuple[str, bytes, TextFormat, str, str]] = [
     ("json that ends early", b'{"id": ', "json", "not_json", ""),
     ("an empty json file", b"", "json", "not_json", ""),
     ("json with a comma too many", b'{"id": "a",}', "json", "not_json", ""),
@@ -81,19 +81,19 @@ REFUSED: list[tuple[str, bytes, Form, str, str]] = [
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("_what", "data", "form", "code", "path"), REFUSED, ids=[case[0] for case in REFUSED])
 def test_a_file_that_holds_no_document_is_refused_with_its_code_and_place(
-    _what: str, data: bytes, form: Form, code: str, path: str
+    _what: str, data: bytes, form: TextFormat, code: str, path: str
 ) -> None:
     found = refused(data, form)
     assert (found.code, found.path) == (code, path)
 
 
 @pytest.mark.inv("PLAN-4")
-def test_a_key_that_stands_twice_is_named_with_its_whole_path_in_json_too() -> None:
+def test_a_duplicate_key_is_named_with_its_whole_path_in_json_too() -> None:
     found = refused('{"steps": [{"title": "a"}, {"title": "b", "title": "c"}]}', "json")
     assert (found.code, found.path) == ("duplicate_key", "steps[1].title")
 
 
-UNREADABLE: list[tuple[str, bytes, Form]] = [
+UNREADABLE: list[tuple[str, bytes, TextFormat]] = [
     ("an integer of 5,000 digits in json", b'{"a": ' + b"1" * 5000 + b"}", "json"),
     ("an integer of 5,000 digits in yaml", b"a: " + b"1" * 5000, "yaml"),
     ("an integer tag on a text", b"a: !!int abc", "yaml"),
@@ -109,7 +109,9 @@ UNREADABLE: list[tuple[str, bytes, Form]] = [
 
 @pytest.mark.inv("PLAN-4", "SRC-4")
 @pytest.mark.parametrize(("_what", "data", "form"), UNREADABLE, ids=[case[0] for case in UNREADABLE])
-def test_what_the_reader_stumbles_over_is_a_refusal_and_no_exception(_what: str, data: bytes, form: Form) -> None:
+def test_a_text_that_breaks_the_parser_is_refused_without_an_exception(
+    _what: str, data: bytes, form: TextFormat
+) -> None:
     """One such file in a source must not take the whole catalogue down."""
     refused(data, form)
 
@@ -124,7 +126,7 @@ def test_deep_yaml_is_refused_before_the_rest_of_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_the_deepest_lawful_document_is_read(form: Form) -> None:
+def test_the_deepest_lawful_document_is_read(form: TextFormat) -> None:
     lists = DOCUMENT_DEPTH_MAX - 1
     assert read('{"a":' + "[" * lists + "1" + "]" * lists + "}", form)
     assert refused('{"a":' + "[" * (lists + 1) + "1" + "]" * (lists + 1) + "}", form).code == "too_deep"
@@ -145,7 +147,7 @@ TEXTS = [
 
 @pytest.mark.inv("PLAN-1")
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_only_old_yaml_takes_for_more_than_text_is_text(text: str) -> None:
+def test_a_constant_of_old_yaml_versions_is_text(text: str) -> None:
     assert read(f"a: {text}\n", "yaml") == {"a": text}
 
 
@@ -172,14 +174,14 @@ def test_a_yaml_merge_key_merges_nothing() -> None:
     assert read("a:\n  <<: {b: 1}\n", "yaml") == {"a": {"<<": {"b": 1}}}
 
 
-def test_the_place_of_a_syntax_error_is_told_by_line_and_column() -> None:
+def test_the_place_of_a_syntax_error_is_reported_by_line_and_column() -> None:
     assert "Line 2, column 3" in refused('{\n  "a" 1}'.replace('"a" 1', "a"), "json").message
     assert "Line 2" in refused("a: 1\n b: 2\n", "yaml").message
 
 
-def filled(begin: bytes, unit: bytes, end: bytes, form: Form) -> bytes:
+def filled(begin: bytes, unit: bytes, end: bytes, form: TextFormat) -> bytes:
     """Return the largest lawful file of many equal pieces."""
-    room = FORM_BYTES_MAX[form] - len(begin) - len(end)
+    room = FORMAT_BYTES_MAX[form] - len(begin) - len(end)
     values = 2 * sum(unit.count(mark) for mark in (b",", b"[", b"{", b":", b"-", b"?"))
     count = min(room // len(unit), (DOCUMENT_VALUES_MAX - 10) // values) if values else room // len(unit)
     return begin + unit * count + end
@@ -217,7 +219,7 @@ HOSTILE: list[tuple[str, bytes, bytes, bytes, str | None]] = [
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize(("_what", "begin", "unit", "end", "code"), HOSTILE, ids=[case[0] for case in HOSTILE])
 def test_the_largest_file_of_one_thing_repeated_is_read_or_refused(
-    _what: str, begin: bytes, unit: bytes, end: bytes, code: str | None, form: Form
+    _what: str, begin: bytes, unit: bytes, end: bytes, code: str | None, form: TextFormat
 ) -> None:
     data = filled(begin, unit, end, form)
     if code is None:
@@ -276,7 +278,7 @@ def test_the_largest_yaml_of_one_thing_repeated_is_read_or_refused(
     ],
 )
 def test_a_file_of_more_values_than_a_workflow_has_is_too_large(
-    begin: bytes, unit: bytes, end: bytes, form: Form, unit_values: int
+    begin: bytes, unit: bytes, end: bytes, form: TextFormat, unit_values: int
 ) -> None:
     """The frames hold three values and four."""
     count = (DOCUMENT_VALUES_MAX - 3) // unit_values
@@ -287,17 +289,17 @@ def test_a_file_of_more_values_than_a_workflow_has_is_too_large(
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("form", "column"), [("json", 3), ("yaml", 1)])
-def test_a_number_of_more_digits_than_any_number_needs_is_refused_where_it_stands(form: Form, column: int) -> None:
+def test_a_number_with_too_many_digits_is_refused_at_its_place(form: TextFormat, column: int) -> None:
     digits = "1" * (NUMBER_DIGITS_MAX - 2)
     assert read(f'{{"a": 0.{digits}, "b": "{digits * 9}"}}', form)
     found = refused(f'{{"a": 1, "b":\n0.{digits}111}}', form)
     assert (found.code, found.line, found.column) == (f"not_{form}", 2, column)
-    assert found.message == "A number has too many digits to be read."
+    assert found.message == "A number has too many digits."
 
 
 @pytest.mark.inv("PLAN-4")
 def test_yaml_is_held_to_fewer_bytes_than_json() -> None:
-    data = b'{"a": "' + b"x" * (FORM_BYTES_MAX["yaml"] - 9) + b'"}'
+    data = b'{"a": "' + b"x" * (FORMAT_BYTES_MAX["yaml"] - 9) + b'"}'
     assert read(data, "yaml") == read(data, "json")
     assert refused(data + b" ", "yaml").code == "too_large"
     assert read(data + b" ", "json")
@@ -313,12 +315,12 @@ def test_a_fault_below_long_keys_costs_no_more_than_another(last: bytes, code: s
     assert refused(data, "json").code == code
 
 
-FIRST: list[tuple[str, str, Form, str, str]] = [
-    ("a syntax error behind a key that stands twice", '{"a": 1, "a": 2,}', "json", "not_json", ""),
+FIRST: list[tuple[str, str, TextFormat, str, str]] = [
+    ("a syntax error after a duplicate key", '{"a": 1, "a": 2,}', "json", "not_json", ""),
     ("the same in yaml", "a: 1\na: 2\nb: [\n", "yaml", "not_yaml", ""),
-    ("an anchor behind a key that stands twice", "a: 1\na: 2\nb: &x 1\n", "yaml", "not_yaml", ""),
-    ("depth behind a key that stands twice", "a: 1\na: " + "[" * 70 + "]" * 70, "yaml", "too_deep", ""),
-    ("a document behind a key that stands twice", "a: 1\na: 2\n---\n", "yaml", "not_yaml", ""),
+    ("an anchor after a duplicate key", "a: 1\na: 2\nb: &x 1\n", "yaml", "not_yaml", ""),
+    ("depth after a duplicate key", "a: 1\na: " + "[" * 70 + "]" * 70, "yaml", "too_deep", ""),
+    ("a document after a duplicate key", "a: 1\na: 2\n---\n", "yaml", "not_yaml", ""),
     (
         "two keys twice, the first in order, not in depth",
         '{"a": 1, "a": {"b": 1, "b": 2}}',
@@ -327,8 +329,8 @@ FIRST: list[tuple[str, str, Form, str, str]] = [
         "a",
     ),
     ("the same in yaml again", "{a: 1, a: {b: 1, b: 2}}", "yaml", "duplicate_key", "a"),
-    ("a list as key behind a key that stands twice", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
-    ("a key that stands twice behind a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
+    ("a list as key after a duplicate key", "a: {b: 1, b: 2}\n? [c]\n: 1\n", "yaml", "duplicate_key", "a.b"),
+    ("a duplicate key after a list as key", "a:\n  ? [c]\n  : {d: 1, d: 2}\n", "yaml", "not_yaml", "a"),
     ("a number in a list in yaml", "a: [{b: [1, 1e999]}]", "yaml", "number_not_exact", "a[0].b[1]"),
     ("half a key before a number too large", '{"a": {"\\ud800": 1e999}}', "json", "not_utf8", "a"),
 ]
@@ -336,8 +338,8 @@ FIRST: list[tuple[str, str, Form, str, str]] = [
 
 @pytest.mark.inv("PLAN-4")
 @pytest.mark.parametrize(("_what", "data", "form", "code", "path"), FIRST, ids=[case[0] for case in FIRST])
-def test_of_several_faults_the_one_is_told_that_must_be_mended_first(
-    _what: str, data: str, form: Form, code: str, path: str
+def test_of_several_faults_the_one_to_fix_first_is_reported(
+    _what: str, data: str, form: TextFormat, code: str, path: str
 ) -> None:
     found = refused(data, form)
     assert (found.code, found.path) == (code, path)
@@ -397,14 +399,16 @@ def test_a_document_is_refused_exactly_if_it_has_no_canonical_bytes(value: objec
         ("a: 1\nb: ]", "yaml", 2, 4),
     ],
 )
-def test_what_no_path_leads_to_is_told_with_its_line_and_column(text: str, form: Form, line: int, column: int) -> None:
+def test_a_fault_without_a_path_is_reported_with_its_line_and_column(
+    text: str, form: TextFormat, line: int, column: int
+) -> None:
     found = refused(text, form)
     assert (found.line, found.column) == (line, column)
     assert found.to_json()["line"] == line
 
 
 @pytest.mark.parametrize("text", ["id: a\nprompt: {{goal}} is it\n", "id: a\nprompt: {{goal}}\n", "- {{goal}} x\n"])
-def test_an_unquoted_hole_is_told_to_be_quoted(text: str) -> None:
+def test_the_fix_of_an_unquoted_placeholder_is_to_quote_it(text: str) -> None:
     found = refused(text, "yaml")
     assert found.code == "not_yaml"
     assert "in quotes" in found.fix
@@ -413,7 +417,7 @@ def test_an_unquoted_hole_is_told_to_be_quoted(text: str) -> None:
     assert not isinstance(parse_text(f'{before}"{prompt}"\n'.replace("- ", "k: ").encode(), "yaml"), Diagnostic)
 
 
-def test_a_fault_of_brackets_says_nothing_of_holes() -> None:
+def test_a_fault_of_brackets_does_not_mention_placeholders() -> None:
     assert "quotes" not in refused("a: [1, {b: 2]", "yaml").fix
 
 
@@ -425,6 +429,6 @@ def test_half_of_a_character_is_no_number(text: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_file_over_the_limit_says_no_size_that_nobody_measured(form: Form) -> None:
-    found = refused(b"#" * (FORM_BYTES_MAX[form] + 1), form)
-    assert found.message == f"The file has more than {FORM_BYTES_MAX[form]} bytes."
+def test_a_file_over_the_limit_is_reported_without_its_size(form: TextFormat) -> None:
+    found = refused(b"#" * (FORMAT_BYTES_MAX[form] + 1), form)
+    assert found.message == f"The file has more than {FORMAT_BYTES_MAX[form]} bytes."

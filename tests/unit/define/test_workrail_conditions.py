@@ -6,7 +6,7 @@ import pytest
 
 from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, Not
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define import document as doc
 from interlock.define.front import parse_workflow
 from interlock.kernel.canonical import Json
@@ -62,7 +62,7 @@ def test_each_operator_becomes_a_lenient_one_on_a_flat_key(operator: str, value:
     assert condition.key == "a.b"
 
 
-def test_a_key_alone_asks_whether_anything_stands_there() -> None:
+def test_a_key_alone_is_true_if_its_value_is_truthy() -> None:
     assert when({"var": "x"}) == same("lenient_truthy", "x")
     assert when({"var": "x", "gt": None}) == same("lenient_truthy", "x")
 
@@ -86,16 +86,16 @@ def test_conditions_are_joined_as_they_are_written() -> None:
     assert when({"and": [{}, x]}) == AllOf(op="and", of=(Always(op="always"), truthy_x))
 
 
-def test_nothing_said_always_holds_and_nothing_to_choose_from_never_does() -> None:
+def test_an_empty_and_is_true_and_an_empty_or_is_false() -> None:
     assert when({}) is None
     assert when(None) is None
     assert when({"and": []}) is None
     never = when({"or": []})
     assert never is not None
-    assert evaluate(never, Given(context={})) is False
+    assert evaluate(never, ConditionInputs(context={})) is False
 
 
-def test_a_comparison_of_nothing_is_told() -> None:
+def test_a_comparison_without_a_key_is_reported() -> None:
     assert parsed(runCondition={"and": [{"equals": 1}]}) == [("steps[0].runCondition.and[0].var", "missing_key")]
 
 
@@ -111,7 +111,7 @@ def test_a_comparison_of_nothing_is_told() -> None:
         ({"var": ""}, "var", "empty"),
     ],
 )
-def test_a_fault_in_a_condition_is_told_at_its_place(condition: object, path: str, code: str) -> None:
+def test_a_fault_in_a_condition_is_reported_at_its_place(condition: object, path: str, code: str) -> None:
     assert parsed(runCondition=condition) == [(f"steps[0].runCondition.{path}", code)]
 
 
@@ -168,7 +168,7 @@ def test_flags_that_mean_nothing_here_are_dropped() -> None:
         ({"type": "contains", "valeu": "x", "value": "x"}, ".valeu", "unknown_key"),
     ],
 )
-def test_a_fault_in_a_rule_is_told_at_its_place(rule: dict[str, Any], path: str, code: str) -> None:
+def test_a_fault_in_a_rule_is_reported_at_its_place(rule: dict[str, Any], path: str, code: str) -> None:
     rule = {"message": "M", **rule}
     assert parsed(validationCriteria=rule) == [(f"steps[0].validationCriteria{path}", code)]
     assert parsed(validationCriteria=[X, rule]) == [(f"steps[0].validationCriteria[1]{path}", code)]
@@ -182,7 +182,7 @@ def test_rules_are_joined_in_one_way_at_a_time() -> None:
     assert parsed(validationCriteria=[]) == [("steps[0].validationCriteria", "empty")]
 
 
-def test_a_rule_says_what_it_wants_in_words() -> None:
+def test_a_rule_is_described_in_words() -> None:
     assert parsed(validationCriteria={"type": "contains", "value": "x"}) == [
         ("steps[0].validationCriteria.message", "missing_key")
     ]

@@ -32,7 +32,7 @@ def test_every_file_of_the_dialect_is_read() -> None:
         if path.stem == REFUSED:
             continue
         found = parse_workflow(json.loads(path.read_bytes()))
-        assert isinstance(found, doc.WorkflowDocument), [path.name, *(one.in_one_line() for one in found)]
+        assert isinstance(found, doc.WorkflowDocument), [path.name, *(one.render_line() for one in found)]
 
 
 def test_nothing_that_is_said_in_those_files_is_lost() -> None:
@@ -47,7 +47,7 @@ def test_nothing_that_is_said_in_those_files_is_lost() -> None:
         steps = {step.id: step for step in agent_steps(found.steps)}
         for step in authored(written["steps"]):
             if "prompt" in step:
-                assert steps[step["id"]].prompt == doc.prose(step["prompt"]), path.name
+                assert steps[step["id"]].prompt == doc.to_prose(step["prompt"]), path.name
             assert set(step.get("guidance", [])) <= set(steps[step["id"]].guidance if step["id"] in steps else ())
 
 

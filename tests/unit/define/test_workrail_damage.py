@@ -1,4 +1,4 @@
-"""Whatever happens to a file, reading it ends in a document or in faults that an author can find."""
+"""However a file is damaged, parsing it gives a document, or faults with a place that exists."""
 
 import copy
 import re
@@ -151,7 +151,7 @@ def damaged(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def leads_somewhere(document: Json, path: str) -> bool:
-    """Say whether a path, or what stands around it, is in a document. Keys may hold dots and brackets themselves."""
+    """Return whether a path, or a container of it, is in a document. Keys may contain dots and brackets."""
     if isinstance(document, list):
         found = re.match(r"\[(\d+)\](?:\.|(?=\[)|$)", path)
         return not path or (
@@ -181,22 +181,22 @@ def check(found: doc.WorkflowDocument | Diagnostics, document: dict[str, Any]) -
 
 def test_the_whole_file_is_read() -> None:
     found = parse_workflow(WHOLE)
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
 
 
 @unhurried
 @given(damaged())
-def test_a_damaged_file_is_read_or_its_faults_are_told(document: dict[str, Any]) -> None:
+def test_a_damaged_file_is_read_or_its_faults_are_reported(document: dict[str, Any]) -> None:
     check(parse_workflow(document), document)
 
 
 @unhurried
 @given(st.dictionaries(KEYS, VALUES, max_size=8))
-def test_any_object_is_read_or_its_faults_are_told(document: dict[str, Any]) -> None:
+def test_any_object_is_read_or_its_faults_are_reported(document: dict[str, Any]) -> None:
     check(parse_workflow(document), document)
 
 
-def test_the_deepest_document_is_read_or_its_faults_are_told() -> None:
+def test_the_deepest_document_is_read_or_its_faults_are_reported() -> None:
     condition: dict[str, Any] = {"var": "x"}
     body: dict[str, Any] = {"id": "a", "title": "A", "prompt": "P"}
     rule: dict[str, Any] = {"type": "length", "message": "M"}

@@ -1,4 +1,4 @@
-"""Files of the WorkRail dialect: what people wrote reaches the document, and every fault is told with its place."""
+"""Files of the WorkRail dialect: everything in them reaches the document, and every fault is reported at its place."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def document(*steps: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def parsed(*steps: dict[str, Any], **changes: Any) -> doc.WorkflowDocument:
     found = parse_workflow(document(*steps, **changes))
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
     return found
 
 
@@ -48,7 +48,7 @@ def faults(*steps: dict[str, Any], **changes: Any) -> list[Diagnostic]:
     return list(found)
 
 
-def told(*steps: dict[str, Any], **changes: Any) -> list[tuple[str, str]]:
+def fault_codes(*steps: dict[str, Any], **changes: Any) -> list[tuple[str, str]]:
     return [(one.path, one.code) for one in faults(*steps, **changes)]
 
 
@@ -76,7 +76,7 @@ def test_a_workflow_says_the_same_as_its_file() -> None:
     assert found.assessments[0].id == "r"
     assert found.extension_points[0].slot_id == "slot"
     assert found.recommended is not None
-    assert not found.is_checked_for_keys
+    assert not found.requires_declared_keys
 
 
 def test_everything_said_to_the_agent_as_a_whole_is_guidance() -> None:
@@ -94,7 +94,7 @@ def test_everything_said_to_the_agent_as_a_whole_is_guidance() -> None:
     )
 
 
-def test_what_has_no_effect_here_is_accepted() -> None:
+def test_keys_without_effect_are_accepted() -> None:
     extras = {"about": "…", "validatedAgainstSpecVersion": 3, "metricsProfile": "coding"}
     step = {**STEP, "askForFiles": True, "hasValidation": True}
     assert parsed(step, **extras) == parsed()
@@ -107,11 +107,11 @@ def test_an_id_has_one_dot_or_none(workflow_id: str) -> None:
 
 @pytest.mark.parametrize("workflow_id", ["A", "a.b.c", ".a", "a.", "-a", "1.a", "a b", "a\n"])
 def test_any_other_id_is_refused(workflow_id: str) -> None:
-    assert told(id=workflow_id) == [("id", "bad_id")]
+    assert fault_codes(id=workflow_id) == [("id", "bad_id")]
 
 
 def test_each_key_that_is_not_of_the_dialect_is_named() -> None:
-    assert told({**STEP, "expectedOutput": {}}, tags=["a"], tip=[], nmae="x") == [
+    assert fault_codes({**STEP, "expectedOutput": {}}, tags=["a"], tip=[], nmae="x") == [
         ("steps[0].expectedOutput", "unknown_key"),
         ("tags", "unknown_key"),
         ("tip", "unknown_key"),
@@ -119,21 +119,21 @@ def test_each_key_that_is_not_of_the_dialect_is_named() -> None:
     ]
 
 
-def test_a_file_without_what_every_file_has_is_refused() -> None:
+def test_a_file_without_required_keys_is_refused() -> None:
     found = parse_workflow({"version": "3.0.0"})
     assert not isinstance(found, doc.WorkflowDocument)
     assert {(one.path, one.code) for one in found} == {
         (name, "missing_key") for name in ("id", "name", "description", "steps")
     }
-    assert told(steps=[]) == [("steps", "empty")]
-    assert told(steps="x") == [("steps", "wrong_type")]
-    assert told(id="") == [("id", "empty")]
+    assert fault_codes(steps=[]) == [("steps", "empty")]
+    assert fault_codes(steps="x") == [("steps", "wrong_type")]
+    assert fault_codes(id="") == [("id", "empty")]
 
 
 def test_faults_of_form_hide_no_fault_of_meaning() -> None:
     body = [{**STEP, "id": "b", "titel": "B"}, {**STEP, "id": "c", "prompt": "{{wr.x}}"}]
     assert set(
-        told(
+        fault_codes(
             {"id": "l", "type": "loop", "title": "L", "loop": {"type": "while", "maxIterations": 1}, "body": body},
             {**STEP, "prompt": "{{wr.y}}"},
             {**STEP, "promptBlocks": {"goal": "G"}, "guidance": 3},
@@ -161,15 +161,15 @@ def test_faults_of_form_hide_no_fault_of_meaning() -> None:
 def test_a_faulty_step_that_decides_a_loop_still_decides_it_while_the_rest_is_judged() -> None:
     decider = {**STEP, "titel": 1, "outputContract": {"contractRef": "wr.contracts.loop_control"}}
     loop = {"id": "l", "type": "loop", "title": "L", "loop": {"type": "while", "maxIterations": 1}, "body": [decider]}
-    assert told(loop) == [("steps[0].body[0].titel", "unknown_key")]
+    assert fault_codes(loop) == [("steps[0].body[0].titel", "unknown_key")]
 
 
-def test_faults_that_cannot_be_set_aside_are_told_alone() -> None:
-    assert told({**STEP, "prompt": "{{wr.x}}"}, **{"line\nbreak": 1}) == [("line break", "unknown_key")]
-    assert told(**{"steps[7]": 1, "steps": [3]}) == [("steps[0]", "wrong_type"), ("steps[7]", "unknown_key")]
+def test_faults_that_leave_nothing_to_recover_are_reported_alone() -> None:
+    assert fault_codes({**STEP, "prompt": "{{wr.x}}"}, **{"line\nbreak": 1}) == [("line break", "unknown_key")]
+    assert fault_codes(**{"steps[7]": 1, "steps": [3]}) == [("steps[0]", "wrong_type"), ("steps[7]", "unknown_key")]
 
 
-def test_an_id_that_stands_twice_is_told_with_its_twin_wherever_both_stand() -> None:
+def test_a_duplicate_id_is_reported_with_the_first_one_at_any_nesting_level() -> None:
     loop = {
         "id": "l",
         "type": "loop",
@@ -179,10 +179,10 @@ def test_an_id_that_stands_twice_is_told_with_its_twin_wherever_both_stand() -> 
     }
     (found,) = faults(STEP, loop)
     assert (found.path, found.code) == ("steps[1].body[0].id", "duplicate_id")
-    assert "steps[0] too" in found.message
+    assert "also the id of steps[0]" in found.message
     (derived,) = faults({**STEP, "verification": {}}, {**STEP, "id": "a--verification"})
     assert (derived.path, derived.code) == ("steps[1].id", "duplicate_id")
-    assert "steps[0].verification too" in derived.message
+    assert "also the id of steps[0].verification" in derived.message
 
 
 # A step.
@@ -200,7 +200,7 @@ def test_a_step_says_the_same_as_in_its_file() -> None:
         functionCalls=[{"name": "g", "args": {"b": [1], "a": "é"}}, {"name": "h"}],
         promptFragments=[{"id": "p", "text": "More.", "when": WHEN}, {"id": "q", "text": "Always.", "when": {}}],
     )
-    assert (step.at, step.id, step.title, step.prompt) == ("steps[0]", "a", "A", doc.prose("Do a."))
+    assert (step.at, step.id, step.title, step.prompt) == ("steps[0]", "a", "A", doc.to_prose("Do a."))
     assert (step.owner, step.agent_role) == ("agent", "You review.")
     assert step.guidance == ("Slowly.", 'Use `g` with {"a": "é", "b": [1]}.', "Suggested model tier: mid.")
     assert step.when == doc.Guard(condition=X_IS_1, at="steps[0].runCondition")
@@ -214,18 +214,18 @@ def test_a_step_says_the_same_as_in_its_file() -> None:
 
 
 def test_a_function_reference_ends_in_brackets() -> None:
-    assert told({**STEP, "functionReferences": ["f"]}) == [("steps[0].functionReferences[0]", "bad_id")]
+    assert fault_codes({**STEP, "functionReferences": ["f"]}) == [("steps[0].functionReferences[0]", "bad_id")]
 
 
-def test_a_step_says_something_and_says_it_once() -> None:
+def test_a_step_has_exactly_one_prompt() -> None:
     bare = {"id": "a", "title": "A"}
     call = {"templateId": "t"}
-    assert told(bare) == [("steps[0]", "prompt_missing")]
-    assert told({**bare, "promptBlocks": {}}) == [("steps[0]", "prompt_missing")]
-    assert told({**bare, "promptBlocks": {"constraints": [], "goal": ""}}) == [("steps[0]", "prompt_missing")]
-    assert told({**STEP, "promptBlocks": {"goal": "G"}}) == [("steps[0]", "prompt_twice")]
-    assert told({**STEP, "templateCall": call}) == [("steps[0]", "prompt_twice")]
-    assert told({**bare, "promptBlocks": {"goal": "G"}, "templateCall": call}) == [("steps[0]", "prompt_twice")]
+    assert fault_codes(bare) == [("steps[0]", "prompt_missing")]
+    assert fault_codes({**bare, "promptBlocks": {}}) == [("steps[0]", "prompt_missing")]
+    assert fault_codes({**bare, "promptBlocks": {"constraints": [], "goal": ""}}) == [("steps[0]", "prompt_missing")]
+    assert fault_codes({**STEP, "promptBlocks": {"goal": "G"}}) == [("steps[0]", "prompt_twice")]
+    assert fault_codes({**STEP, "templateCall": call}) == [("steps[0]", "prompt_twice")]
+    assert fault_codes({**bare, "promptBlocks": {"goal": "G"}, "templateCall": call}) == [("steps[0]", "prompt_twice")]
 
 
 def test_blocks_hold_texts_and_parts() -> None:
@@ -244,10 +244,10 @@ def test_blocks_hold_texts_and_parts() -> None:
             doc.TextPart(text="G "),
             doc.SnippetPart(ref_id="wr.refs.x", at="steps[0].promptBlocks.goal[1].refId"),
         ),
-        constraints=(doc.prose("C"),),
-        procedure=(doc.prose("P1"), doc.prose("P2")),
-        output_required=(("a", doc.prose("A")), ("z", doc.prose("Z"))),
-        verify=(doc.prose("V"),),
+        constraints=(doc.to_prose("C"),),
+        procedure=(doc.to_prose("P1"), doc.to_prose("P2")),
+        output_required=(("a", doc.to_prose("A")), ("z", doc.to_prose("Z"))),
+        verify=(doc.to_prose("V"),),
     )
 
 
@@ -261,10 +261,10 @@ def test_blocks_hold_texts_and_parts() -> None:
     ],
 )
 def test_a_part_holds_what_its_kind_says(part: dict[str, str]) -> None:
-    assert told(blocks(goal=[part])) == [("steps[0].promptBlocks.goal[0]", "wrong_value")]
+    assert fault_codes(blocks(goal=[part])) == [("steps[0].promptBlocks.goal[0]", "wrong_value")]
 
 
-def test_what_a_slot_is_bound_to_is_split_out_of_the_text() -> None:
+def test_a_placeholder_for_a_slot_is_split_out_of_the_text() -> None:
     here = "steps[0].prompt"
     bound = doc.BindingPart(slot_id="s_1", at=here)
     assert only(prompt="{{wr.bindings.s_1}}").prompt == (bound,)
@@ -284,14 +284,16 @@ def test_what_a_slot_is_bound_to_is_split_out_of_the_text() -> None:
 @pytest.mark.parametrize(
     "hole", ["{{wr.refs.x}}", "{{wr.bindings.Slot}}", "{{wr.bindings.s", "{{ wr. }}", "{{wr.bindings.s.t}}"]
 )
-def test_anything_else_of_their_namespace_in_a_text_is_told(hole: str) -> None:
-    assert told({**STEP, "prompt": f"See {hole}"}) == [("steps[0].prompt", "wrong_value")]
-    assert told(blocks(outputRequired={"k": hole})) == [("steps[0].promptBlocks.outputRequired.k", "wrong_value")]
+def test_any_other_placeholder_of_their_namespace_is_reported(hole: str) -> None:
+    assert fault_codes({**STEP, "prompt": f"See {hole}"}) == [("steps[0].prompt", "wrong_value")]
+    assert fault_codes(blocks(outputRequired={"k": hole})) == [
+        ("steps[0].promptBlocks.outputRequired.k", "wrong_value")
+    ]
 
 
 def test_a_fragment_holds_nothing_of_their_namespace() -> None:
     fragments = [{"id": "p", "text": "{{wr.bindings.s}}"}]
-    assert told({**STEP, "promptFragments": fragments}) == [("steps[0].promptFragments[0].text", "wrong_value")]
+    assert fault_codes({**STEP, "promptFragments": fragments}) == [("steps[0].promptFragments[0].text", "wrong_value")]
 
 
 @pytest.mark.parametrize(
@@ -310,13 +312,13 @@ def test_a_step_is_confirmed_as_its_author_wants(said: object, at: str, conditio
     assert (confirmation.condition, confirmation.at) == (condition, f"steps[0].requireConfirmation{at}")
 
 
-def test_without_a_word_nobody_confirms() -> None:
+def test_by_default_no_person_confirms_a_step() -> None:
     assert only().confirmation is None
     assert only(requireConfirmation=False).confirmation is None
 
 
-def test_a_confirmation_of_another_form_is_told() -> None:
-    assert told({**STEP, "requireConfirmation": "yes"}) == [("steps[0].requireConfirmation", "wrong_type")]
+def test_a_confirmation_of_another_form_is_reported() -> None:
+    assert fault_codes({**STEP, "requireConfirmation": "yes"}) == [("steps[0].requireConfirmation", "wrong_type")]
     (found,) = faults({**STEP, "requireConfirmation": {"kind": "human_aproval"}})
     assert (found.path, found.fix) == ("steps[0].requireConfirmation.kind", "Did you mean `human_approval`?")
 
@@ -329,7 +331,7 @@ RULE = {"type": "contains", "value": "x", "message": "Say x."}
 
 
 def test_notes_are_wanted_unless_waived_or_a_contract_is_declared() -> None:
-    assert only().evidence == doc.EvidenceWanted()
+    assert only().evidence == doc.EvidenceRequirements()
     assert only(notesOptional=True).evidence.notes == "optional"
     contract = only(outputContract=CONTRACT).evidence
     assert (contract.notes, contract.contract_ref, contract.contract_required) == (
@@ -340,7 +342,7 @@ def test_notes_are_wanted_unless_waived_or_a_contract_is_declared() -> None:
     assert not only(outputContract={**CONTRACT, "required": False}).evidence.contract_required
 
 
-def test_of_what_is_asked_for_one_counts() -> None:
+def test_only_one_kind_of_evidence_counts() -> None:
     everything: dict[str, Any] = {
         "assessmentRefs": ["r", "r"],
         "assessmentConsequences": [LOW],
@@ -360,7 +362,7 @@ def test_a_level_has_one_consequence_for_each_assessment() -> None:
     for_r = {**LOW, "when": {"anyEqualsLevel": "low", "forAssessment": "r"}}
     assert len(only(assessmentRefs=["r"], assessmentConsequences=[LOW, for_r]).evidence.consequences) == 2
     twice = {**STEP, "assessmentRefs": ["r"], "assessmentConsequences": [for_r, LOW, for_r]}
-    assert told(twice) == [("steps[0].assessmentConsequences[2]", "duplicate_consequence")]
+    assert fault_codes(twice) == [("steps[0].assessmentConsequences[2]", "duplicate_consequence")]
 
 
 # Steps that are declared on others.
@@ -371,7 +373,7 @@ def flat(prompt: doc.Prose | doc.PromptBlocks) -> str:
     return "".join(part.text if isinstance(part, doc.TextPart) else f"<{part}>" for part in prompt)
 
 
-def test_a_verification_is_a_step_of_its_own_right_after() -> None:
+def test_a_verification_is_a_separate_step_right_after() -> None:
     check = {"command": "make check", "prompt": "Look twice."}
     first, second = parsed({**STEP, "runCondition": WHEN, "verification": check}).steps
     assert isinstance(first, doc.AgentStep)
@@ -388,14 +390,14 @@ def test_a_verification_is_a_step_of_its_own_right_after() -> None:
     assert flat(second.prompt).endswith("Look twice.")
 
 
-def test_an_audit_is_a_step_of_its_own_after_the_verification() -> None:
+def test_an_audit_is_a_separate_step_after_the_verification() -> None:
     audit = {"prompt": "Be strict.", "rubric": ["Is it right?", " ", "{{wr.bindings.s}}"]}
     _, check, review = parsed({**STEP, "verification": {}, "audit": audit}).steps
     assert isinstance(check, doc.AgentStep)
     assert isinstance(review, doc.AgentStep)
     assert "```" not in flat(check.prompt)
     assert (review.id, review.at, review.owner) == ("a--audit", "steps[0].audit", "verifier")
-    assert review.evidence == doc.EvidenceWanted()
+    assert review.evidence == doc.EvidenceRequirements()
     assert "Be strict." in flat(review.prompt)
     assert "\n- Is it right?\n- <" in flat(review.prompt)
     assert review.prompt[-1] == doc.BindingPart(slot_id="s", at="steps[0].audit.rubric[2]")  # type: ignore[index]
@@ -419,7 +421,7 @@ def test_a_template_is_called_with_scalars() -> None:
     )
     assert second.id == "a--verification"
     call = {"templateId": "t", "args": {"a": None, "b": [], "c": {}, "d": 1.5}}
-    assert told({"id": "a", "title": "A", "templateCall": call}) == [
+    assert fault_codes({"id": "a", "title": "A", "templateCall": call}) == [
         (f"steps[0].templateCall.args.{name}", "wrong_type") for name in "abc"
     ]
 
@@ -462,7 +464,7 @@ def test_a_parallel_step_asks_the_agent_to_delegate() -> None:
     assert (second.when, second.text.count("\n")) == (None, 0)
 
 
-def test_where_every_piece_of_work_may_be_left_out_the_step_says_what_then() -> None:
+def test_a_step_whose_delegations_all_have_conditions_says_what_to_do_without_any() -> None:
     other = {"var": "y", "equals": 2}
     works = [{"workflowId": "w", "runCondition": when} for when in (WHEN, other)]
     (step,) = parsed(parallel(*works, notesOptional=True)).steps
@@ -481,25 +483,25 @@ def test_texts_for_subagents_hold_nothing_of_their_namespace() -> None:
     hole = "{{wr.bindings.s}}"
     work = {"workflowId": "w", "goal": hole, "args": {"a": hole}, "contextMapping": {"k": hole}, "allowedTools": [hole]}
     at = "steps[0].parallelDelegations[0]"
-    assert set(told(parallel(work))) == {
+    assert set(fault_codes(parallel(work))) == {
         (f"{at}.{name}", "wrong_value") for name in ("goal", "args.a", "contextMapping.k", "allowedTools[0]")
     }
 
 
-def test_a_synthesis_is_a_step_of_its_own_right_after() -> None:
+def test_a_synthesis_is_a_separate_step_right_after() -> None:
     synthesis = {"prompt": "Weigh them.", "outputContract": CONTRACT}
     first, second = parsed(parallel({"workflowId": "w"}, synthesis=synthesis, runCondition=WHEN)).steps
     assert isinstance(second, doc.AgentStep)
     assert (second.id, second.at, second.owner) == ("p--synthesis", "steps[0].synthesis", "agent")
     assert second.when == first.when is not None
     assert flat(second.prompt).endswith("Weigh them.")
-    assert second.evidence == doc.EvidenceWanted(notes="optional", contract_ref="wr.contracts.review_verdict")
+    assert second.evidence == doc.EvidenceRequirements(notes="optional", contract_ref="wr.contracts.review_verdict")
     _, plain = parsed(parallel({"workflowId": "w"}, synthesis={})).steps
     assert isinstance(plain, doc.AgentStep)
-    assert plain.evidence == doc.EvidenceWanted()
+    assert plain.evidence == doc.EvidenceRequirements()
 
 
-def test_a_step_whose_type_is_mistyped_is_judged_by_what_it_holds() -> None:
+def test_a_step_with_a_mistyped_type_is_checked_by_its_keys() -> None:
     (found,) = faults(parallel({"workflowId": "w"}, type="paralel"))
     assert (found.path, found.fix) == ("steps[0].type", "Did you mean `parallel`?")
-    assert told({**STEP, "type": "step"}) == [("steps[0].type", "unknown_key")]
+    assert fault_codes({**STEP, "type": "step"}) == [("steps[0].type", "unknown_key")]

@@ -1,4 +1,4 @@
-"""Loops of the WorkRail dialect: how they turn, what their bodies are, and what is wrong with the rest."""
+"""Loops of the WorkRail dialect: their kinds, their conditions, their bodies, and their faults."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def looping(body: tuple[dict[str, Any], ...] | str = (STEP,), loop_id: str = "l"
 
 def steps_of(*steps: dict[str, Any]) -> tuple[doc.Step, ...]:
     found = parse_workflow(document(*steps))
-    assert isinstance(found, doc.WorkflowDocument), [one.in_one_line() for one in found]
+    assert isinstance(found, doc.WorkflowDocument), [one.render_line() for one in found]
     return found.steps
 
 
@@ -44,7 +44,7 @@ def faults(*steps: dict[str, Any]) -> list[Diagnostic]:
     return list(found)
 
 
-def told(*steps: dict[str, Any]) -> list[tuple[str, str]]:
+def fault_codes(*steps: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one.path, one.code) for one in faults(*steps)]
 
 
@@ -111,13 +111,13 @@ def test_a_step_that_decides_goes_before_a_condition_without_a_source(kind: str)
 
 
 @pytest.mark.parametrize("kind", ["while", "until"])
-def test_a_loop_over_the_artifact_goes_on_while_it_says_so_and_where_there_is_none(kind: str) -> None:
+def test_a_loop_on_the_artifact_continues_while_it_says_so_and_without_one(kind: str) -> None:
     loop = loop_of(looping(type=kind, conditionSource=ARTIFACT, condition=WHEN))
     assert (loop.kind, loop.checked) == ("while", "before_step")
     assert loop.condition == doc.Guard(condition=HELD, at="steps[0].loop.conditionSource")
 
 
-def test_a_step_of_the_body_may_decide_a_loop_that_says_nothing_itself() -> None:
+def test_a_step_of_the_body_may_decide_a_loop_without_its_own_condition() -> None:
     inline = loop_of(looping((STEP, DECIDER), type="until"))
     assert inline.kind == "while"
     assert inline.condition == doc.Guard(condition=HELD, at="steps[0].body[1].outputContract")
@@ -130,13 +130,13 @@ def test_an_empty_condition_always_holds() -> None:
     assert loop.condition == doc.Guard(condition=Always(op="always"), at="steps[0].loop.condition")
 
 
-def test_a_loop_that_never_says_when_it_ends_is_told() -> None:
+def test_a_loop_without_an_end_condition_is_reported() -> None:
     other = {**STEP, "outputContract": {"contractRef": "wr.contracts.review_verdict"}}
     piece: dict[str, Any] = {"id": "p", "title": "P", "type": "parallel", "parallelDelegations": []}
-    assert told(looping((other, piece), type="while")) == [("steps[0].loop", "loop_condition_missing")]
-    assert told(looping(type="until")) == [("steps[0].loop", "loop_condition_missing")]
-    assert told(looping(type="for")) == [("steps[0].loop.count", "missing_key")]
-    assert told(looping(type="forEach")) == [("steps[0].loop.items", "missing_key")]
+    assert fault_codes(looping((other, piece), type="while")) == [("steps[0].loop", "loop_condition_missing")]
+    assert fault_codes(looping(type="until")) == [("steps[0].loop", "loop_condition_missing")]
+    assert fault_codes(looping(type="for")) == [("steps[0].loop.count", "missing_key")]
+    assert fault_codes(looping(type="forEach")) == [("steps[0].loop.items", "missing_key")]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_a_loop_that_never_says_when_it_ends_is_told() -> None:
         ),
     ],
 )
-def test_a_fault_in_how_a_loop_turns_is_told_at_its_place(spec: dict[str, Any], path: str, code: str) -> None:
-    assert told(looping(**spec)) == [(f"steps[0].loop.{path}", code)]
+def test_a_fault_in_a_loop_is_reported_at_its_place(spec: dict[str, Any], path: str, code: str) -> None:
+    assert fault_codes(looping(**spec)) == [(f"steps[0].loop.{path}", code)]
 
 
-def test_a_step_that_is_named_as_a_body_is_moved_there_with_what_is_declared_on_it() -> None:
+def test_a_step_that_is_named_as_a_body_is_moved_there_with_its_declared_steps() -> None:
     last = {**STEP, "id": "z"}
     first, second = steps_of(looping("a", type="for", count=1), {**STEP, "verification": {}}, last)
     assert isinstance(first, doc.LoopStep)
@@ -176,7 +176,7 @@ def test_a_step_that_is_named_as_a_body_is_moved_there_with_what_is_declared_on_
     assert second.id == "z"
 
 
-def test_a_body_that_names_no_step_is_told_with_the_nearest_id() -> None:
+def test_a_loop_body_with_an_unknown_step_id_is_reported_with_the_nearest_id() -> None:
     (found,) = faults(looping("chek", type="for", count=1), {**STEP, "id": "check"})
     assert (found.path, found.code, found.fix) == ("steps[0].body", "unknown_step", "Did you mean `check`?")
     (found,) = faults(looping("zzz", type="for", count=1), STEP)
@@ -185,9 +185,9 @@ def test_a_body_that_names_no_step_is_told_with_the_nearest_id() -> None:
 
 def test_a_loop_holds_no_loop() -> None:
     inner = looping((STEP,), loop_id="m", type="for", count=1)
-    assert told(looping("m", type="for", count=1), inner) == [("steps[0].body", "wrong_value")]
-    assert told(looping((inner,), type="for", count=1)) == [("steps[0].body[0]", "wrong_value")]
-    assert told(looping("l", type="for", count=1)) == [("steps[0].body", "wrong_value")]
+    assert fault_codes(looping("m", type="for", count=1), inner) == [("steps[0].body", "wrong_value")]
+    assert fault_codes(looping((inner,), type="for", count=1)) == [("steps[0].body[0]", "wrong_value")]
+    assert fault_codes(looping("l", type="for", count=1)) == [("steps[0].body", "wrong_value")]
 
 
 def test_a_step_is_the_body_of_one_loop() -> None:
@@ -200,6 +200,6 @@ def test_a_step_is_the_body_of_one_loop() -> None:
 def test_a_loop_without_its_type_is_still_a_loop() -> None:
     loop = looping(type="for", count=1)
     del loop["type"]
-    assert told(loop) == [("steps[0].type", "missing_key")]
-    assert told({**looping(type="for", count=1), "body": 3}) == [("steps[0].body", "wrong_type")]
-    assert told(looping((), type="for", count=1)) == [("steps[0].body", "empty")]
+    assert fault_codes(loop) == [("steps[0].type", "missing_key")]
+    assert fault_codes({**looping(type="for", count=1), "body": 3}) == [("steps[0].body", "wrong_type")]
+    assert fault_codes(looping((), type="for", count=1)) == [("steps[0].body", "empty")]

@@ -1,4 +1,4 @@
-"""YAML as JSON can say it, through either parser of the library: the fast one in C, and the other."""
+"""YAML restricted to what JSON can represent, with both parsers of PyYAML: the fast one in C, and the other."""
 
 import string
 
@@ -7,7 +7,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.define.source.yaml_form import FASTEST, UnreadableYamlError, YamlFault, YamlValue, load_yaml, yaml_tokens
+from interlock.define.source.yaml_form import (
+    FASTEST,
+    UnreadableYamlError,
+    YamlFault,
+    YamlValue,
+    load_yaml,
+    read_yaml_tokens,
+)
 from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX
 
 PURE = yaml.SafeLoader
@@ -59,7 +66,7 @@ def test_both_parsers_read_the_same(text: str) -> None:
     found = load_yaml(text)
     assert isinstance(found, YamlValue)
     assert load_yaml(text, PURE) == found
-    assert list(yaml_tokens(text, PURE)) == list(yaml_tokens(text))
+    assert list(read_yaml_tokens(text, PURE)) == list(read_yaml_tokens(text))
 
 
 @pytest.mark.inv("PLAN-4")
@@ -68,7 +75,7 @@ def test_both_parsers_refuse_the_same_with_the_same_code_and_place(text: str, co
     found, pure = load_yaml(text), load_yaml(text, PURE)
     assert isinstance(found, YamlFault)
     assert isinstance(pure, YamlFault)
-    assert (found.code, found.inside_out) == (pure.code, pure.inside_out)
+    assert (found.code, found.reversed_path) == (pure.code, pure.reversed_path)
     assert found.code == code
 
 
@@ -95,9 +102,9 @@ def test_both_parsers_read_back_what_the_library_writes(value: object, flow: boo
         assert "tag" in found.message or "anchor" in found.message
 
 
-def test_the_structure_of_a_text_is_told_with_the_characters_before_each_piece() -> None:
+def test_each_element_of_a_text_has_its_offset_in_characters() -> None:
     text = "\u00e9:\r\n- 'x'\n- {}\n"
-    assert list(yaml_tokens(text)) == [
+    assert list(read_yaml_tokens(text)) == [
         ("mapping", "", 0),
         ("scalar", "\u00e9", 0),
         ("sequence", "", text.index("-")),
@@ -111,4 +118,4 @@ def test_the_structure_of_a_text_is_told_with_the_characters_before_each_piece()
 
 def test_the_structure_of_what_cannot_be_read_ends_in_an_error() -> None:
     with pytest.raises(UnreadableYamlError, match="Line 2"):
-        list(yaml_tokens("a: 1\n b: 2\n"))
+        list(read_yaml_tokens("a: 1\n b: 2\n"))

@@ -15,12 +15,12 @@ import pytest
 from pydantic import TypeAdapter
 from tests.agents.agent import Agent, Task
 
-from interlock.decide.criteria import unmet
-from interlock.decide.evaluate import Given, Undecided, evaluate
+from interlock.decide.criteria import find_unmet
+from interlock.decide.evaluate import ConditionInputs, Undecided, evaluate
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.native.conditions import Conditions
+from interlock.define.native.conditions import ConditionLowering
 from interlock.define.native.forms import ConditionForm, CriteriaForm
-from interlock.define.source.text_form import Form, parse_text
+from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.engine.judge.evidence import schema_fault
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
@@ -54,7 +54,7 @@ class Example:
         return self.info.split()[1] if " " in self.info else ""
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TextFormat:
         return "yaml" if self.info.startswith("yaml") else "json"
 
     @property
@@ -153,10 +153,10 @@ def test_a_faulty_example_is_refused_with_the_code_it_names_and_no_other(example
 @of_kind("conditions")
 def test_each_case_of_a_condition_holds_or_not_as_the_page_says(example: Example) -> None:
     for case in cast("list[dict[str, Json]]", example.value(under="cases")["cases"]):
-        lowering = Conditions(named={})
-        condition = lowering.condition(ConditionForm.model_validate(case["condition"]), "condition")
+        lowering = ConditionLowering(named={})
+        condition = lowering.lower_condition(ConditionForm.model_validate(case["condition"]), "condition")
         assert lowering.faults == []
-        verdict = evaluate(condition, Given(context=cast("dict[str, Json]", case["given"])))
+        verdict = evaluate(condition, ConditionInputs(context=cast("dict[str, Json]", case["given"])))
         assert ("undecided" if isinstance(verdict, Undecided) else verdict) == case["holds"], case
 
 
@@ -169,10 +169,10 @@ def test_the_cases_show_every_operator() -> None:
 @of_kind("criteria")
 def test_each_case_of_criteria_is_met_or_not_as_the_page_says(example: Example) -> None:
     for case in cast("list[dict[str, Json]]", example.value(under="cases")["cases"]):
-        lowering = Conditions(named={})
-        criteria = lowering.criteria(TypeAdapter(CriteriaForm).validate_python(case["criteria"]), "criteria")
+        lowering = ConditionLowering(named={})
+        criteria = lowering.lower_criteria(TypeAdapter(CriteriaForm).validate_python(case["criteria"]), "criteria")
         assert lowering.faults == []
-        assert (unmet(criteria, str(case["notes"]), {}) == []) == case["met"], case
+        assert (find_unmet(criteria, str(case["notes"]), {}) == []) == case["met"], case
 
 
 @of_kind("artifact")

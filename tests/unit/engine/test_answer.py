@@ -18,7 +18,7 @@ from interlock.engine.judge.violations import Violation
 from interlock.engine.request import NOTES_PLACEHOLDER
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
-from interlock.record.outcome import report
+from interlock.record.outcome import build_report
 from interlock.testing.harness import assert_conforms
 
 RUN = RunView(
@@ -38,7 +38,7 @@ STEP = PendingStepView(
     needs_notes=True,
     needs_confirmation=False,
 )
-BLOCKERS = report([missing_notes("Build it").blocker()])
+BLOCKERS = build_report([missing_notes("Build it").blocker()])
 REFERENCE = Reference(id="spec", title="Spec", source="docs/spec.md", purpose="Binding.", authoritative=True)
 FORK = Fork(ack_token="ack.fork", note="To redo it, ack with this token.")
 ADVANCE = AnswerModel(occasion="advance", run=RUN, state_token="st.here", ack_token="ack.here", step=STEP)
@@ -302,7 +302,7 @@ def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else
     blockers: list[Violation], brings: dict[str, Any]
 ) -> None:
     step = replace(TYPED, needs_notes=True)
-    arguments = structure_of(replace(ADVANCE, step=step, blockers=report([one.blocker() for one in blockers])))[
+    arguments = structure_of(replace(ADVANCE, step=step, blockers=build_report([one.blocker() for one in blockers])))[
         "nextCall"
     ]["arguments"]
     assert {name: value for name, value in arguments.items() if name not in {"ackToken", "run"}} == brings

@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.records import NOTES_CONTRACT
-from interlock.record.outcome import Blocker, CapabilityPointer, ContextKeyPointer, OutputContractPointer, report
+from interlock.record.outcome import Blocker, CapabilityPointer, ContextKeyPointer, OutputContractPointer, build_report
 from interlock.testing.harness import filled_out
 
 REVIEW = "wr.contracts.review_verdict"
@@ -43,7 +43,7 @@ def judged(
     request = Request(notes=notes, artifacts=artifacts, context=context or {})
     found = judge(workflow, workflow.steps[name], request, context or {})
     for finding in found.findings:
-        assert report([finding.blocker()]).blockers == (finding.blocker(),), "within every budget"
+        assert build_report([finding.blocker()]).blockers == (finding.blocker(),), "within every budget"
     return found
 
 

@@ -16,7 +16,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.ids import AttemptId, derived_id
 from interlock.kernel.text import TRUNCATION_MARKER
-from interlock.record.outcome import BlockerCode, WorkflowStepPointer, report
+from interlock.record.outcome import BlockerCode, WorkflowStepPointer, build_report
 from interlock.record.payloads import GapDetail, GapReason
 
 ATTEMPT = AttemptId(derived_id("att", "one"))
@@ -77,7 +77,7 @@ def test_as_many_faults_as_a_report_holds_are_told_one_by_one_in_the_locked_orde
 @pytest.mark.parametrize("count", [BLOCKERS_MAX + 1, 60])
 def test_more_faults_are_nine_and_a_tenth_that_counts_the_rest(count: int) -> None:
     blockers = blockers_of(finding(step=f"s{number:02}", message="é" * 250) for number in range(count))
-    assert report(list(blockers)).blockers == blockers, "within every budget, and in order"
+    assert build_report(list(blockers)).blockers == blockers, "within every budget, and in order"
     assert len(blockers) == BLOCKERS_MAX
     assert blockers[-1].message.startswith(f"{count - BLOCKERS_MAX + 1} more things are missing or wrong")
     assert blockers[-1].pointer.to_json()["stepId"] == "s09"
@@ -107,7 +107,7 @@ def test_authored_and_submitted_text_is_cut_with_the_marker_and_what_is_ours_sta
     assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX
     assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX
     assert len(gap.summary.encode()) <= GAP_SUMMARY_BYTES_MAX
-    assert report([blocker]).blockers == (blocker,)
+    assert build_report([blocker]).blockers == (blocker,)
 
 
 # Gaps.

@@ -30,7 +30,7 @@ from interlock.kernel.canonical import Json
 from interlock.plan.fit import snapshot_fault
 from interlock.plan.walk import ExecutionState
 from interlock.record.payloads import TraceEntry
-from interlock.record.snapshot import Complete, LoopFrame, Running, snapshot_of
+from interlock.record.snapshot import Complete, LoopFrame, Running, build_snapshot
 
 A, B, C, D = step("a"), step("b"), step("c"), step("d")
 Document = dict[str, Any]
@@ -85,7 +85,7 @@ def test_a_condition_that_cannot_be_decided_moves_nothing_and_says_what_it_turns
     assert walker.at == "a"
     before = walker.state
     stuck = walker.done().stuck
-    assert stuck.reason == Undecided(path="mode", found="not set", wanted="a value")
+    assert stuck.reason == Undecided(path="mode", found="not set", expected="a value")
     assert stuck.node.node_id == "b--when"
     assert walker.state == before
     assert walker.done(mode="fast").at == "b"
@@ -119,7 +119,7 @@ def test_all_that_a_choice_did_not_take_is_skipped_and_one_edge_is_marked() -> N
 def test_a_branch_before_the_one_that_would_hold_must_be_decidable() -> None:
     two = choose("c", ({"var": "mode", "equals": "x"}, [step("x")]), ({"var": "level", "gt": 1}, [step("y")]))
     assert Walker(compiled(A, two), level=5).done().stuck.reason == Undecided(
-        path="mode", found="not set", wanted="a value"
+        path="mode", found="not set", expected="a value"
     )
 
 
@@ -162,7 +162,7 @@ def test_what_is_decided_is_recorded_with_the_condition_and_the_step_it_led_to()
 def test_a_step_is_not_handed_out_before_the_keys_it_needs_are_set() -> None:
     workflow = compiled(A, step("b", needs=["mode", "box"]), C)
     walker = Walker(workflow, mode="fast").done()
-    assert walker.stuck.reason == Undecided(path="box", found="not set", wanted="a value")
+    assert walker.stuck.reason == Undecided(path="box", found="not set", expected="a value")
     assert walker.stuck.node.node_id == "b"
     assert walker.done(box={}).at == "b"
 
@@ -241,7 +241,7 @@ def test_a_loop_that_counts_from_the_context_reads_a_whole_number(level: float, 
 )
 def test_a_count_that_is_no_whole_number_cannot_be_decided(context: dict[str, Json], found: str) -> None:
     walker = Walker(compiled(A, loop("l", B, **{"for": {"countFrom": "level"}})), **context).done()
-    assert walker.stuck.reason == Undecided(path="level", found=found, wanted="a whole number")
+    assert walker.stuck.reason == Undecided(path="level", found=found, expected="a whole number")
     assert walker.stuck.node.node_id == "l"
 
 
@@ -258,7 +258,7 @@ def test_a_loop_over_items_takes_one_each_pass_up_to_its_bound(count: int) -> No
 def test_what_is_no_list_has_no_items(things: Json, found: str) -> None:
     context = {} if things is None else {"things": things}
     walker = Walker(compiled(A, loop("l", B, forEach={"items": "things"})), **context).done()
-    assert walker.stuck.reason == Undecided(path="things", found=found, wanted="a list")
+    assert walker.stuck.reason == Undecided(path="things", found=found, expected="a list")
 
 
 def test_a_list_that_shrinks_or_grows_under_way_is_read_anew_before_each_pass() -> None:
@@ -429,11 +429,11 @@ def test_every_state_on_the_way_fits_the_plan() -> None:
     workflow = compiled(A, parallel("p", [body], [choose("ch", (IS_FAST, [step("x")]))]), step("z"))
     walker, calls = Walker(workflow, mode="slow"), 0
     while walker.at is not None:
-        assert snapshot_fault(snapshot_of(WORKFLOW_HASH, walker.state), workflow) is None
+        assert snapshot_fault(build_snapshot(WORKFLOW_HASH, walker.state), workflow) is None
         calls += 1
         is_decision = walker.at.endswith("::d")
         walker.done(*(["continue" if calls % 3 == 0 else "stop"] if is_decision else []))
-    assert snapshot_fault(snapshot_of(WORKFLOW_HASH, walker.state), workflow) is None
+    assert snapshot_fault(build_snapshot(WORKFLOW_HASH, walker.state), workflow) is None
     assert isinstance(walker.state, Complete)
 
 

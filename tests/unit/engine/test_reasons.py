@@ -8,14 +8,14 @@ from interlock.engine.judge.reasons import missing_notes
 from interlock.engine.judge.violations import Violation
 from interlock.kernel.budgets import BLOCKER_FIX_BYTES_MAX, BLOCKER_MESSAGE_BYTES_MAX
 from interlock.plan.records import NOTES_CONTRACT
-from interlock.record.outcome import report
+from interlock.record.outcome import build_report
 
 
 @pytest.mark.inv("BLK-6")
 @pytest.mark.parametrize("title", ["Look", "é" * 200, "\N{GRINNING FACE}" * 200, "'\"`\n" * 50])
 def test_the_blocker_of_missing_notes_keeps_to_its_budgets_whatever_the_title(title: str) -> None:
     blocker = missing_notes(title).blocker()
-    assert report([blocker]).blockers == (blocker,)
+    assert build_report([blocker]).blockers == (blocker,)
     assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX
     assert len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX
     assert blocker.code == "MISSING_REQUIRED_OUTPUT"
@@ -32,9 +32,9 @@ EVERY: dict[str, Violation] = {
     "unmet criteria": reasons.unmet_criteria([LONG, LONG]),
     "follow up": reasons.follow_up(LONG[:64], LONG[:64], LONG),
     "missing key": reasons.missing_key(LONG, LONG),
-    "undecided, not set": reasons.undecided(Undecided(path=LONG, found="not set", wanted="a value"), LONG),
-    "undecided, of the wrong kind": reasons.undecided(Undecided(path="a.b", found="a text", wanted="a number"), LONG),
-    "undecided, no artifact": reasons.undecided(Undecided(path=None, found="none", wanted="one"), LONG),
+    "undecided, not set": reasons.undecided(Undecided(path=LONG, found="not set", expected="a value"), LONG),
+    "undecided, of the wrong kind": reasons.undecided(Undecided(path="a.b", found="a text", expected="a number"), LONG),
+    "undecided, no artifact": reasons.undecided(Undecided(path=None, found="none", expected="one"), LONG),
     "loop limit": reasons.loop_limit("l" * 300, 1000, 1000),
     "endless": reasons.endless("l" * 300),
     "context too large": reasons.context_too_large(10**9, 10**6),
@@ -47,7 +47,7 @@ EVERY: dict[str, Violation] = {
 @pytest.mark.parametrize("name", EVERY)
 def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> None:
     blocker = EVERY[name].blocker()
-    assert report([blocker]).blockers == (blocker,)
+    assert build_report([blocker]).blockers == (blocker,)
     assert len(blocker.message.encode()) <= BLOCKER_MESSAGE_BYTES_MAX
     assert 0 < len((blocker.suggested_fix or "").encode()) <= BLOCKER_FIX_BYTES_MAX
 
@@ -56,4 +56,4 @@ def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> No
     ("found", "code"), [("not set", "MISSING_REQUIRED_OUTPUT"), ("a text", "INVALID_REQUIRED_OUTPUT")]
 )
 def test_what_is_not_set_is_missing_and_what_is_of_the_wrong_kind_is_invalid(found: str, code: str) -> None:
-    assert reasons.undecided(Undecided(path="a", found=found, wanted="a number"), "Decide").blocker().code == code
+    assert reasons.undecided(Undecided(path="a", found=found, expected="a number"), "Decide").blocker().code == code

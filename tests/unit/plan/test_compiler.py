@@ -15,7 +15,7 @@ from interlock.decide.condition import Always
 from interlock.define.diagnostics import Diagnostic
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
-from interlock.define.source.text_form import Form, parse_text
+from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 from interlock.kernel.canonical import canonical_bytes, digest_of
 from interlock.plan.compile.compiler import Compiled, compile_workflow, placement_diagnostics
@@ -103,7 +103,7 @@ def as_yaml(document: Document) -> bytes:
     return yaml.safe_dump(document, sort_keys=False).encode()
 
 
-SPELLINGS: dict[str, tuple[Form, Callable[[Document], bytes]]] = {
+SPELLINGS: dict[str, tuple[TextFormat, Callable[[Document], bytes]]] = {
     "compact json": ("json", lambda document: json.dumps(document, separators=(",", ":")).encode()),
     "indented json": ("json", lambda document: json.dumps(document, indent=4).encode()),
     "yaml": ("yaml", as_yaml),

@@ -7,8 +7,8 @@ import yaml
 
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.document import WorkflowDocument
-from interlock.define.front import Faulty, parse_document
-from interlock.define.source.positions import positions_of
+from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.source.positions import find_positions
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
 
@@ -446,7 +446,7 @@ CASES = (
 
 def diagnostics_of(text: str) -> Diagnostics:
     parsed = parse_document(cast("dict[str, Any]", yaml.safe_load(text)))
-    if isinstance(parsed, Faulty):
+    if isinstance(parsed, FaultyDocument):
         return parsed.diagnostics
     compiled = compile_workflow(parsed)
     return compiled.warnings if isinstance(compiled, Compiled) else compiled
@@ -459,7 +459,7 @@ def test_a_fault_is_told_where_it_stands_and_its_fix_works(case: Case) -> None:
     (number,) = [number for number, line in enumerate(lines) if line.endswith("# here")]
 
     assert [one.severity for one in found] == [case.severity]
-    place = positions_of(case.text.encode(), "yaml", [case.path]).get(case.path)
+    place = find_positions(case.text.encode(), "yaml", [case.path]).get(case.path)
     assert place is not None
     assert place.line == number + 1
     mended = "\n".join([*lines[:number], case.fixed, *lines[number + 1 :]])
@@ -488,8 +488,8 @@ def test_a_length_that_notes_must_not_have_may_be_none() -> None:
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        (workrail("- {id: a, title: A, prompt: A., when: {var: n, equals: 1}}"), "remove `version`"),
-        (steps("- {id: a, title: A, prompt: A., runCondition: {var: n, equals: 1}}"), "add `version`"),
+        (workrail("- {id: a, title: A, prompt: A., when: {var: n, equals: 1}}"), "Remove `version`"),
+        (steps("- {id: a, title: A, prompt: A., runCondition: {var: n, equals: 1}}"), "Add `version`"),
     ],
 )
 def test_a_key_of_the_other_dialect_says_what_makes_a_file_one_of_it_once(text: str, key: str) -> None:
@@ -501,7 +501,7 @@ def test_a_key_of_the_other_dialect_says_what_makes_a_file_one_of_it_once(text: 
 def test_an_unknown_slot_is_told_beside_a_fault_of_form() -> None:
     text = steps("- {id: a, title: 1, prompt: A.}", "- {id: t, templateCall: {slotId: nowhere}}")
     parsed = parse_document(cast("dict[str, Any]", yaml.safe_load(text)))
-    assert isinstance(parsed, Faulty)
-    assert isinstance(parsed.rest, WorkflowDocument)
-    beside = faults_beside(parsed.diagnostics, parsed.rest)
+    assert isinstance(parsed, FaultyDocument)
+    assert isinstance(parsed.recovered, WorkflowDocument)
+    beside = faults_beside(parsed.diagnostics, parsed.recovered)
     assert "unknown_slot" in {one.code for one in beside}

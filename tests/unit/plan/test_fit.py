@@ -18,7 +18,7 @@ from interlock.record.snapshot import (
     PendingSome,
     PendingStep,
     Running,
-    snapshot_of,
+    build_snapshot,
 )
 
 HASH = WorkflowHash("sha256:" + "0" * 64)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -88,7 +88,7 @@ def complete(*completed: str, skipped: KeySet | None = None, taken: KeySet | Non
 
 
 def fault(state: Running | Complete, workflow: CompiledWorkflow = LINEAR) -> str | None:
-    return snapshot_fault(snapshot_of(HASH, state), workflow)
+    return snapshot_fault(build_snapshot(HASH, state), workflow)
 
 
 @pytest.mark.inv("SNAP-4")

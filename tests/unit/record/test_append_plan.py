@@ -29,7 +29,7 @@ from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, GapId, Snaps
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, stamp
 from interlock.record.base import Record
-from interlock.record.events import Actor, ContextSetEvent, EdgeCreatedEvent, event_class_of, kind_of, parse_event
+from interlock.record.events import Actor, ContextSetEvent, EdgeCreatedEvent, event_class_of, event_kind, parse_event
 
 ACTOR = Actor(type="agent", identifier="client 1.2")
 
@@ -122,7 +122,7 @@ def test_a_draft_of_every_kind_becomes_an_event_that_is_read_back(draft: EventDr
     assert parse_event(segment.data[:-1]) == event
     assert (event.event_index, event.session_id, event.recorded_at, event.actor) == (7, SESSION, RECORDED_AT, ACTOR)
     payload_class = data.EdgeCreated if isinstance(draft.data, PlannedEdge) else type(draft.data)
-    assert event.kind == kind_of(event_class_of(payload_class))
+    assert event.kind == event_kind(event_class_of(payload_class))
 
 
 @pytest.mark.inv("APP-3", "EVT-3")
@@ -192,7 +192,7 @@ def test_a_plan_whose_segment_would_be_above_the_budget_of_bytes_is_not_stamped(
     base = len(stamp(planned(notes(text="")), next_index=0, stamps=stamps()).data)
     full = stamp(planned(notes(text="x" * (PLAN_BYTES_MAX - base))), next_index=0, stamps=stamps())
     assert len(full.data) == PLAN_BYTES_MAX
-    with pytest.raises(AssertionError, match="bounded where it enters"):
+    with pytest.raises(AssertionError, match="checked against its limit"):
         stamp(planned(notes(text="x" * (PLAN_BYTES_MAX - base + 1))), next_index=0, stamps=stamps())
 
 
@@ -211,7 +211,7 @@ def test_a_draft_with_the_scope_of_another_kind_is_not_stamped(draft: EventDraft
         stamp(planned(draft), next_index=0, stamps=stamps())
 
 
-def test_content_of_a_plan_is_given_as_bytes_beside_the_events_that_refer_to_it() -> None:
+def test_a_plan_has_content_as_bytes_and_the_events_that_refer_to_it() -> None:
     plan = AppendPlan(
         session=SESSION,
         drafts=(notes(),),

@@ -1,4 +1,4 @@
-"""A bundle proves itself: no byte of it can differ, and no part of it can stand there unnoticed."""
+"""The integrity of a bundle: a change of any byte, and an added or removed part, is detected."""
 
 import json
 from functools import cache
@@ -165,7 +165,7 @@ def test_a_part_that_was_taken_away_or_added_without_its_entry_is_refused() -> N
         b'{"x":"\\ud800"}',
     ],
 )
-def test_what_is_no_bundle_at_all_is_refused_by_its_format(data: bytes) -> None:
+def test_a_file_that_is_not_a_bundle_is_refused_for_its_format(data: bytes) -> None:
     assert code_of(data) is ErrorCode.BUNDLE_INVALID_FORMAT
 
 
@@ -177,7 +177,7 @@ def test_a_file_beyond_the_limit_is_refused_before_it_is_read() -> None:
 
 @pytest.mark.inv("BND-3")
 @pytest.mark.produces("error:BUNDLE_UNSUPPORTED_VERSION")
-def test_what_a_newer_interlock_wrote_is_told_from_what_is_broken() -> None:
+def test_a_record_of_a_newer_interlock_is_not_reported_as_malformed() -> None:
     newer = [
         changed(lambda value: value.update(bundleSchemaVersion=2, anything="new")),
         changed(lambda value: value.update(anything="new")),
@@ -214,6 +214,6 @@ def test_a_bundle_reads_as_its_record_and_writes_the_same_bytes() -> None:
 
 @given(st.binary())
 def test_an_artifact_has_one_text_which_gives_its_bytes_back(data: bytes) -> None:
-    text = ArtifactText.of(data)
+    text = ArtifactText.from_bytes(data)
     assert text.content() == data
     assert canonical_bytes(text.to_json())

@@ -1,4 +1,4 @@
-"""What is stored as an event, and nothing else, is read back: exhaustively over every place of every kind."""
+"""Only valid events are read back: checked exhaustively for every place in an event of every kind."""
 
 import re
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import (
     EVENT_CLASSES,
     NodeCreatedEvent,
-    dedupe_key,
+    build_dedupe_key,
     event_class_of,
+    event_kind,
     is_key_event,
-    kind_of,
     parse_event,
 )
-from interlock.record.outcome import Blocker, report
+from interlock.record.outcome import Blocker, build_report
 from interlock.record.payloads import SessionCreated
 
 Path = tuple[str | int, ...]
@@ -99,7 +99,7 @@ VARIANTS: list[tuple[str, Path, Json]] = [
 
 
 def places(value: Json, here: Path = ()) -> Iterator[Path]:
-    """Yield where every member and item of a record stands; free-form objects are not entered."""
+    """Yield the place of every member and item of a record; free-form objects are not entered."""
     if here and here[-1] in FREE_FORM:
         return
     children: list[tuple[str | int, Json]] = []
@@ -171,9 +171,9 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
-    assert {kind_of(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
+    assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
     assert len(KINDS) == len(EVENT_CLASSES) == 13
-    assert kind_of(event_class_of(SessionCreated)) == "session_created"
+    assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
 @pytest.mark.inv("EVT-1")
@@ -233,7 +233,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_dedupe_key_follows_the_recipe_of_its_kind(kind: str) -> None:
     event = parse_event(canonical_bytes(sample(kind)))
-    assert dedupe_key(event) == event.dedupe_key == KEYS[kind]
+    assert build_dedupe_key(event) == event.dedupe_key == KEYS[kind]
     assert re.fullmatch(r"[a-z0-9_:>-]{1,256}", KEYS[kind])
 
 
@@ -350,11 +350,11 @@ def test_an_event_that_is_broken_as_well_as_unknown_is_malformed() -> None:
     ("kind", "path"), [(kind, path) for kind, path in EVERY_PLACE if path[-1] not in TAGS], ids=spelled
 )
 def test_a_value_of_another_type_anywhere_is_malformed(kind: str, path: Path) -> None:
-    stands = found_at(sample(kind), path)
+    current = found_at(sample(kind), path)
     others: list[Json] = [{"a": "b"}, ["b"], 1.5, True]
-    others += [5] if not isinstance(stands, int) else ["5"]
+    others += [5] if not isinstance(current, int) else ["5"]
     for other in others:
-        if type(other) is not type(stands) and (path, other) != (("v",), True):
+        if type(other) is not type(current) and (path, other) != (("v",), True):
             assert refusal_of(with_value(kind, path, other)) is MalformedRecordError
 
 
@@ -454,21 +454,21 @@ def test_a_report_is_in_the_order_of_code_then_pointer_kind_then_pointer_fields(
         blocker("USER_ONLY_DEPENDENCY", {"kind": "capability", "capability": "delegation"}),
     ]
     for turn in range(len(ordered)):
-        assert list(report([*ordered[turn:], *ordered[:turn]][::-1]).blockers) == ordered
+        assert list(build_report([*ordered[turn:], *ordered[:turn]][::-1]).blockers) == ordered
 
 
 @pytest.mark.inv("BLK-6")
 def test_a_report_has_between_one_and_ten_blockers_and_none_above_a_budget_of_bytes() -> None:
     pointer: dict[str, Json] = {"kind": "context_budget"}
     full = blocker("INVARIANT_VIOLATION", pointer, "é" * 256, "é" * 512)
-    assert len(report([full] * 10).blockers) == 10
+    assert len(build_report([full] * 10).blockers) == 10
     for blockers in ([], [full] * 11):
         with pytest.raises(ValidationError):
-            report(blockers)
+            build_report(blockers)
     with pytest.raises(AssertionError, match="message"):
-        report([blocker("INVARIANT_VIOLATION", pointer, "é" * 256 + "a")])
+        build_report([blocker("INVARIANT_VIOLATION", pointer, "é" * 256 + "a")])
     with pytest.raises(AssertionError, match="fix"):
-        report([blocker("INVARIANT_VIOLATION", pointer, "a", "é" * 512 + "a")])
+        build_report([blocker("INVARIANT_VIOLATION", pointer, "a", "é" * 512 + "a")])
 
 
 @pytest.mark.parametrize(

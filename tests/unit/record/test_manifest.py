@@ -20,8 +20,8 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import NodeId, RunId, SnapshotRef
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.events import NodeCreatedEvent
-from interlock.record.manifest import Group, SnapshotPinned, group_of, parse_segment_closed, segment_rel_path
-from interlock.record.snapshot import snapshot_of
+from interlock.record.manifest import Group, SnapshotPinned, build_group, parse_segment_closed, segment_rel_path
+from interlock.record.snapshot import build_snapshot
 
 CLOSED: dict[str, Json] = {
     "v": 1,
@@ -48,14 +48,16 @@ PIN: dict[str, Json] = {
 
 
 def refs(*steps: str) -> list[SnapshotRef]:
-    return [ref_of(snapshot_of(WORKFLOW_HASH, running(step))) for step in steps]
+    return [ref_of(build_snapshot(WORKFLOW_HASH, running(step))) for step in steps]
 
 
 def group(
     history: History, at: int = -1, *, manifest_index: int = 0, pinned: frozenset[SnapshotRef] = frozenset()
 ) -> Group:
     segment = history.segments[at]
-    return group_of(SESSION, manifest_index=manifest_index, segment=segment.data, events=segment.events, pinned=pinned)
+    return build_group(
+        SESSION, manifest_index=manifest_index, segment=segment.data, events=segment.events, pinned=pinned
+    )
 
 
 def lines(made: Group) -> list[dict[str, Json]]:
@@ -107,7 +109,7 @@ def test_a_group_attests_the_exact_bytes_and_bounds_of_its_segment() -> None:
 
 
 @pytest.mark.inv("APP-3")
-def test_a_group_pins_each_snapshot_that_its_segment_brings_once_in_order_of_appearance() -> None:
+def test_a_group_pins_each_snapshot_of_its_segment_once_in_order_of_appearance() -> None:
     history = with_nodes("b", "a", "b", "c", "a")
     made = group(history, manifest_index=7)
     by_event = [event for event in history.segments[-1].events if isinstance(event, NodeCreatedEvent)]

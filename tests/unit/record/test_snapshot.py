@@ -16,8 +16,8 @@ from interlock.record.snapshot import (
     PendingSome,
     PendingStep,
     Running,
+    build_snapshot,
     parse_snapshot,
-    snapshot_of,
     step_instance_key,
 )
 
@@ -76,13 +76,13 @@ def test_a_snapshot_read_and_written_again_is_the_same_bytes(state: Members) -> 
     stored = canonical_bytes(snapshot_json(state))
     snapshot = parse_snapshot(stored)
     assert snapshot.to_bytes() == stored
-    assert snapshot == snapshot_of(WORKFLOW_HASH, snapshot.state)
+    assert snapshot == build_snapshot(WORKFLOW_HASH, snapshot.state)
 
 
 def test_a_snapshot_gives_the_state_that_it_was_made_of() -> None:
     for state in (running("b", "a", skipped=("c",), taken=("a>b",)), complete("a", "b")):
-        assert snapshot_of(WORKFLOW_HASH, state).state == state
-        assert parse_snapshot(snapshot_of(WORKFLOW_HASH, state).to_bytes()).state == state
+        assert build_snapshot(WORKFLOW_HASH, state).state == state
+        assert parse_snapshot(build_snapshot(WORKFLOW_HASH, state).to_bytes()).state == state
 
 
 @pytest.mark.inv("SNAP-3")
@@ -152,9 +152,9 @@ def test_each_impossible_running_state_is_refused_when_made() -> None:
 
     stack = frames(("outer", 1))
     made("a", completed=("a", "outer@0::a"), stack=stack)
-    with pytest.raises(ValidationError, match="completed or skipped already"):
+    with pytest.raises(ValidationError, match="already completed or skipped"):
         made("a", completed=("outer@1::a",), stack=stack)
-    with pytest.raises(ValidationError, match="completed or skipped already"):
+    with pytest.raises(ValidationError, match="already completed or skipped"):
         made("a", skipped=("outer@1::a",), stack=stack)
     for other in ((), frames(("outer", 0)), frames(("inner", 1)), frames(("outer", 1), ("inner", 0))):
         with pytest.raises(ValidationError, match="not the loop stack"):
@@ -192,7 +192,7 @@ def test_each_impossible_running_state_is_malformed_when_read(name: str, value: 
 
 
 @pytest.mark.inv("SNAP-2")
-def test_a_loop_that_stands_in_the_stack_twice_is_malformed() -> None:
+def test_a_loop_that_is_in_the_stack_twice_is_malformed() -> None:
     twice: list[Json] = [frame_json("outer", 0), frame_json("outer", 1)]
     pending: Json = {"kind": "some", "step": {"stepId": "c", "loopPath": twice}}
     assert refusal_of(snapshot_json(running_json() | {"loopStack": twice, "pending": pending})) is MalformedRecordError
@@ -210,7 +210,7 @@ def test_a_complete_state_has_no_pending_step_no_loop_and_no_step_both_completed
         kind="complete", completed=key_set("b"), skipped=key_set("b"), edges_taken=key_set(), pending=none
     )
     with pytest.raises(ValidationError, match="both completed and skipped"):
-        snapshot_of(WORKFLOW_HASH, doubled)
+        build_snapshot(WORKFLOW_HASH, doubled)
 
 
 @pytest.mark.inv("EVT-2")

@@ -1,4 +1,4 @@
-"""Tokens of format 1: one spelling each, and the right code for everything else."""
+"""Tokens of format 1: each has exactly one valid spelling, and every other text gets the right error code."""
 
 import base64
 import hashlib
@@ -19,9 +19,9 @@ from interlock.record.tokens import (
     TokenFault,
     TokenKind,
     TokenRef,
-    kind_of,
+    decode_long,
     mint,
-    read_long,
+    token_kind,
 )
 
 CURRENT, PREVIOUS, OLDER = (SigningKey(bytes([number]) * 32) for number in (1, 2, 3))
@@ -32,7 +32,7 @@ CHECKPOINT = replace(ACK, kind=TokenKind.CHECKPOINT)
 REFS: list[TokenRef] = [STATE, ACK, CHECKPOINT]
 PREFIX = {TokenKind.STATE: "st", TokenKind.ACK: "ack", TokenKind.CHECKPOINT: "chk"}
 
-every_kind = pytest.mark.parametrize("ref", REFS, ids=lambda ref: kind_of(ref).value)
+every_kind = pytest.mark.parametrize("ref", REFS, ids=lambda ref: token_kind(ref).value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +64,14 @@ def encoded(data: bytes) -> str:
 
 
 def code_of(text: str, *keys: SigningKey) -> ErrorCode | None:
-    found = read_long(text).verified(keys or (CURRENT,))
+    found = decode_long(text).verify(keys or (CURRENT,))
     return found.code if isinstance(found, TokenFault) else None
 
 
 @pytest.mark.inv("TOK-1")
 @every_kind
 def test_a_token_verifies_as_what_it_was_minted_for(ref: TokenRef) -> None:
-    assert read_long(mint(ref, CURRENT)).verified([CURRENT]) == ref
+    assert decode_long(mint(ref, CURRENT)).verify([CURRENT]) == ref
 
 
 @pytest.mark.inv("TOK-1")
@@ -81,7 +81,7 @@ def test_a_token_is_built_as_locked(ref: TokenRef) -> None:
     token = mint(ref, CURRENT)
     fields = {
         "tokenVersion": 1,
-        "tokenKind": kind_of(ref).value,
+        "tokenKind": token_kind(ref).value,
         "sessionId": SESSION,
         "runId": RUN,
         "nodeId": NODE,
@@ -90,7 +90,7 @@ def test_a_token_is_built_as_locked(ref: TokenRef) -> None:
     payload = payload_of(token)
     assert payload == canonical_bytes(fields)
     signature = hmac.digest(CURRENT, payload, hashlib.sha256)
-    assert token == f"{PREFIX[kind_of(ref)]}.v1.{encoded(payload)}.{encoded(signature)}"
+    assert token == f"{PREFIX[token_kind(ref)]}.v1.{encoded(payload)}.{encoded(signature)}"
     assert "=" not in token
 
 
@@ -120,7 +120,7 @@ def test_of_all_texts_within_one_edit_of_a_token_the_token_alone_verifies(ref: T
         for more in ("", "0", "00")
         if len(payload_of(token := mint(replace(ref, session=SessionId(SESSION + more)), CURRENT))) % 3 == remainder
     )
-    accepted = {edit for edit in edits(token) if not isinstance(read_long(edit).verified([CURRENT]), TokenFault)}
+    accepted = {edit for edit in edits(token) if not isinstance(decode_long(edit).verify([CURRENT]), TokenFault)}
     assert accepted == {token}
 
 
@@ -172,7 +172,7 @@ def test_a_token_verifies_until_its_key_is_rotated_out(ref: TokenRef) -> None:
     assert code_of(token, OLDER) is None
     assert code_of(token, PREVIOUS, OLDER) is None
     assert code_of(token, CURRENT, PREVIOUS) is ErrorCode.TOKEN_BAD_SIGNATURE
-    assert isinstance(read_long(token).verified([]), TokenFault)
+    assert isinstance(decode_long(token).verify([]), TokenFault)
 
 
 @pytest.mark.inv("TOK-3")
@@ -231,7 +231,7 @@ def test_a_foreign_prefix_is_no_token(ref: TokenRef, prefix: str) -> None:
 @every_kind
 @pytest.mark.parametrize("version", ["v2", "v9", "v0", "v10", "v", "V1", "1", "v01", "latest" * 20])
 def test_another_format_is_an_unsupported_version(ref: TokenRef, version: str) -> None:
-    fault = read_long(replace(parts_of(mint(ref, CURRENT)), version=version).text).verified([CURRENT])
+    fault = decode_long(replace(parts_of(mint(ref, CURRENT)), version=version).text).verify([CURRENT])
     assert isinstance(fault, TokenFault)
     assert fault.code is ErrorCode.TOKEN_UNSUPPORTED_VERSION
     assert len(fault.found) < 20
@@ -247,7 +247,7 @@ def test_another_format_is_an_unsupported_version(ref: TokenRef, version: str) -
 )
 def test_a_text_without_the_four_parts_of_a_token_is_no_token(text: str) -> None:
     assert code_of(text) is ErrorCode.TOKEN_INVALID_FORMAT
-    assert read_long(text).session is None
+    assert decode_long(text).session is None
 
 
 @pytest.mark.inv("TOK-3")
@@ -255,16 +255,16 @@ def test_a_text_without_the_four_parts_of_a_token_is_no_token(text: str) -> None
 def test_a_text_that_is_too_long_is_no_token_and_is_not_quoted(ref: TokenRef) -> None:
     token = mint(ref, CURRENT)
     for text in (token + "A" * 4_096, "x" * 4_097, "." * 5_000_000):
-        fault = read_long(text).verified([CURRENT])
+        fault = decode_long(text).verify([CURRENT])
         assert fault == TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
-        assert read_long(text).session is None
+        assert decode_long(text).session is None
     longest = token + "A" * (4_096 - len(token))
     assert code_of(longest) is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
 @every_kind
 def test_a_fault_does_not_quote_what_is_secret(ref: TokenRef) -> None:
-    fault = read_long(mint(ref, CURRENT)[:-1]).verified([PREVIOUS])
+    fault = decode_long(mint(ref, CURRENT)[:-1]).verify([PREVIOUS])
     assert isinstance(fault, TokenFault)
     assert fault.found == "a signature of another data directory, or altered text"
 
@@ -272,8 +272,8 @@ def test_a_fault_does_not_quote_what_is_secret(ref: TokenRef) -> None:
 @every_kind
 def test_a_token_hints_at_its_session_without_a_key(ref: TokenRef) -> None:
     token = mint(ref, CURRENT)
-    assert read_long(token).session == SESSION
-    assert read_long(replace(parts_of(token), signature="forged").text).session == SESSION
+    assert decode_long(token).session == SESSION
+    assert decode_long(replace(parts_of(token), signature="forged").text).session == SESSION
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_token_hints_at_its_session_without_a_key(ref: TokenRef) -> None:
 )
 def test_a_payload_that_names_no_session_gives_no_hint_and_never_an_exception(payload: bytes) -> None:
     text = f"ack.v1.{encoded(payload)}.AA"
-    assert read_long(text).session is None
+    assert decode_long(text).session is None
     assert code_of(text) is ErrorCode.TOKEN_BAD_SIGNATURE
 
 

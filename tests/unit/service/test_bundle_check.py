@@ -11,7 +11,7 @@ from interlock.define import patterns
 from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import parse_event
-from interlock.record.manifest import attested
+from interlock.record.manifest import attest_history
 from interlock.service.transfer.bundle_check import checked_bundle
 from interlock.testing.harness import Harness, linear_workflow
 
@@ -170,7 +170,7 @@ def with_plan(change: Change) -> bytes:
     session = json.loads(text)
     events = [parse_event(canonical_bytes(event)) for event in session["events"]]
     history = [events[start:end] for start, end in zip([0, *bounds], bounds, strict=False)]
-    groups = [group.data for _, group in attested(session["sessionId"], history)]
+    groups = [group.data for _, group in attest_history(session["sessionId"], history)]
     session["manifest"] = [json.loads(line) for group in groups for line in group.splitlines()]
     value["session"] = session
     return changed(lambda _: None, canonical_bytes(value))
@@ -213,4 +213,4 @@ def test_a_plan_with_a_pattern_that_no_file_could_have_is_refused_by_its_step(mo
     monkeypatch.setattr(patterns, "PATTERN_SIZE_MAX", 100)
     refusal = refused(Harness.in_memory(DOCUMENT), data)
     assert refusal.code is ErrorCode.BUNDLE_INVALID_FORMAT
-    assert "step b: The pattern cannot be used: it unfolds to" in refusal.message
+    assert "step b: The pattern cannot be used: it compiles to" in refusal.message

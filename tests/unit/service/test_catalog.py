@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.define.document import WorkflowDocument
-from interlock.define.workflow_ids import id_status
+from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
@@ -140,7 +140,7 @@ def test_an_undotted_id_is_listed_as_legacy_with_what_it_should_be_called() -> N
     assert listed["user.old_two"]["idStatus"] == "namespaced"
     assert "suggestedId" not in listed["user.old_two"]
     assert listed["Old-Two"]["suggestedId"].startswith("user.old_two_")
-    assert id_status(listed["Old-Two"]["suggestedId"]) == "namespaced"
+    assert classify_id(listed["Old-Two"]["suggestedId"]) == "namespaced"
     assert not harness.start("Old-Two").is_error
 
 

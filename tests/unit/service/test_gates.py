@@ -27,7 +27,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import AdvanceRecordedEvent, PreferencesChangedEvent
 from interlock.record.payloads import ArtifactPayload
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
@@ -40,7 +40,7 @@ BLOCKING = [{}, STOPS]
 
 def question_of(harness: Harness, answer: Called) -> HumanInputRequired:
     """Return what a person would be asked by an ack of an answer."""
-    tokens = SentTokens(argument="ackToken", token=read_token(answer.ack))
+    tokens = SentTokens(argument="ackToken", token=decode_token(answer.ack))
     command = ContinueCommand(tokens=tokens, request=Request(notes="Done.", asking=harness.asking))
     found = continue_workflow(harness.ports, command)
     assert isinstance(found, HumanInputRequired)

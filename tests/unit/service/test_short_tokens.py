@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId, derived_id, tag_of
-from interlock.record.short_tokens import ShortKind, ShortRef, mint_short, read_short, read_token
+from interlock.record.short_tokens import ShortKind, ShortRef, decode_short, decode_token, mint_short
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
 from interlock.service.tokens.mint import Mint
 from interlock.store.memory.store import MemoryStore
@@ -41,10 +41,10 @@ def tokens_of(answer: Called) -> dict[str, str]:
 def test_a_token_gives_its_reference_and_no_other_token_does(ref: ShortRef) -> None:
     token = mint_short(ref, KEY)
     assert len(token) < 64
-    assert read_short(token).verified([FOREIGN, KEY]) == read_token(token).verified([KEY]) == ref
-    assert read_token(token).session == ref.session
+    assert decode_short(token).verify([FOREIGN, KEY]) == decode_token(token).verify([KEY]) == ref
+    assert decode_token(token).session == ref.session
     assert ref.label in token.partition("_")[2][: len(ref.label)]
-    fault = read_short(token).verified([FOREIGN])
+    fault = decode_short(token).verify([FOREIGN])
     assert isinstance(fault, TokenFault)
     assert fault.code is ErrorCode.TOKEN_BAD_SIGNATURE
 
@@ -57,7 +57,7 @@ def test_of_all_texts_within_one_edit_the_token_alone_verifies(ref: ShortRef, da
     at, letter = data.draw(st.integers(0, len(token) - 1)), data.draw(st.sampled_from(LETTERS))
     near = {token[:at] + token[at + 1 :], token[:at] + letter + token[at:], token[:at] + letter + token[at + 1 :]}
     for text in near - {token}:
-        assert isinstance(read_token(text).verified([KEY]), TokenFault), text
+        assert isinstance(decode_token(text).verify([KEY]), TokenFault), text
 
 
 @pytest.mark.inv("TOK-8")
@@ -166,8 +166,8 @@ def spoilt(token: str) -> dict[str, tuple[str, ErrorCode, str]]:
     shape, bad = ErrorCode.TOKEN_INVALID_FORMAT, ErrorCode.TOKEN_BAD_SIGNATURE
     return {
         "cut by one": (token[:-1], shape, "a whole token has"),
-        "cut with an ellipsis": (f"{token[:20]}…", shape, "a character that no token holds"),
-        "a space at the end": (f"{token} ", shape, "a character that no token holds"),
+        "cut with an ellipsis": (f"{token[:20]}…", shape, "a character that no token contains"),
+        "a space at the end": (f"{token} ", shape, "a character that no token contains"),
         "another version": (f"{token[:8]}A{token[9:]}", ErrorCode.TOKEN_UNSUPPORTED_VERSION, "altered"),
         "another last character": (token[:-1] + ("A" if token[-1] != "A" else "B"), bad, "altered"),
         "another prefix": (token.replace("ack_", "chk_"), bad, "another prefix"),

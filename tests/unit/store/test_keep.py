@@ -12,7 +12,7 @@ from tests.support.sweep import DAY_S, assert_whole, collector_on, dated_disk, p
 from interlock.kernel.budgets import KEEP_MARKS_MAX
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import SessionId
-from interlock.record.keep import keep_marks
+from interlock.record.keep import build_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.files import FileStat
 from interlock.store.ports.errors import (
@@ -109,7 +109,7 @@ def test_only_a_session_that_is_there_can_be_kept_and_a_damaged_one_is_there() -
 @pytest.mark.inv("GC-2")
 def test_more_marks_than_there_may_be_are_refused_and_nothing_is_written() -> None:
     disk = kept_and_expired()
-    marks = keep_marks(frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))).to_bytes() + b"\n"
+    marks = build_keep_marks(frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))).to_bytes() + b"\n"
     disk.unlink(layout.KEEP)
     disk.write(layout.KEEP, marks)
     with pytest.raises(TooManyPinsError):

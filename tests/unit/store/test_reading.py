@@ -10,7 +10,7 @@ from interlock.kernel.ids import EventId, NodeId, SnapshotRef, derived_id
 from interlock.record import payloads as data
 from interlock.record.append_plan import AppendPlan, EventDraft, stamp
 from interlock.record.events import Event
-from interlock.record.manifest import SegmentClosed, group_of
+from interlock.record.manifest import SegmentClosed, build_group
 from interlock.store.local import layout
 from interlock.store.ports.errors import Health, SessionUnhealthyError, StoreFailureError
 from interlock.testing.power_cut import CrashDisk, File
@@ -41,7 +41,7 @@ def attest(disk: CrashDisk, segment: bytes, events: tuple[Event, ...]) -> None:
     stored = opened(disk).load(A)
     assert stored is not None
     pins = frozenset(node.snapshot for node in stored.nodes.values())
-    group = group_of(A, manifest_index=lines, segment=segment, events=events, pinned=pins)
+    group = build_group(A, manifest_index=lines, segment=segment, events=events, pinned=pins)
     put(disk, layout.segment(A, events[0].event_index, events[-1].event_index), segment)
     put(disk, MANIFEST, manifest_of(disk) + group.data)
 

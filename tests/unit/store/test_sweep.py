@@ -26,7 +26,7 @@ from interlock.engine.request import Request
 from interlock.engine.start import root_node
 from interlock.kernel.ids import SnapshotRef
 from interlock.record.events import parse_event
-from interlock.record.manifest import group_of
+from interlock.record.manifest import build_group
 from interlock.service.collect import CollectCommand, collect
 from interlock.store.local import layout
 from interlock.store.local.collect.collector import LocalCollector
@@ -432,7 +432,7 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     again = lines[0].replace(b'"eventIndex":0', b'"eventIndex":%d' % len(lines))
 
     known = disk.read(layout.manifest(A))
-    group = group_of(
+    group = build_group(
         A,
         manifest_index=known.count(b"\n"),
         segment=again,

@@ -1,9 +1,9 @@
 """A run as a graph, and its status."""
 
-from tests.support.record import RUN, SESSION, WORKFLOW_HASH, History, complete, running, snapshot_of
+from tests.support.record import RUN, SESSION, WORKFLOW_HASH, History, build_snapshot, complete, running
 
 from interlock.kernel.ids import NodeId
-from interlock.record.outcome import OutputContractPointer, report
+from interlock.record.outcome import OutputContractPointer, build_report
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.views.node_position import refusal_of
 from interlock.views.run_graph import leaves, run_graph
@@ -40,9 +40,10 @@ def test_a_graph_holds_every_node_once_and_marks_the_preferred_tip() -> None:
 def test_a_run_is_complete_blocked_or_in_progress_by_its_tip() -> None:
     session, (root, refused, *_) = forked()
 
-    running_on: ExecutionSnapshot = snapshot_of(WORKFLOW_HASH, running("first"))
+    running_on: ExecutionSnapshot = build_snapshot(WORKFLOW_HASH, running("first"))
     assert (
-        run_status(session, session.nodes[root], snapshot_of(WORKFLOW_HASH, complete("first", "second"))) == "complete"
+        run_status(session, session.nodes[root], build_snapshot(WORKFLOW_HASH, complete("first", "second")))
+        == "complete"
     )
     assert run_status(session, session.nodes[root], running_on) == "in_progress"
     assert run_status(session, session.nodes[refused], running_on) == "blocked"
@@ -53,5 +54,5 @@ def test_why_an_attempt_was_refused_is_told_by_its_node_alone() -> None:
     told = refusal_of(session, session.nodes[refused])
     assert told is not None
     assert isinstance(told.blockers[0].pointer, OutputContractPointer)
-    assert report(list(told.blockers)) == told
+    assert build_report(list(told.blockers)) == told
     assert refusal_of(session, session.nodes[root]) is None

@@ -37,7 +37,7 @@ from interlock.kernel.ids import (
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft, PlannedEdge
 from interlock.record.base import Preferences
-from interlock.record.context import merged_context
+from interlock.record.context import merge_context
 from interlock.record.events import Actor, Event, parse_event
 from interlock.record.outcome import AdvancedTo, Blocked
 from interlock.views.session import (
@@ -221,7 +221,7 @@ def test_a_delta_merges_at_the_top_level_and_null_removes(
     base: dict[str, Json], delta: dict[str, Json], merged: dict[str, Json]
 ) -> None:
     kept = dict(base)
-    assert dict(merged_context(base, delta)) == merged
+    assert dict(merge_context(base, delta)) == merged
     assert base == kept
 
 

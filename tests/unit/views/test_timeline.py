@@ -4,7 +4,7 @@ import pytest
 from tests.support.record import NOTHING, History, Sent, sample
 
 from interlock.kernel.canonical import canonical_bytes
-from interlock.record.events import EVENT_CLASSES, kind_of, parse_event
+from interlock.record.events import EVENT_CLASSES, event_kind, parse_event
 from interlock.views.session import Node, Session, evolve, new_session
 from interlock.views.timeline import entry_of
 
@@ -20,7 +20,7 @@ def titled(node: Node) -> str | None:
     return f"step at {node.index}"
 
 
-@pytest.mark.parametrize("kind", [kind_of(one) for one in EVENT_CLASSES])
+@pytest.mark.parametrize("kind", [event_kind(one) for one in EVENT_CLASSES])
 def test_each_kind_of_event_alone_has_an_entry(kind: str) -> None:
     history = History()
     history.start(sent=Sent(context={"a": 1}))

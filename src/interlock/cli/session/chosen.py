@@ -10,6 +10,7 @@ from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
+from interlock.record.short_tokens import decode_token
 from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
@@ -59,11 +60,11 @@ def referred(store: StoreReader, text: str) -> ReferredNode | TokenFault:
         SessionUnhealthyError, StoreFailureError: The session of a short token cannot be read.
     """
     # Most names are not tokens and need no keys.
-    from interlock.record.short_tokens import ShortRef, read_token  # noqa: PLC0415 — only a token needs it
+    from interlock.record.short_tokens import ShortRef  # noqa: PLC0415 — only a token needs it
     from interlock.service.tokens.resolve import whole_reference  # noqa: PLC0415 — only a token needs it
 
     ring = store.keys()
-    found = read_token(text).verified(ring.keys() if ring is not None else ())
+    found = decode_token(text).verify(ring.keys() if ring is not None else ())
     if isinstance(found, TokenFault):
         return found
     if not isinstance(found, ShortRef):

@@ -6,8 +6,8 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.document import step_count
-from interlock.define.workflow_ids import id_status
+from interlock.define.document import count_steps
+from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import CELL_DESCRIPTION_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 def _row(entry: Entry) -> tuple[str, ...]:
     document = entry.document
     words = one_line(f"{document.name}: {document.description}", CELL_DESCRIPTION_BYTES_MAX)
-    return document.id, str(step_count(document)), entry.source.kind, " ".join(document.tags), words
+    return document.id, str(count_steps(document)), entry.source.kind, " ".join(document.tags), words
 
 
 def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
@@ -65,17 +65,17 @@ def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
         "name": document.name,
         "description": document.description,
         "tags": list(document.tags),
-        "steps": step_count(document),
+        "steps": count_steps(document),
         "sourceKind": entry.source.kind,
         "source": entry.source.ref,
-        "idStatus": id_status(document.id) or "legacy",
+        "idStatus": classify_id(document.id) or "legacy",
     }
     suggested = view.suggested(entry)
     return fields | ({"suggestedId": suggested} if suggested else {})
 
 
 def _refused_row(file: RefusedFile) -> tuple[str, ...]:
-    return file.source.ref, file.source.kind, _first_error(file).in_one_line()
+    return file.source.ref, file.source.kind, _first_error(file).render_line()
 
 
 def _refused_json(file: RefusedFile) -> dict[str, Json]:

@@ -9,8 +9,8 @@ import yaml
 from interlock.cli.screen import StopError, say
 from interlock.cli.workflow.places import WorkflowLocations, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
-from interlock.define.source.text_form import Form, parse_text
-from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.define.source.text_form import TextFormat, parse_text
+from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, FOLDED_CHARS_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 from interlock.service.catalog import Entry, RefusedFile, Source
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: The id is invalid or taken, the origin cannot be copied, or the file exists.
     """
     places, workflow_id, given = chosen_places(options), str(options.workflow_id), options.directory
-    form: Form = "yaml" if options.is_yaml else "json"
+    form: TextFormat = "yaml" if options.is_yaml else "json"
     _check_id(workflow_id)
     own = places.workspace / PROJECT_DIR
     directory = Path(given) if given is not None else own
@@ -66,11 +66,11 @@ def _check_id(workflow_id: str) -> None:
     elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         message = f"The id has {len(workflow_id)} characters; the limit is {WORKFLOW_ID_CHARS_MAX}."
         raise StopError(message, "Shorten it.", exit_code=2)
-    elif id_status(workflow_id) != "namespaced":
+    elif classify_id(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
     else:
         return
-    raise StopError(message, f"Use for example {suggested_id(workflow_id, 'project')}.", exit_code=2)
+    raise StopError(message, f"Use for example {suggest_id(workflow_id, 'project')}.", exit_code=2)
 
 
 def _check_free(places: WorkflowLocations, workflow_id: str) -> None:
@@ -81,7 +81,7 @@ def _check_free(places: WorkflowLocations, workflow_id: str) -> None:
         raise StopError(message, "Nothing was written. Edit that file, or choose another id.", exit_code=1)
 
 
-def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, form: Form) -> str:
+def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, text_format: TextFormat) -> str:
     """Render the new file: the example, or a copy of the origin."""
     if origin_id is not None:
         origin, _ = workflow_of(places, origin_id)
@@ -90,11 +90,11 @@ def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, fo
         name = workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
         example = read_regular(_EXAMPLE, DOCUMENT_BYTES_MAX).decode()
         text = example.replace(_EXAMPLE_ID, workflow_id).replace(_EXAMPLE_NAME, name)
-        if form == "yaml":
+        if text_format == "yaml":
             return text
         value = parse_text(text.encode("utf-8"), "yaml")
         assert isinstance(value, dict), "the example is a document"
-    return _as_yaml(value) if form == "yaml" else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return _as_yaml(value) if text_format == "yaml" else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def _as_yaml(value: dict[str, Json]) -> str:

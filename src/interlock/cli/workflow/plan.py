@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
-from interlock.decide.condition import in_words
+from interlock.decide.condition import describe_condition
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, loop_words, outline_lines
 from interlock.plan.records import PlanNode
@@ -67,6 +67,6 @@ def _row(workflow: CompiledWorkflow, node: PlanNode) -> tuple[str, ...]:
 def _ways(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[str]:
     for edge in workflow.graphs.out_edges.get(node.node_id, ()):
         if edge.condition_id is not None:
-            yield f"{edge.target} if {in_words(workflow.graphs.conditions[edge.condition_id])}"
+            yield f"{edge.target} if {describe_condition(workflow.graphs.conditions[edge.condition_id])}"
         else:
             yield f"{edge.target} otherwise" if node.kind == "decision" else edge.target

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from interlock.decide.condition import Always, in_words
+from interlock.decide.condition import Always, describe_condition
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.graph import Graphs
 from interlock.plan.records import NOTES_CONTRACT, Plan, PlanEdge, PlanNode
@@ -40,7 +40,7 @@ def facts_of(node: PlanNode) -> list[str]:
         facts.append(f"gives {node.evidence_schema_ref}")
     confirmation = node.task.confirmation if node.task is not None else None
     if confirmation is not None:
-        when = "" if isinstance(confirmation, Always) else f" when {in_words(confirmation)}"
+        when = "" if isinstance(confirmation, Always) else f" when {describe_condition(confirmation)}"
         facts.append(f"needs confirmation{when}")
     if node.provenance.source != "authored":
         facts.append(f"from {node.provenance.origin_id}")
@@ -50,7 +50,7 @@ def facts_of(node: PlanNode) -> list[str]:
 def way_words(graphs: Graphs, edge: PlanEdge) -> str:
     """Render the condition of an edge; empty if the edge is always taken."""
     if edge.condition_id is not None:
-        return f"if {in_words(graphs.conditions[edge.condition_id])}"
+        return f"if {describe_condition(graphs.conditions[edge.condition_id])}"
     return "otherwise" if graphs.nodes[edge.source].kind == "decision" else ""
 
 

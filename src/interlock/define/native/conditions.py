@@ -1,4 +1,4 @@
-"""From conditions and criteria as written to the closed set that is evaluated: names resolved, combinations judged."""
+"""Lowers conditions and criteria of native files: resolves names and checks that each has exactly one meaning."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from typing import cast
 
 from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.document import Guard
-from interlock.define.faults import length_faults
+from interlock.define.faults import check_length
 from interlock.define.native.forms import ConditionForm, CriteriaForm
-from interlock.define.patterns import Patterns
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX
 from interlock.kernel.canonical import Json
 
@@ -28,160 +28,167 @@ _OPERATORS: Mapping[str, str] = {
     "exists": "exists",
 }
 _PLACEHOLDER = Compare(op="exists", var="unknown", value=True)
-"""Stands where a condition was at fault: the fault is told, and what is around it can still be judged."""
+"""Replaces a faulty condition, so that the rest of the document can still be checked. The fault is reported."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Conditions:
-    """Lowers conditions of one document; `named` are its definitions, `faults` what was found."""
+class ConditionLowering:
+    """Lowers the conditions and criteria of one document.
+
+    `named` holds the document's named conditions. Faults are added to `faults`.
+    """
 
     named: Mapping[str, ConditionForm]
-    patterns: Patterns = field(default_factory=Patterns)
+    patterns: PatternChecker = field(default_factory=PatternChecker)
     faults: list[Diagnostic] = field(default_factory=list[Diagnostic])
     _terms: int = 0
     _negations: int = 0
 
-    def guard(self, form: ConditionForm, at: str, loop_id: str | None = None) -> Guard:
-        """Return a condition where it stands; `loop_id` is the loop whose loop control it may read."""
+    def lower_guard(self, form: ConditionForm, at: str, loop_id: str | None = None) -> Guard:
+        """Lower a condition and keep its path. `loop_id` is the loop whose loop control it may read."""
         name = form.condition_id if form.kind == "condition_ref" and form.condition_id in self.named else None
-        return Guard(condition=self.condition(form, at, loop_id), at=at, name=name)
+        return Guard(condition=self.lower_condition(form, at, loop_id), at=at, name=name)
 
-    def condition(
+    def lower_condition(
         self, form: ConditionForm, at: str, loop_id: str | None = None, above: tuple[str, ...] = ()
     ) -> Condition:
-        """Return what a form says; faults are kept in `faults`."""
+        """Lower a condition. `above` lists the named conditions that it is inside of, to detect cycles."""
         self._terms += 1
         if self._terms > CONDITION_TERMS_MAX:
-            return self._too_many(at)
-        said = [name for name in ("kind", "and_", "or_", "not_") if getattr(form, name) is not None]
-        said += ["var"] if form.var is not None else []
+            return self._report_too_many(at)
+        forms = [name for name in ("kind", "and_", "or_", "not_") if getattr(form, name) is not None]
+        forms += ["var"] if form.var is not None else []
         operators = [name for name in _OPERATORS if name in form.model_fields_set]
-        if len(said) != 1 or (said != ["var"] and operators):
-            return self._fault(
-                at, "Found no single meaning here.", "Write `var` with one operator, or one of and/or/not."
-            )
-        match said[0]:
+        if len(forms) != 1 or (forms != ["var"] and operators):
+            message = "The condition must have exactly one of `var`, `and`, `or`, `not`, `kind`."
+            return self._report(at, message, "Write `var` with one operator, or one of and/or/not.")
+        match forms[0]:
             case "var":
-                return self._compared(form, operators, at)
+                return self._lower_comparison(form, operators, at)
             case "kind":
-                return self._of_kind(form, at, loop_id, above)
+                return self._lower_kind(form, at, loop_id, above)
             case "not_":
-                return Not(op="not", of=self.condition(cast("ConditionForm", form.not_), f"{at}.not", loop_id, above))
+                return Not(
+                    op="not", of=self.lower_condition(cast("ConditionForm", form.not_), f"{at}.not", loop_id, above)
+                )
             case joined:
                 parts = cast("tuple[ConditionForm, ...]", getattr(form, joined))
                 word = joined.rstrip("_")
                 of = tuple(
-                    self.condition(part, f"{at}.{word}[{number}]", loop_id, above) for number, part in enumerate(parts)
+                    self.lower_condition(part, f"{at}.{word}[{number}]", loop_id, above)
+                    for number, part in enumerate(parts)
                 )
                 return AllOf(op="and", of=of) if word == "and" else AnyOf(op="or", of=of)
 
-    def _compared(self, form: ConditionForm, operators: list[str], at: str) -> Condition:
+    def _lower_comparison(self, form: ConditionForm, operators: list[str], at: str) -> Condition:
         if len(operators) != 1:
-            found = " and ".join(f"`{_spelled(name)}`" for name in operators) or "no operator"
-            return self._fault(at, f"Found {found} beside `var`.", "Write exactly one; join several with `and`.")
+            found = " and ".join(f"`{_to_camel(name)}`" for name in operators) or "no operator"
+            message = f"Found {found} with `var`."
+            return self._report(at, message, "Write exactly one operator. Join several conditions with `and`.")
         value = cast("Json", getattr(form, operators[0]))
-        assert form.var is not None, "as judged by the caller"
+        assert form.var is not None, "the caller checked it"
         if operators[0] == "in_":
             value = list(cast("tuple[Json, ...]", value))
-        # Built without a second reading: the form was strict.
+        # The form is strict, so the value needs no further checks.
         return Compare.model_validate({"op": _OPERATORS[operators[0]], "var": form.var, "value": value})
 
-    def _of_kind(self, form: ConditionForm, at: str, loop_id: str | None, above: tuple[str, ...]) -> Condition:
+    def _lower_kind(self, form: ConditionForm, at: str, loop_id: str | None, above: tuple[str, ...]) -> Condition:
         if form.kind == "loop_control":
             if loop_id is None:
-                return self._fault(at, "Only `while` of a loop reads loop control.", "Compare a `var` instead.")
+                return self._report(at, "Only `while` of a loop may read loop control.", "Compare a `var` instead.")
             return LoopControl(op="loop_control", loop_id=loop_id, when_absent="missing")
         name = form.condition_id
         if name is None or name not in self.named:
-            guess = did_you_mean(name or "", self.named)
-            meant = f"Did you mean `{guess}`?" if guess else "Define it in `conditions`."
-            return self._fault(f"{at}.conditionId", f"There is no condition {name!r}.", meant, unknown=True)
+            guess = suggest_name(name or "", self.named)
+            fix = f"Did you mean `{guess}`?" if guess else "Define it in `conditions`."
+            return self._report(f"{at}.conditionId", f"There is no condition {name!r}.", fix, unknown=True)
         if name in above or len(above) >= CHOICE_DEPTH_MAX:
-            return self._fault(at, f"The condition {name!r} refers to itself.", "Write it out.")
-        # What a definition says stands where it is defined; whether loop control may be read here is judged here.
-        said = self.condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
-        if loop_id is None and reads_loop_control(said):
-            return self._fault(at, f"{name!r} reads loop control: only `while` of a loop does.", "Compare a `var`.")
-        return said
+            return self._report(at, f"The condition {name!r} refers to itself.", "Write it out.")
+        # Faults inside the definition are reported at its place; loop control depends on where it is used.
+        condition = self.lower_condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
+        if loop_id is None and reads_loop_control(condition):
+            message = f"{name!r} reads loop control. Only `while` of a loop may do that."
+            return self._report(at, message, "Compare a `var`.")
+        return condition
 
-    def _too_many(self, at: str) -> Condition:
+    def _report_too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:
             message = f"The conditions unfold to more than {CONDITION_TERMS_MAX} terms."
             self.faults.append(fault(at, "too_many", message, "Use fewer, or shorter ones."))
         return _PLACEHOLDER
 
-    def _fault(self, at: str, message: str, fix: str, *, unknown: bool = False) -> Condition:
+    def _report(self, at: str, message: str, fix: str, *, unknown: bool = False) -> Condition:
         self.faults.append(fault(at, "unknown_condition" if unknown else "wrong_value", message, fix))
         return _PLACEHOLDER
 
-    def criteria(self, forms: CriteriaForm | tuple[CriteriaForm, ...], at: str) -> Criteria:
-        """Return what notes must hold; several are joined by `and`."""
+    def lower_criteria(self, forms: CriteriaForm | tuple[CriteriaForm, ...], at: str) -> Criteria:
+        """Lower the criteria of a step. A list is joined by `and`."""
         if isinstance(forms, CriteriaForm):
-            return self._criterion(forms, at)
-        parts = tuple(self._criterion(form, f"{at}[{number}]") for number, form in enumerate(forms))
+            return self._lower_criterion(forms, at)
+        parts = tuple(self._lower_criterion(form, f"{at}[{number}]") for number, form in enumerate(forms))
         return parts[0] if len(parts) == 1 else EveryOf(kind="and", of=parts)
 
-    def _criterion(self, form: CriteriaForm, at: str) -> Criteria:
+    def _lower_criterion(self, form: CriteriaForm, at: str) -> Criteria:
         joined = [name for name in ("and_", "or_", "not_") if getattr(form, name) is not None]
         if len(joined) + (form.type is not None) != 1:
-            message = "Found no single meaning here."
-            self.faults.append(fault(at, "wrong_value", message, "Write `type`, or one of `and`, `or`, `not`."))
+            message = "The rule must have exactly one of `type`, `and`, `or`, `not`."
+            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
             return Length(kind="length")
         if not joined:
-            return self._rule(form, at)
+            return self._lower_rule(form, at)
         if form.not_ is not None:
             self._negations += 1
-            barred = self._criterion(form.not_, f"{at}.not")
+            barred = self._lower_criterion(form.not_, f"{at}.not")
             self._negations -= 1
             return NoneOf(kind="not", of=barred)
         word = joined[0].rstrip("_")
         parts = cast("tuple[CriteriaForm, ...]", getattr(form, joined[0]))
-        of = tuple(self._criterion(part, f"{at}.{word}[{number}]") for number, part in enumerate(parts))
+        of = tuple(self._lower_criterion(part, f"{at}.{word}[{number}]") for number, part in enumerate(parts))
         return EveryOf(kind="and", of=of) if word == "and" else SomeOf(kind="or", of=of)
 
-    def _rule(self, form: CriteriaForm, at: str) -> Criteria:
+    def _lower_rule(self, form: CriteriaForm, at: str) -> Criteria:
         common: dict[str, object] = {"message": form.message} if form.message is not None else {}
         if form.when is not None:
-            common["when"] = self.condition(form.when, f"{at}.when")
+            common["when"] = self.lower_condition(form.when, f"{at}.when")
         make = _RULES[form.type or "length"]
         rule = make(form, common)
         if rule is None:
-            wanted = {"contains": "value", "regex": "pattern", "length": "min` or `max"}[form.type or "length"]
-            message = f"A rule of type {form.type!r} says nothing."
-            self.faults.append(fault(at, "missing_key", message, f"Add `{wanted}`."))
+            key = {"contains": "value", "regex": "pattern", "length": "min` or `max"}[form.type or "length"]
+            message = f"The rule of type {form.type!r} needs `{key}`."
+            self.faults.append(fault(at, "missing_key", message, f"Add `{key}`."))
             return Length(kind="length")
         if isinstance(rule, Length):
-            self.faults += length_faults(rule, at, is_negated=self._negations % 2 == 1)
+            self.faults += check_length(rule, at, is_negated=self._negations % 2 == 1)
         if isinstance(rule, Matches):
-            self.faults += self.patterns.faults(rule.pattern, rule.flags, f"{at}.pattern")
+            self.faults += self.patterns.check(rule.pattern, rule.flags, f"{at}.pattern")
         return rule
 
 
-def _contains(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
+def _build_contains(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
     if form.value is None:
         return None
     return Contains.model_validate({"kind": "contains", "value": form.value, **common})
 
 
-def _matches(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
+def _build_matches(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
     if form.pattern is None:
         return None
     flags: dict[str, object] = {"flags": form.flags} if form.flags else {}
     return Matches.model_validate({"kind": "regex", "pattern": form.pattern, **flags, **common})
 
 
-def _length(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
+def _build_length(form: CriteriaForm, common: Mapping[str, object]) -> Criteria | None:
     bounds = {name: bound for name, bound in (("min", form.min), ("max", form.max)) if bound is not None}
     return Length.model_validate({"kind": "length", **bounds, **common}) if bounds else None
 
 
 _RULES: Mapping[str, Callable[[CriteriaForm, Mapping[str, object]], Criteria | None]] = {
-    "contains": _contains,
-    "regex": _matches,
-    "length": _length,
+    "contains": _build_contains,
+    "regex": _build_matches,
+    "length": _build_length,
 }
 
 
-def _spelled(name: str) -> str:
+def _to_camel(name: str) -> str:
     head, *tail = name.rstrip("_").split("_")
     return head + "".join(word.title() for word in tail)

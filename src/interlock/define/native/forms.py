@@ -1,6 +1,7 @@
-"""The native language as it is written: one closed form per part, published as a JSON Schema.
+"""The syntax of native workflow files: one closed model per part, published as a JSON Schema.
 
-All keys are camelCase. What a form says is lowered into the document model in `lowering`.
+All keys are camelCase. `lowering` turns these models into the document model. Field descriptions are shown on the
+reference page of the language.
 """
 
 from typing import Annotated, Any, Literal
@@ -46,43 +47,43 @@ def _text_or_object(value: object) -> str:
 class ConditionForm(Part):
     """A condition: `var` with exactly one operator, or exactly one of `and`, `or`, `not`, or a `kind`.
 
-    `condition_ref` stands for a condition of the workflow's `conditions`; `loop_control` holds while the
-    loop-control artifact says `continue`.
+    `condition_ref` refers to one of the workflow's `conditions`; `loop_control` is true while the loop-control
+    artifact says `continue`.
     """
 
-    var: ContextPath | None = Field(default=None, description="the context path that is compared")
-    equals: Json = Field(default=None, description="is the same JSON value")
-    not_equals: Json = Field(default=None, description="is another JSON value")
-    gt: int | float | None = Field(default=None, description="is greater")
-    gte: int | float | None = Field(default=None, description="is greater, or the same")
-    lt: int | float | None = Field(default=None, description="is less")
-    lte: int | float | None = Field(default=None, description="is less, or the same")
+    var: ContextPath | None = Field(default=None, description="the context path to compare")
+    equals: Json = Field(default=None, description="equals this JSON value")
+    not_equals: Json = Field(default=None, description="does not equal this JSON value")
+    gt: int | float | None = Field(default=None, description="is greater than this number")
+    gte: int | float | None = Field(default=None, description="is greater than or equal to this number")
+    lt: int | float | None = Field(default=None, description="is less than this number")
+    lte: int | float | None = Field(default=None, description="is less than or equal to this number")
     in_: Annotated[tuple[Json, ...] | None, Field(alias="in", strict=False, description="is one of these")] = None
-    contains: Json = Field(default=None, description="a list holds this item, or a text this text")
+    contains: Json = Field(default=None, description="is a list with this item, or a text that contains this text")
     starts_with: str | None = Field(default=None, description="begins with this text")
     ends_with: str | None = Field(default=None, description="ends with this text")
-    exists: bool | None = Field(default=None, description="something stands there (`true`), or nothing (`false`)")
+    exists: bool | None = Field(default=None, description="there is a value (`true`), or none (`false`)")
     and_: Annotated[
         tuple["ConditionForm", ...] | None,
-        Field(alias="and", min_length=1, strict=False, description="all of these hold"),
+        Field(alias="and", min_length=1, strict=False, description="all of these are true"),
     ] = None
     or_: Annotated[
         tuple["ConditionForm", ...] | None,
-        Field(alias="or", min_length=1, strict=False, description="one of these holds"),
+        Field(alias="or", min_length=1, strict=False, description="at least one of these is true"),
     ] = None
-    not_: Annotated["ConditionForm | None", Field(alias="not", description="this does not hold")] = None
+    not_: Annotated["ConditionForm | None", Field(alias="not", description="this is false")] = None
     kind: Literal["condition_ref", "loop_control"] | None = Field(
-        default=None, description="a named condition; or, in `while` alone, what the agent decides"
+        default=None, description="a named condition; or, only in `while`, the agent's decision"
     )
     condition_id: SafeId | None = Field(default=None, description="of `condition_ref`: a name of `conditions`")
 
 
 class CriteriaForm(Part):
-    """What the notes must hold: a rule by its `type`, or exactly one of `and`, `or`, `not`."""
+    """A criterion that the notes must meet: a rule by its `type`, or exactly one of `and`, `or`, `not`."""
 
-    type: Literal["contains", "regex", "length"] | None = Field(default=None, description="what kind of rule it is")
+    type: Literal["contains", "regex", "length"] | None = Field(default=None, description="the kind of rule")
     value: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="of `contains`: the text that must be there, letter for letter"
+        default=None, description="of `contains`: the exact text that the notes must contain"
     )
     pattern: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="of `regex`: an RE2 pattern that must match somewhere"
@@ -91,29 +92,31 @@ class CriteriaForm(Part):
         default=None, description="of `regex`: any of `i`, `m`, `s`"
     )
     min: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="of `length`: so many characters at least"
+        default=None, description="of `length`: the minimum number of characters"
     )
-    max: Annotated[int, Field(ge=0)] | None = Field(default=None, description="of `length`: so many characters at most")
-    message: str | None = Field(default=None, description="what the agent is told first where the rule is not met")
-    when: ConditionForm | None = Field(default=None, description="where the rule asks at all")
+    max: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="of `length`: the maximum number of characters"
+    )
+    message: str | None = Field(default=None, description="the message if the rule is not met")
+    when: ConditionForm | None = Field(default=None, description="the rule applies only if this is true")
     and_: Annotated[
         tuple["CriteriaForm", ...] | None,
         Field(alias="and", min_length=1, strict=False, description="all of these are met"),
     ] = None
     or_: Annotated[
         tuple["CriteriaForm", ...] | None,
-        Field(alias="or", min_length=1, strict=False, description="one of these is met"),
+        Field(alias="or", min_length=1, strict=False, description="at least one of these is met"),
     ] = None
     not_: Annotated["CriteriaForm | None", Field(alias="not", description="this is not met")] = None
 
 
 class ProsePart(Part):
-    """A part of a prompt: `text`, the text of a `wr.refs.*` reference, or what a slot is bound to."""
+    """A part of a prompt: a text, the text of a `wr.refs.*` reference, or the text that a slot is bound to."""
 
-    kind: Literal["text", "ref", "binding"] = Field(description="which of the three it is")
-    text: LongText | None = Field(default=None, description="of `text`: the text as it stands")
-    ref_id: str | None = Field(default=None, description="of `ref`: a reference `wr.refs.*`, whose text is inlined")
-    slot_id: str | None = Field(default=None, description="of `binding`: a slot; what it is bound to is inlined")
+    kind: Literal["text", "ref", "binding"] = Field(description="the kind of part")
+    text: LongText | None = Field(default=None, description="of `text`: the text")
+    ref_id: str | None = Field(default=None, description="of `ref`: the reference `wr.refs.*` whose text is inserted")
+    slot_id: str | None = Field(default=None, description="of `binding`: the slot whose bound text is inserted")
 
 
 Value = Annotated[
@@ -127,86 +130,90 @@ Values = Annotated[tuple[Value, ...], Field(max_length=100, strict=False)]
 class PromptBlocksForm(Part):
     """A prompt in parts; each part becomes a section of the rendered prompt."""
 
-    goal: Value | None = Field(default=None, description="what is to be reached")
-    constraints: Values = Field(default=(), description="what holds while it is done")
-    procedure: Values = Field(default=(), description="how, in numbered lines")
+    goal: Value | None = Field(default=None, description="what to achieve")
+    constraints: Values = Field(default=(), description="rules to follow")
+    procedure: Values = Field(default=(), description="how to do it, as a numbered list")
     output_required: Annotated[
         Annotated[Values, Tag("<list>")] | Annotated[dict[str, Value], Tag("<object>")],
         Discriminator(_object_or_list),
-    ] = Field(default=(), description="what has to come out: a list, or texts by name")
-    verify: Values = Field(default=(), description="what to check before it is reported")
+    ] = Field(default=(), description="what to produce: a list, or texts by name")
+    verify: Values = Field(default=(), description="what to check before reporting the step")
 
 
 class PromptFragmentForm(Part):
-    """A text that joins the prompt only where its condition holds when the step is handed out."""
+    """A text that is added to the prompt if its condition is true when the step is given to the agent."""
 
     id: SafeId = Field(description="its name")
-    text: LongText = Field(description="what joins; may hold `{{key}}`")
-    when: ConditionForm | None = Field(default=None, description="where it joins; without, always")
+    text: LongText = Field(description="the text to add; may contain `{{key}}`")
+    when: ConditionForm | None = Field(default=None, description="add it only if this is true; if omitted, always")
 
 
 class OutputContractForm(Part):
     """The contract that the step's artifact must meet."""
 
     contract_ref: str = Field(description="a contract pack `wr.contracts.*`")
-    required: bool = Field(default=True, description="whether the artifact must come; one that comes is judged anyhow")
+    required: bool = Field(
+        default=True, description="whether the artifact is required; an optional one is validated too"
+    )
 
 
 class ConsequenceWhen(Part):
-    """A level that some dimension was rated with."""
+    """A level that at least one dimension was rated with."""
 
-    any_equals_level: str = Field(description="a level that some dimension has")
+    any_equals_level: str = Field(description="the level that at least one dimension has")
     for_assessment: str | None = Field(
-        default=None, description="the assessment that is meant; without, any of the step"
+        default=None, description="the assessment to check; if omitted, every assessment of the step"
     )
 
 
 class ConsequenceEffect(Part):
-    """The step is not done before the guidance was followed and the rating is another."""
+    """The step is not done until the agent has followed the guidance and rated differently."""
 
-    kind: Literal["require_followup"] = Field(description="the only effect there is")
+    kind: Literal["require_followup"] = Field(description="the only effect")
     guidance: Annotated[str, Field(min_length=1, max_length=512, description="what to do before rating again")]
 
 
 class ConsequenceForm(Part):
-    """What a rating brings."""
+    """The consequence of a rating."""
 
-    when: ConsequenceWhen = Field(description="the rating that brings it")
-    effect: ConsequenceEffect = Field(description="what it brings")
+    when: ConsequenceWhen = Field(description="the rating that has the consequence")
+    effect: ConsequenceEffect = Field(description="the consequence")
 
 
 class DelegationForm(Part):
-    """Work that the agent hands to a subagent of its own client."""
+    """Work that the agent delegates to a subagent of its own client."""
 
-    title: Title = Field(description="what the piece is")
-    goal: LongText = Field(description="what the subagent is to do; may hold `{{key}}`")
-    workflow_id: str | None = Field(default=None, description="a workflow that says how")
-    when: ConditionForm | None = Field(default=None, description="where the piece is handed out; without, always")
+    title: Title = Field(description="its title")
+    goal: LongText = Field(description="what the subagent must do; may contain `{{key}}`")
+    workflow_id: str | None = Field(default=None, description="a workflow that describes the method")
+    when: ConditionForm | None = Field(default=None, description="delegate only if this is true; if omitted, always")
 
 
 class StepForm(Part):
     """One unit of work for an agent: a prompt, and by default notes as its evidence."""
 
-    type: Literal["step"] | None = Field(default=None, description="may be left out")
-    id: SafeId = Field(description="its name in the plan, the log and diagnostics")
-    title: Title = Field(description="what it is, in a line; may hold `{{key}}`")
-    prompt: LongText | None = Field(default=None, description="what to do; may hold `{{key}}`; this or `promptBlocks`")
-    prompt_blocks: PromptBlocksForm | None = Field(default=None, description="the same in parts")
+    type: Literal["step"] | None = Field(default=None, description="may be omitted")
+    id: SafeId = Field(description="its id in the plan, the log and diagnostics")
+    title: Title = Field(description="its title, in one line; may contain `{{key}}`")
+    prompt: LongText | None = Field(
+        default=None, description="what to do; may contain `{{key}}`; write this or `promptBlocks`"
+    )
+    prompt_blocks: PromptBlocksForm | None = Field(default=None, description="what to do, in parts")
     prompt_fragments: Annotated[
         tuple[PromptFragmentForm, ...],
-        Field(max_length=50, strict=False, description="texts that join under a condition"),
+        Field(max_length=50, strict=False, description="texts that are added under a condition"),
     ] = ()
-    agent_role: LongText | None = Field(default=None, description="who the agent is in this step")
+    agent_role: LongText | None = Field(default=None, description="the agent's role in this step")
     guidance: Lines = Field(default=(), description="rules for this step, shown below its prompt")
-    when: ConditionForm | None = Field(default=None, description="without it holding, the step is skipped")
-    require_confirmation: bool = Field(default=False, description="a person has to confirm the step")
+    when: ConditionForm | None = Field(default=None, description="the step is skipped unless this is true")
+    require_confirmation: bool = Field(default=False, description="a person must confirm the step")
     confirm_when: ConditionForm | None = Field(
-        default=None, description="a person has to confirm it where this holds or cannot be decided"
+        default=None, description="a person must confirm the step if this is true or undecided"
     )
     notes: Literal["required", "optional"] | None = Field(
-        default=None, description="whether notes must come; required, unless the step has an output contract"
+        default=None, description="whether notes are required; the default is yes, unless there is an output contract"
     )
-    output_contract: OutputContractForm | None = Field(default=None, description="the artifact that must come")
+    output_contract: OutputContractForm | None = Field(default=None, description="the artifact to send")
     validation_criteria: (
         Annotated[
             Annotated[CriteriaForm, Tag("<object>")]
@@ -214,12 +221,12 @@ class StepForm(Part):
             Discriminator(_object_or_list),
         ]
         | None
-    ) = Field(default=None, description="what the notes must hold; a list is joined by `and`")
+    ) = Field(default=None, description="criteria that the notes must meet; a list is joined by `and`")
     assessment_refs: Annotated[
-        tuple[str, ...], Field(max_length=10, strict=False, description="the ratings that must come, by id")
+        tuple[str, ...], Field(max_length=10, strict=False, description="the required ratings, by id")
     ] = ()
     assessment_consequences: Annotated[
-        tuple[ConsequenceForm, ...], Field(max_length=10, strict=False, description="what a rating brings")
+        tuple[ConsequenceForm, ...], Field(max_length=10, strict=False, description="consequences of ratings")
     ] = ()
     function_definitions: Annotated[
         tuple[FunctionDefinition, ...],
@@ -227,52 +234,58 @@ class StepForm(Part):
     ] = ()
     function_references: Annotated[
         tuple[str, ...],
-        Field(max_length=50, strict=False, description="functions whose definitions are shown, as `name()`"),
+        Field(max_length=50, strict=False, description="functions to show in the step, as `name()`"),
     ] = ()
     needs: Annotated[
         tuple[ContextPath, ...],
-        Field(max_length=50, strict=False, description="context paths without which the step is not handed out"),
+        Field(max_length=50, strict=False, description="context paths that must have a value before the step is given"),
     ] = ()
     produces: Annotated[
         tuple[DeclaredKey, ...],
-        Field(max_length=50, strict=False, description="context keys that must be set when it is reported"),
+        Field(max_length=50, strict=False, description="context keys that must have a value when it is reported"),
     ] = ()
     set: Annotated[
         tuple[SetAction, ...],
-        Field(max_length=50, strict=False, description="context keys that are set once it is done, in order"),
+        Field(max_length=50, strict=False, description="context keys that are set when the step is done"),
     ] = ()
     needs_user: Annotated[
-        tuple[UserNeed, ...], Field(max_length=10, strict=False, description="what the agent has to ask the user for")
+        tuple[UserNeed, ...], Field(max_length=10, strict=False, description="what only the user can provide")
     ] = ()
     delegate: Annotated[
         tuple[DelegationForm, ...],
-        Field(max_length=20, strict=False, description="pieces for subagents of the agent's client"),
+        Field(max_length=20, strict=False, description="work for subagents of the agent's client"),
     ] = ()
     capabilities: Annotated[
         tuple[CapabilityName, ...],
-        Field(max_length=5, strict=False, description="what it uses; a capability observation is about the first"),
+        Field(
+            max_length=5,
+            strict=False,
+            description="client capabilities that it uses; a capability observation is about the first",
+        ),
     ] = ()
 
 
 class ForForm(Part):
-    """A number of passes: a number, or what a context key holds."""
+    """A fixed number of passes: a constant, or a number from the context."""
 
-    count: Annotated[int, Field(ge=0)] | None = Field(default=None, description="the number; this or `countFrom`")
-    count_from: ContextPath | None = Field(default=None, description="the context path of a whole number")
+    count: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="the number of passes; write this or `countFrom`"
+    )
+    count_from: ContextPath | None = Field(default=None, description="the context path of the number of passes")
 
 
 class ForEachForm(Part):
     """One pass for each item of a list in the context."""
 
     items: ContextPath = Field(description="the context path of a list")
-    item_var: Name = Field(default="item", description="what the body calls the item")
+    item_var: Name = Field(default="item", description="the name of the current item in the body")
 
 
 _STEP_TAGS = {"loop": "<loop>", "parallel": "<parallel>", "choose": "<choose>", "template": "<template>"}
 
 
 def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
-    """Say of which kind a step is that was written so: by its `type`, else by what it holds."""
+    """Return the tag of a step's kind: by its `type`, else by its keys."""
     if not isinstance(value, dict):
         return "<step>"
     kind: object = value.get("type")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -285,31 +298,31 @@ def step_tag(value: Any) -> str:  # noqa: ANN401 — untrusted, or a form
 
 
 class LoopForm(Part):
-    """A body that is passed through again and again: exactly one of `while`, `until`, `for`, `forEach`."""
+    """A body of steps that is repeated, by exactly one of `while`, `until`, `for`, `forEach`."""
 
-    type: Literal["loop"] = Field(default="loop", description="may be left out")
-    loop_id: SafeId = Field(description="its name, which a loop-control artifact may give")
-    title: Title = Field(description="what it is, in a line")
-    when: ConditionForm | None = Field(default=None, description="without it holding, the loop is skipped")
-    max_iterations: Annotated[int, Field(ge=1, le=LOOP_PASSES_MAX, description="passes at most")]
-    while_: Annotated[ConditionForm | None, Field(alias="while", description="a pass begins while this holds")] = None
-    until: ConditionForm | None = Field(default=None, description="a pass begins while this does not hold")
-    for_: Annotated[ForForm | None, Field(alias="for", description="so many passes")] = None
-    for_each: ForEachForm | None = Field(default=None, description="a pass for each item")
-    iteration_var: Name = Field(default="iteration", description="what the body calls the pass, counted from 1")
-    index_var: Name = Field(default="index", description="what the body calls the pass, counted from 0")
+    type: Literal["loop"] = Field(default="loop", description="may be omitted")
+    loop_id: SafeId = Field(description="its id; a loop-control artifact may name it")
+    title: Title = Field(description="its title, in one line")
+    when: ConditionForm | None = Field(default=None, description="the loop is skipped unless this is true")
+    max_iterations: Annotated[int, Field(ge=1, le=LOOP_PASSES_MAX, description="the maximum number of passes")]
+    while_: Annotated[ConditionForm | None, Field(alias="while", description="repeat while this is true")] = None
+    until: ConditionForm | None = Field(default=None, description="repeat until this is true, checked before each pass")
+    for_: Annotated[ForForm | None, Field(alias="for", description="repeat a fixed number of times")] = None
+    for_each: ForEachForm | None = Field(default=None, description="repeat for each item of a list")
+    iteration_var: Name = Field(default="iteration", description="the name of the pass number in the body, from 1")
+    index_var: Name = Field(default="index", description="the name of the pass number in the body, from 0")
     function_definitions: Annotated[
         tuple[FunctionDefinition, ...],
         Field(max_length=50, strict=False, description="instructions that steps of the body may refer to"),
     ] = ()
     body: Annotated[
         tuple["StepUnion", ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of a pass"),
+        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps to repeat"),
     ]
 
 
 class BranchForm(Part):
-    """Steps that one branch takes, one after the other."""
+    """The steps of one branch, in order."""
 
     steps: Annotated[
         tuple["StepUnion", ...],
@@ -318,65 +331,69 @@ class BranchForm(Part):
 
 
 class ParallelForm(Part):
-    """Branches that do not wait for each other, and a barrier that waits for all."""
+    """Branches that do not wait for each other, and a barrier that waits for all of them."""
 
-    type: Literal["parallel"] = Field(default="parallel", description="may be left out")
-    id: SafeId = Field(description="its name; the barrier is `<id>--join`")
-    title: Title = Field(description="what it is, in a line")
-    when: ConditionForm | None = Field(default=None, description="without it holding, all branches are skipped")
+    type: Literal["parallel"] = Field(default="parallel", description="may be omitted")
+    id: SafeId = Field(description="its id; the barrier is `<id>--join`")
+    title: Title = Field(description="its title, in one line")
+    when: ConditionForm | None = Field(default=None, description="all branches are skipped unless this is true")
     branches: Annotated[
         tuple[BranchForm, ...],
-        Field(min_length=2, max_length=20, strict=False, description="what need not wait for each other"),
+        Field(min_length=2, max_length=20, strict=False, description="the branches; they do not wait for each other"),
     ]
 
 
 class ChoiceBranchForm(Part):
-    """Steps that are taken where the condition holds and no earlier branch's did."""
+    """Steps that are performed if this is the first branch whose condition is true."""
 
-    when: ConditionForm = Field(description="where this way is taken")
+    when: ConditionForm = Field(description="the condition of the branch")
     steps: Annotated[
         tuple["StepUnion", ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the way, in order"),
+        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps of the choice branch, in order"),
     ]
 
 
 class ChooseForm(Part):
-    """Exactly one way is taken: the first branch whose condition holds, else `otherwise`, which may be empty."""
+    """Performs exactly one branch: the first whose condition is true, else `otherwise`, which may be empty."""
 
-    type: Literal["choose"] = Field(default="choose", description="may be left out")
-    id: SafeId = Field(description="its name")
-    title: Title = Field(description="what is chosen, in a line")
-    when: ConditionForm | None = Field(default=None, description="without it holding, nothing is chosen")
+    type: Literal["choose"] = Field(default="choose", description="may be omitted")
+    id: SafeId = Field(description="its id")
+    title: Title = Field(description="its title, in one line")
+    when: ConditionForm | None = Field(default=None, description="all branches are skipped unless this is true")
     choose: Annotated[
         tuple[ChoiceBranchForm, ...],
-        Field(min_length=1, max_length=50, strict=False, description="the ways, in the order in which they are tried"),
+        Field(min_length=1, max_length=50, strict=False, description="the branches, in the order of evaluation"),
     ]
     otherwise: Annotated[
         tuple["StepUnion", ...] | None,
         Field(
-            max_length=STEPS_MAX, strict=False, description="the steps where no way holds; must be there, `[]` for none"
+            max_length=STEPS_MAX,
+            strict=False,
+            description="the steps if no branch is chosen; required, `[]` for none",
         ),
     ] = None
 
 
 class TemplateCallForm(Part):
-    """The routine to unfold: by its id, or by the slot that a project may bind to another."""
+    """The routine to unfold: by its id, or by a slot that a project may bind to another routine."""
 
-    template_id: str | None = Field(default=None, description="a routine `wr.templates.routine.*`; this or `slotId`")
-    slot_id: str | None = Field(default=None, description="a slot that is bound to one")
+    template_id: str | None = Field(
+        default=None, description="a routine `wr.templates.routine.*`; write this or `slotId`"
+    )
+    slot_id: str | None = Field(default=None, description="a slot that is bound to a routine")
     args: dict[str, str | int | float | bool] = Field(
-        default_factory=dict, description="what stands for `{name}` in the routine's texts"
+        default_factory=dict, description="the values for `{name}` in the routine's texts"
     )
 
 
 class TemplateForm(Part):
-    """A routine, unfolded in place: its steps are called `<id>--<step>`."""
+    """A routine that is unfolded in place. Its steps get the ids `<id>--<step>`."""
 
-    type: Literal["template"] = Field(default="template", description="may be left out")
-    id: SafeId = Field(description="what the ids of the unfolded steps begin with")
-    title: Title | None = Field(default=None, description="what it is, in a line; the id, where it is left out")
-    when: ConditionForm | None = Field(default=None, description="without it holding, all its steps are skipped")
-    template_call: TemplateCallForm = Field(description="what to unfold")
+    type: Literal["template"] = Field(default="template", description="may be omitted")
+    id: SafeId = Field(description="the prefix of the ids of the unfolded steps")
+    title: Title | None = Field(default=None, description="its title, in one line; if omitted, the id")
+    when: ConditionForm | None = Field(default=None, description="all its steps are skipped unless this is true")
+    template_call: TemplateCallForm = Field(description="the routine to unfold")
 
 
 StepUnion = Annotated[
@@ -400,32 +417,32 @@ class WorkflowForm(Part):
     """A whole workflow."""
 
     id: Annotated[
-        str, Field(min_length=1, max_length=128, description="`namespace.name`, lower case; how it is started")
+        str, Field(min_length=1, max_length=128, description="`namespace.name`, lower case; runs are started by it")
     ]
-    name: Title = Field(description="how people call it")
+    name: Title = Field(description="its name for people")
     description: Annotated[
-        str, Field(max_length=DESCRIPTION_CHARS_MAX, description="when to take it and when not; agents choose by it")
+        str, Field(max_length=DESCRIPTION_CHARS_MAX, description="when to use it and when not; agents choose by it")
     ] = ""
     tags: Annotated[
-        tuple[SafeId, ...], Field(max_length=30, strict=False, description="by which lists are narrowed")
+        tuple[SafeId, ...], Field(max_length=30, strict=False, description="tags to filter lists of workflows")
     ] = ()
     examples: Annotated[
         tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
         Field(max_length=10, strict=False, description="requests that fit it"),
     ] = ()
-    agent_role: LongText | None = Field(default=None, description="the role of steps that have none")
-    guidance: Lines = Field(default=(), description="rules for the whole run, told at its start and on resume")
+    agent_role: LongText | None = Field(default=None, description="the role for steps that have none")
+    guidance: Lines = Field(default=(), description="rules for the whole run, shown at its start and on resume")
     references: Annotated[
-        tuple[Reference, ...], Field(max_length=50, strict=False, description="material that it points at")
+        tuple[Reference, ...], Field(max_length=50, strict=False, description="material that it refers to")
     ] = ()
     inputs: Annotated[
         tuple[ContextInput, ...],
         Field(
-            max_length=50, strict=False, description="context keys that a run is started with, or that its steps set"
+            max_length=50, strict=False, description="context keys that the caller sends at the start or that steps set"
         ),
     ] = ()
     capabilities: dict[CapabilityName, CapabilityNeed] = Field(
-        default_factory=dict, description="how much each capability of the client is needed"
+        default_factory=dict, description="client capabilities, each required, preferred or disabled"
     )
     features: Annotated[
         tuple[
@@ -438,7 +455,7 @@ class WorkflowForm(Part):
         Field(
             max_length=20,
             strict=False,
-            description="rule sets that join the steps written in blocks; an id, or an id with its configuration",
+            description="rule sets that are added to steps with `promptBlocks`; an id, or an id with its configuration",
         ),
     ] = ()
     conditions: dict[SafeId, ConditionForm] = Field(
@@ -446,18 +463,18 @@ class WorkflowForm(Part):
     )
     function_definitions: Annotated[
         tuple[FunctionDefinition, ...],
-        Field(max_length=100, strict=False, description="instructions that every step may refer to"),
+        Field(max_length=100, strict=False, description="instructions that any step may refer to"),
     ] = ()
     assessments: Annotated[
-        tuple[Assessment, ...], Field(max_length=50, strict=False, description="ratings that steps may ask for")
+        tuple[Assessment, ...], Field(max_length=50, strict=False, description="ratings that steps may require")
     ] = ()
     extension_points: Annotated[
         tuple[ExtensionPoint, ...], Field(max_length=20, strict=False, description="slots that a project may bind")
     ] = ()
     recommended_preferences: RecommendedPreferences | None = Field(
-        default=None, description="how the author would run it"
+        default=None, description="the author's recommended preferences"
     )
     steps: Annotated[
         tuple[StepUnion, ...],
-        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="what is done, in this order"),
+        Field(min_length=1, max_length=STEPS_MAX, strict=False, description="the steps, in order"),
     ]

@@ -1,4 +1,4 @@
-"""The native front end: from a JSON value to the document model, every fault reported."""
+"""The native front end: parses a JSON value into the document model and reports every fault."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -9,97 +9,97 @@ from pydantic import ValidationError
 from interlock.decide.condition import Always, reads_loop_control
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
-from interlock.define.faults import faults_of
-from interlock.define.mending import mended
+from interlock.define.faults import diagnose_validation_error
 from interlock.define.native import forms as native
-from interlock.define.native.conditions import Conditions
+from interlock.define.native.conditions import ConditionLowering
 from interlock.define.parts import SetAction
-from interlock.define.patterns import Patterns
-from interlock.define.workflow_ids import id_status
+from interlock.define.patterns import PatternChecker
+from interlock.define.recovery import recover_document
+from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 _REQUIRED: Mapping[str, Json] = {"id": "stand.in", "name": "-", "steps": [{"id": "a", "title": "-", "prompt": "-"}]}
 
 
-def parse_native(value: dict[str, Json], patterns: Patterns) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
-    """Return the document that a value holds, and every fault of it.
+def parse_native(value: dict[str, Json], patterns: PatternChecker) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
+    """Parse a native document and return it with all its faults.
 
-    Where its form has faults, the document is what is left without them, for further judgement; None where even that
-    cannot be read.
+    If its form has faults, the returned document is without the faulty parts, for further checks only. It is None if
+    nothing can be recovered.
     """
-    form, faults = _read(value)
+    form, faults = _parse_form(value)
     if form is None:
-        form, _ = _read(mended(value, faults, _REQUIRED))
-    # Judged on the value as it stands, so that no fault of form hides these.
-    faults += _id_faults(value.get("id"))
+        form, _ = _parse_form(recover_document(value, faults, _REQUIRED))
+    # These checks read the original value, so that no fault of form hides their faults.
+    faults += _check_id(value.get("id"))
     if not any(one.path == "steps" for one in faults):
-        faults += islice(_step_faults(value), DIAGNOSTICS_FOUND_MAX)
+        faults += islice(_check_steps(value), DIAGNOSTICS_FOUND_MAX)
     if form is None:
         return None, tuple(faults)
     lowering = _Lowering(form, patterns)
-    document = lowering.document()
+    document = lowering.lower()
     return document, tuple(dict.fromkeys([*faults, *lowering.faults]))
 
 
-def _read(value: dict[str, Json]) -> tuple[native.WorkflowForm | None, list[Diagnostic]]:
+def _parse_form(value: dict[str, Json]) -> tuple[native.WorkflowForm | None, list[Diagnostic]]:
     try:
         return native.WorkflowForm.model_validate(value), []
     except ValidationError as error:
-        return None, faults_of(error, value, native.WorkflowForm)
+        return None, diagnose_validation_error(error, value, native.WorkflowForm)
 
 
-def _id_faults(workflow_id: object) -> list[Diagnostic]:
+def _check_id(workflow_id: object) -> list[Diagnostic]:
     if not isinstance(workflow_id, str) or not workflow_id or len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         return []
-    if id_status(workflow_id) is not None:
+    if classify_id(workflow_id) is not None:
         return []
     message = f"{workflow_id!r} is not a workflow id."
     return [fault("id", "bad_id", message, "Use `namespace.name`, lower case, one dot.")]
 
 
-def _step_faults(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
-    """Tell every step id that stands twice, wherever the steps are nested, and every step without one prompt."""
+def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
+    """Report duplicate step ids, and steps that do not have exactly one prompt, at any nesting level."""
     first_at: dict[str, str] = {}
-    for at, step in _authored(value.get("steps"), "steps"):
-        yield from _prompt_faults(step, at)
+    for at, step in _walk_authored_steps(value.get("steps"), "steps"):
+        yield from _check_prompt(step, at)
         key = "loopId" if "loopId" in step else "id"
         step_id = step.get(key)
         if not isinstance(step_id, str):
             continue
         if step_id in first_at:
-            message = f"{step_id!r} is the id of {first_at[step_id]} too."
+            message = f"{step_id!r} is also the id of {first_at[step_id]}."
             yield fault(f"{at}.{key}", "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
         first_at.setdefault(step_id, at)
 
 
-def _prompt_faults(step: Mapping[str, object], at: str) -> Iterator[Diagnostic]:
+def _check_prompt(step: Mapping[str, object], at: str) -> Iterator[Diagnostic]:
     if native.step_tag(step) != "<step>":
         return
-    said = [name for name in ("prompt", "promptBlocks") if step.get(name) is not None]
-    if not said or (said == ["promptBlocks"] and step["promptBlocks"] == {}):
-        yield fault(at, "prompt_missing", "The step says nothing.", "Add `prompt` or `promptBlocks`.")
-    if len(said) > 1:
-        yield fault(at, "prompt_twice", "It has `prompt` and `promptBlocks`.", "Keep one of them.")
+    prompts = [name for name in ("prompt", "promptBlocks") if step.get(name) is not None]
+    if not prompts or (prompts == ["promptBlocks"] and step["promptBlocks"] == {}):
+        yield fault(at, "prompt_missing", "The step has no prompt.", "Add `prompt` or `promptBlocks`.")
+    if len(prompts) > 1:
+        yield fault(at, "prompt_twice", "The step has both `prompt` and `promptBlocks`.", "Keep one of them.")
 
 
-def _authored(steps: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield every step that is one by its kind of value, wherever it stands, with its place."""
-    for here, step in _objects(steps, at):
+def _walk_authored_steps(steps: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the path and value of every object in a list of steps, at any nesting level."""
+    for here, step in _iter_objects(steps, at):
         yield here, step
-        for name in _HOLDS_STEPS:
+        for name in _STEP_LIST_KEYS:
             if name in step:
-                yield from _authored(step[name], f"{here}.{name}")
-        for name in _HOLDS_BRANCHES:
-            for there, branch in _objects(step.get(name), f"{here}.{name}"):
-                yield from _authored(branch.get("steps"), f"{there}.steps")
+                yield from _walk_authored_steps(step[name], f"{here}.{name}")
+        for name in _BRANCH_LIST_KEYS:
+            for there, branch in _iter_objects(step.get(name), f"{here}.{name}"):
+                yield from _walk_authored_steps(branch.get("steps"), f"{there}.steps")
 
 
-_HOLDS_STEPS = ("body", "otherwise")
-_HOLDS_BRANCHES = ("branches", "choose")
+_STEP_LIST_KEYS = ("body", "otherwise")
+_BRANCH_LIST_KEYS = ("branches", "choose")
 
 
-def _objects(items: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _iter_objects(items: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     if isinstance(items, list):
         for number, item in enumerate(cast("list[object]", items)):
             if isinstance(item, dict):
@@ -107,23 +107,23 @@ def _objects(items: object, at: str) -> Iterator[tuple[str, Mapping[str, object]
 
 
 class _Lowering:
-    """Lowers one document; what it finds is kept in `faults`."""
+    """Lowers one document. Faults are added to `faults`."""
 
-    def __init__(self, form: native.WorkflowForm, patterns: Patterns) -> None:
+    def __init__(self, form: native.WorkflowForm, patterns: PatternChecker) -> None:
         self._form = form
-        self._conditions = Conditions(named=form.conditions, patterns=patterns)
+        self._conditions = ConditionLowering(named=form.conditions, patterns=patterns)
 
     @property
     def faults(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """The faults found so far."""
         return self._conditions.faults
 
-    def document(self) -> doc.WorkflowDocument:
-        """Return the whole document."""
+    def lower(self) -> doc.WorkflowDocument:
+        """Lower the whole document."""
         form = self._form
         for name, condition in form.conditions.items():
-            # Named conditions may be used in a loop, so loop control is allowed here.
-            self._conditions.condition(condition, f"conditions.{name}", loop_id="named", above=(name,))
+            # A named condition may be used in a loop, so loop control is allowed in its definition.
+            self._conditions.lower_condition(condition, f"conditions.{name}", loop_id="named", above=(name,))
         return doc.WorkflowDocument(
             id=form.id,
             name=form.name,
@@ -135,64 +135,64 @@ class _Lowering:
             references=form.references,
             inputs=form.inputs,
             capabilities=form.capabilities,
-            features=tuple(_feature(feature, f"features[{at}]") for at, feature in enumerate(form.features)),
+            features=tuple(_lower_feature(feature, f"features[{at}]") for at, feature in enumerate(form.features)),
             functions=form.function_definitions,
             assessments=form.assessments,
             extension_points=form.extension_points,
             recommended=form.recommended_preferences,
-            steps=self._steps(form.steps, "steps"),
+            steps=self._lower_steps(form.steps, "steps"),
         )
 
-    def _steps(self, forms: Iterable[object], at: str) -> tuple[doc.Step, ...]:
-        return tuple(self._step(form, f"{at}[{number}]") for number, form in enumerate(forms))
+    def _lower_steps(self, forms: Iterable[object], at: str) -> tuple[doc.Step, ...]:
+        return tuple(self._lower_step(form, f"{at}[{number}]") for number, form in enumerate(forms))
 
-    def _step(self, form: object, at: str) -> doc.Step:
+    def _lower_step(self, form: object, at: str) -> doc.Step:
         match form:
             case native.StepForm():
-                return self._agent_step(form, at)
+                return self._lower_agent_step(form, at)
             case native.LoopForm():
-                return self._loop(form, at)
+                return self._lower_loop(form, at)
             case native.ParallelForm():
                 branches = tuple(
-                    self._steps(branch.steps, f"{at}.branches[{number}].steps")
+                    self._lower_steps(branch.steps, f"{at}.branches[{number}].steps")
                     for number, branch in enumerate(form.branches)
                 )
                 return doc.ParallelStep(
-                    at=at, id=form.id, title=form.title, when=self._when(form.when, at), branches=branches
+                    at=at, id=form.id, title=form.title, when=self._lower_when(form.when, at), branches=branches
                 )
             case native.ChooseForm():
-                return self._choice(form, at)
+                return self._lower_choice(form, at)
             case _:
                 assert isinstance(form, native.TemplateForm), "the forms of a step are closed"
-                return self._template(form, at)
+                return self._lower_template(form, at)
 
-    def _when(self, form: native.ConditionForm | None, at: str, key: str = "when") -> doc.Guard | None:
-        return self._conditions.guard(form, f"{at}.{key}") if form is not None else None
+    def _lower_when(self, form: native.ConditionForm | None, at: str, key: str = "when") -> doc.Guard | None:
+        return self._conditions.lower_guard(form, f"{at}.{key}") if form is not None else None
 
-    def _agent_step(self, form: native.StepForm, at: str) -> doc.AgentStep:
-        confirmation = self._when(form.confirm_when, at, "confirmWhen")
+    def _lower_agent_step(self, form: native.StepForm, at: str) -> doc.AgentStep:
+        confirmation = self._lower_when(form.confirm_when, at, "confirmWhen")
         if form.require_confirmation:
             confirmation = doc.Guard(condition=Always(op="always"), at=f"{at}.requireConfirmation")
         fragments = [
             doc.PromptFragment(
                 fragment_id=fragment.id,
                 text=fragment.text,
-                when=self._when(fragment.when, f"{at}.promptFragments[{number}]"),
+                when=self._lower_when(fragment.when, f"{at}.promptFragments[{number}]"),
             )
             for number, fragment in enumerate(form.prompt_fragments)
         ]
-        self._judge_sets(form.set, f"{at}.set")
+        self._check_sets(form.set, f"{at}.set")
         return doc.AgentStep(
             at=at,
             id=form.id,
             title=form.title,
-            prompt=self._prompt(form, at),
-            when=self._when(form.when, at),
+            prompt=self._lower_prompt(form, at),
+            when=self._lower_when(form.when, at),
             agent_role=form.agent_role,
             guidance=form.guidance,
-            fragments=(*fragments, *self._delegations(form, at)),
+            fragments=(*fragments, *self._lower_delegations(form, at)),
             confirmation=confirmation,
-            evidence=self._evidence(form, at),
+            evidence=self._lower_evidence(form, at),
             functions=tuple(name.removesuffix("()") for name in form.function_references),
             own_functions=form.function_definitions,
             needs=form.needs,
@@ -202,48 +202,48 @@ class _Lowering:
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
         )
 
-    def _judge_sets(self, sets: tuple[SetAction, ...], at: str) -> None:
+    def _check_sets(self, sets: tuple[SetAction, ...], at: str) -> None:
         for number, action in enumerate(sets):
             if (action.source is None) == ("value" not in action.model_fields_set):
-                message = "It says neither or both of `value` and `from`."
+                message = "The action must have exactly one of `value` and `from`."
                 self.faults.append(fault(f"{at}[{number}]", "wrong_value", message, "Write one of them."))
 
-    def _prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
+    def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
         if form.prompt is not None:
-            return doc.prose(form.prompt)
+            return doc.to_prose(form.prompt)
         blocks = form.prompt_blocks or native.PromptBlocksForm()
         at = f"{at}.promptBlocks"
         return doc.PromptBlocks(
-            goal=self._prose(blocks.goal, f"{at}.goal") if blocks.goal is not None else None,
-            constraints=self._proses(blocks.constraints, f"{at}.constraints"),
-            procedure=self._proses(blocks.procedure, f"{at}.procedure"),
-            output_required=self._outputs(blocks.output_required, f"{at}.outputRequired"),
-            verify=self._proses(blocks.verify, f"{at}.verify"),
+            goal=self._lower_prose(blocks.goal, f"{at}.goal") if blocks.goal is not None else None,
+            constraints=self._lower_proses(blocks.constraints, f"{at}.constraints"),
+            procedure=self._lower_proses(blocks.procedure, f"{at}.procedure"),
+            output_required=self._lower_outputs(blocks.output_required, f"{at}.outputRequired"),
+            verify=self._lower_proses(blocks.verify, f"{at}.verify"),
         )
 
-    def _outputs(self, outputs: object, at: str) -> tuple[tuple[str | None, doc.Prose], ...]:
+    def _lower_outputs(self, outputs: object, at: str) -> tuple[tuple[str | None, doc.Prose], ...]:
         if isinstance(outputs, Mapping):
             named = cast("Mapping[str, object]", outputs)
-            # In the order of their names: how an object's members are ordered means nothing.
-            return tuple((name, self._prose(value, f"{at}.{name}")) for name, value in sorted(named.items()))
-        return tuple((None, one) for one in self._proses(cast("tuple[object, ...]", outputs), at))
+            # Ordered by name, because the order of an object's members has no meaning.
+            return tuple((name, self._lower_prose(value, f"{at}.{name}")) for name, value in sorted(named.items()))
+        return tuple((None, one) for one in self._lower_proses(cast("tuple[object, ...]", outputs), at))
 
-    def _proses(self, values: Iterable[object], at: str) -> tuple[doc.Prose, ...]:
-        return tuple(self._prose(value, f"{at}[{number}]") for number, value in enumerate(values))
+    def _lower_proses(self, values: Iterable[object], at: str) -> tuple[doc.Prose, ...]:
+        return tuple(self._lower_prose(value, f"{at}[{number}]") for number, value in enumerate(values))
 
-    def _prose(self, value: object, at: str) -> doc.Prose:
+    def _lower_prose(self, value: object, at: str) -> doc.Prose:
         if isinstance(value, str):
-            return doc.prose(value)
+            return doc.to_prose(value)
         parts = cast("tuple[native.ProsePart, ...]", value)
-        return tuple(self._part(part, f"{at}[{number}]") for number, part in enumerate(parts))
+        return tuple(self._lower_part(part, f"{at}[{number}]") for number, part in enumerate(parts))
 
-    def _part(self, part: native.ProsePart, at: str) -> doc.TextPart | doc.SnippetPart | doc.BindingPart:
-        said = {"text": part.text, "refId": part.ref_id, "slotId": part.slot_id}
-        wanted = {"text": "text", "ref": "refId", "binding": "slotId"}[part.kind]
-        content = said.pop(wanted)
-        if content is None or any(other is not None for other in said.values()):
-            message = f"A part of kind {part.kind!r} has `{wanted}` and nothing else."
-            self.faults.append(fault(at, "wrong_value", message, f"Write `{wanted}` only."))
+    def _lower_part(self, part: native.ProsePart, at: str) -> doc.TextPart | doc.SnippetPart | doc.BindingPart:
+        members = {"text": part.text, "refId": part.ref_id, "slotId": part.slot_id}
+        key = {"text": "text", "ref": "refId", "binding": "slotId"}[part.kind]
+        content = members.pop(key)
+        if content is None or any(other is not None for other in members.values()):
+            message = f"A part of kind {part.kind!r} must have `{key}` and no other key."
+            self.faults.append(fault(at, "wrong_value", message, f"Write `{key}` only."))
             content = content or ""
         match part.kind:
             case "text":
@@ -253,7 +253,7 @@ class _Lowering:
             case "binding":
                 return doc.BindingPart(slot_id=content, at=f"{at}.slotId")
 
-    def _delegations(self, form: native.StepForm, at: str) -> Iterator[doc.PromptFragment]:
+    def _lower_delegations(self, form: native.StepForm, at: str) -> Iterator[doc.PromptFragment]:
         if form.delegate:
             yield doc.PromptFragment(fragment_id="delegate", text=doc.DELEGATE_TEXT, when=None)
         for number, work in enumerate(form.delegate):
@@ -261,17 +261,19 @@ class _Lowering:
             yield doc.PromptFragment(
                 fragment_id=f"delegate-{number + 1}",
                 text=f"Subagent: **{work.title}**. {work.goal}{method}",
-                when=self._when(work.when, f"{at}.delegate[{number}]"),
+                when=self._lower_when(work.when, f"{at}.delegate[{number}]"),
             )
 
-    def _evidence(self, form: native.StepForm, at: str) -> doc.EvidenceWanted:
+    def _lower_evidence(self, form: native.StepForm, at: str) -> doc.EvidenceRequirements:
         contract = form.output_contract
         criteria = form.validation_criteria
-        return doc.EvidenceWanted(
+        return doc.EvidenceRequirements(
             notes=form.notes or ("required" if contract is None else "optional"),
             contract_ref=contract.contract_ref if contract is not None else None,
             contract_required=contract.required if contract is not None else True,
-            criteria=self._conditions.criteria(criteria, f"{at}.validationCriteria") if criteria is not None else None,
+            criteria=self._conditions.lower_criteria(criteria, f"{at}.validationCriteria")
+            if criteria is not None
+            else None,
             assessments=form.assessment_refs,
             consequences=tuple(
                 doc.Consequence(
@@ -284,11 +286,11 @@ class _Lowering:
             ),
         )
 
-    def _loop(self, form: native.LoopForm, at: str) -> doc.LoopStep:
-        ways = {"while": form.while_, "until": form.until, "for": form.for_, "forEach": form.for_each}
-        said = [name for name, way in ways.items() if way is not None]
-        if len(said) != 1:
-            message = f"The loop has {' and '.join(f'`{name}`' for name in said) or 'no way to end'}."
+    def _lower_loop(self, form: native.LoopForm, at: str) -> doc.LoopStep:
+        kinds = {"while": form.while_, "until": form.until, "for": form.for_, "forEach": form.for_each}
+        found = [name for name, kind in kinds.items() if kind is not None]
+        if len(found) != 1:
+            message = f"The loop has {' and '.join(f'`{name}`' for name in found) or 'no way to end'}."
             fix = "Write exactly one of `while`, `until`, `for`, `forEach`."
             self.faults.append(fault(at, "loop_condition_missing", message, fix))
         return doc.LoopStep(
@@ -296,54 +298,54 @@ class _Lowering:
             id=form.loop_id,
             title=form.title,
             max_iterations=form.max_iterations,
-            when=self._when(form.when, at),
-            body=self._steps(form.body, f"{at}.body"),
+            when=self._lower_when(form.when, at),
+            body=self._lower_steps(form.body, f"{at}.body"),
             iteration_var=form.iteration_var,
             index_var=form.index_var,
             own_functions=form.function_definitions,
-            **self._way(form, at),  # pyright: ignore[reportArgumentType] — the members of one of four ways
+            **self._lower_loop_kind(form, at),  # pyright: ignore[reportArgumentType] — the fields of one of four kinds
         )
 
-    def _way(self, form: native.LoopForm, at: str) -> dict[str, object]:
+    def _lower_loop_kind(self, form: native.LoopForm, at: str) -> dict[str, object]:
         if form.for_ is not None:
             if (form.for_.count is None) == (form.for_.count_from is None):
-                message = "It says neither or both of `count` and `countFrom`."
+                message = "`for` must have exactly one of `count` and `countFrom`."
                 self.faults.append(fault(f"{at}.for", "wrong_value", message, "Write one of them."))
             return {"kind": "for", "count": form.for_.count if form.for_.count is not None else form.for_.count_from}
         if form.for_each is not None:
             return {"kind": "for_each", "items": form.for_each.items, "item_var": form.for_each.item_var}
         if form.until is not None:
-            return {"kind": "until", "condition": self._conditions.guard(form.until, f"{at}.until")}
+            return {"kind": "until", "condition": self._conditions.lower_guard(form.until, f"{at}.until")}
         if form.while_ is None:
             return {"kind": "for", "count": 0}
-        guard = self._conditions.guard(form.while_, f"{at}.while", loop_id=form.loop_id)
+        guard = self._conditions.lower_guard(form.while_, f"{at}.while", loop_id=form.loop_id)
         if not reads_loop_control(guard.condition):
             return {"kind": "while", "condition": guard}
-        # The decision is made by the last step of a pass, so the first pass has none to wait for.
+        # The last step of a pass makes the decision, so the loop checks it after each pass, not before the first.
         return {"kind": "while", "condition": guard, "checked": "after_pass", "on_limit": "block"}
 
-    def _choice(self, form: native.ChooseForm, at: str) -> doc.ChoiceStep:
+    def _lower_choice(self, form: native.ChooseForm, at: str) -> doc.ChoiceStep:
         branches = tuple(
             doc.Branch(
-                guard=self._conditions.guard(branch.when, f"{at}.choose[{number}].when"),
-                steps=self._steps(branch.steps, f"{at}.choose[{number}].steps"),
+                guard=self._conditions.lower_guard(branch.when, f"{at}.choose[{number}].when"),
+                steps=self._lower_steps(branch.steps, f"{at}.choose[{number}].steps"),
             )
             for number, branch in enumerate(form.choose)
         )
-        otherwise = self._steps(form.otherwise, f"{at}.otherwise") if form.otherwise is not None else None
+        otherwise = self._lower_steps(form.otherwise, f"{at}.otherwise") if form.otherwise is not None else None
         return doc.ChoiceStep(
             at=at,
             id=form.id,
             title=form.title,
-            when=self._when(form.when, at),
+            when=self._lower_when(form.when, at),
             branches=branches,
             otherwise=otherwise,
         )
 
-    def _template(self, form: native.TemplateForm, at: str) -> doc.TemplateStep:
+    def _lower_template(self, form: native.TemplateForm, at: str) -> doc.TemplateStep:
         call = form.template_call
         if (call.template_id is None) == (call.slot_id is None):
-            message = "It says neither or both of `templateId` and `slotId`."
+            message = "`templateCall` must have exactly one of `templateId` and `slotId`."
             self.faults.append(fault(f"{at}.templateCall", "wrong_value", message, "Write one of them."))
         template: str | doc.BindingPart = call.template_id or ""
         if call.slot_id is not None:
@@ -354,11 +356,11 @@ class _Lowering:
             title=form.title or form.id,
             template=template,
             args=cast("Mapping[str, Json]", call.args),
-            when=self._when(form.when, at),
+            when=self._lower_when(form.when, at),
         )
 
 
-def _feature(form: str | native.FeatureForm, at: str) -> doc.FeatureUse:
+def _lower_feature(form: str | native.FeatureForm, at: str) -> doc.FeatureUse:
     if isinstance(form, str):
         return doc.FeatureUse(feature_id=form, config={}, at=at)
     return doc.FeatureUse(feature_id=form.id, config=cast("Mapping[str, Json]", form.config), at=f"{at}.id")

@@ -1,4 +1,4 @@
-"""From a file's bytes to a JSON value, strictly: no duplicate keys, no surprises (JSON and YAML)."""
+"""Parses the bytes of a JSON or YAML file into a JSON value. Strict: for example, duplicate keys are refused."""
 
 import json
 import re
@@ -18,14 +18,14 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 
-Form = Literal["json", "yaml"]
+TextFormat = Literal["json", "yaml"]
 
-FORM_BYTES_MAX: dict[Form, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTES_MAX}
+FORMAT_BYTES_MAX: dict[TextFormat, int] = {"json": DOCUMENT_BYTES_MAX, "yaml": YAML_BYTES_MAX}
 _Container: TypeAlias = dict[str, object] | list[object]
 _CONTAINERS = (dict, list)
-_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONE_SURROGATE = "text with a lone surrogate"
-"""What `canonical_bytes` says of a text that no UTF-8 can hold."""
+"""The error of `canonical_bytes` for a text that UTF-8 cannot represent."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _BRACKET = r"[\[\]{}]"
 _CONSTANT = "NaN|-?Infinity"
@@ -34,81 +34,87 @@ _BOUNDS = JsonBounds(values_max=DOCUMENT_VALUES_MAX, depth_max=DOCUMENT_DEPTH_MA
 
 
 class _ConstantError(Exception):
-    """A JSON text holds a word that only programs know, such as NaN."""
+    """A JSON text contains a constant that is not JSON, such as NaN."""
 
 
-class _FormError(ValueError):
-    """A text is not in its form; carries the diagnostic."""
+class _UnreadableTextError(ValueError):
+    """A text is not valid in its format. The error carries the diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.message)
         self.diagnostic = diagnostic
 
 
-def parse_text(data: bytes, form: Form) -> dict[str, Json] | Diagnostic:
-    """Return the object that a workflow file holds, or the fault that keeps it from being read."""
+def parse_text(data: bytes, text_format: TextFormat) -> dict[str, Json] | Diagnostic:
+    """Parse the object in a workflow file, or return the fault that makes it unreadable."""
     try:
-        return _value(data, form)
-    except _FormError as error:
+        return _parse_object(data, text_format)
+    except _UnreadableTextError as error:
         return error.diagnostic
 
 
-def _value(data: bytes, form: Form) -> dict[str, Json]:
-    if len(data) > FORM_BYTES_MAX[form]:
-        fix = f"Keep it within {FORM_BYTES_MAX[form]}; point at long texts."
-        # Readers take no more than one byte beyond the limit of any form, so how many there are is not known.
-        raise _FormError(fault("", "too_large", f"The file has more than {FORM_BYTES_MAX[form]} bytes.", fix))
+def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
+    if len(data) > FORMAT_BYTES_MAX[text_format]:
+        fix = f"Keep it within {FORMAT_BYTES_MAX[text_format]} bytes; refer to long texts instead."
+        # The file was read only up to one byte above the limit, so its size is not known.
+        raise _UnreadableTextError(
+            fault("", "too_large", f"The file has more than {FORMAT_BYTES_MAX[text_format]} bytes.", fix)
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _FormError(
+        raise _UnreadableTextError(
             fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
         ) from None
-    if form == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
-        raise _FormError(_too_much(text, excess))
-    value = _json(text) if form == "json" else _yaml(text)
+    if text_format == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
+        raise _UnreadableTextError(_report_excess(text, excess))
+    value = _parse_json(text) if text_format == "json" else _parse_yaml(text)
     if not isinstance(value, dict):
         begin = "Begin with `id`, `name` and `steps`."
-        raise _FormError(fault("", "not_an_object", "The file does not hold an object.", begin))
-    inexact = _inexact(cast("dict[str, object]", value))
+        raise _UnreadableTextError(fault("", "not_an_object", "The file does not hold an object.", begin))
+    inexact = _find_inexact(cast("dict[str, object]", value))
     if inexact is not None:
-        found, inside_out = inexact
+        found, reversed_path = inexact
         if found == _LONE_SURROGATE:
-            fix = "Write the whole character: of an escape such as `\\ud83d\\ude00`, both halves."
-            raise _FormError(fault(_path(inside_out), "not_utf8", f"Found {found}: half of a character.", fix))
-        raise _FormError(fault(_path(inside_out), "number_not_exact", f"Found {found}.", "Write it as text."))
+            fix = "Write both halves of the character, such as `\\ud83d\\ude00`."
+            raise _UnreadableTextError(
+                fault(_render_path(reversed_path), "not_utf8", f"Found {found}: half of a character.", fix)
+            )
+        raise _UnreadableTextError(
+            fault(_render_path(reversed_path), "number_not_exact", f"Found {found}.", "Write it as text.")
+        )
     return cast("dict[str, Json]", value)
 
 
-def _too_much(text: str, excess: Excess) -> Diagnostic:
+def _report_excess(text: str, excess: Excess) -> Diagnostic:
     match excess:
         case "values":
             return fault(
                 "", "too_large", f"The file has more than {DOCUMENT_VALUES_MAX} values.", "Split the workflow."
             )
         case "depth":
-            return _too_deep(text)
+            return _report_depth(text)
         case "digits":
-            found = fault("", "not_json", "A number has too many digits to be read.", "Write it as text.")
-            return _placed(found, text, _outside_texts(text, _LONG_NUMBER))
+            found = fault("", "not_json", "A number has too many digits.", "Write it as text.")
+            return _add_position(found, text, _find_outside_strings(text, _LONG_NUMBER))
 
 
-def _too_deep(text: str) -> Diagnostic:
+def _report_depth(text: str) -> Diagnostic:
     found = fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
     depth = 0
-    for bracket in _outside_texts(text, _BRACKET):
+    for bracket in _find_outside_strings(text, _BRACKET):
         depth += 1 if bracket[0] in "[{" else -1
         if depth > DOCUMENT_DEPTH_MAX:
-            return _placed(found, text, iter((bracket,)))
+            return _add_position(found, text, iter((bracket,)))
     return found
 
 
-def _outside_texts(text: str, pattern: str) -> Iterator[re.Match[str]]:
-    """Yield what matches in a JSON text outside its strings."""
+def _find_outside_strings(text: str, pattern: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern in a JSON text, outside its strings."""
     return (found for found in re.finditer(f"{_STRING}|{pattern}", text) if not found[0].startswith('"'))
 
 
-def _placed(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> Diagnostic:
+def _add_position(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> Diagnostic:
     """Return a diagnostic with the line and column of the first match."""
     first = next(matches, None)
     if first is None:
@@ -117,7 +123,7 @@ def _placed(found: Diagnostic, text: str, matches: Iterator[re.Match[str]]) -> D
     return replace(found, line=text.count("\n", 0, at) + 1, column=at - text.rfind("\n", 0, at))
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     repeats: list[bool] = []
 
     def members(pairs: list[tuple[str, object]]) -> object:
@@ -128,26 +134,26 @@ def _json(text: str) -> object:
         return _Pairs(pairs)
 
     try:
-        value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_constant))
+        value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_refuse_constant))
     except _ConstantError as error:
         found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a text.")
-        raise _FormError(_placed(found, text, _outside_texts(text, _CONSTANT))) from None
+        raise _UnreadableTextError(_add_position(found, text, _find_outside_strings(text, _CONSTANT))) from None
     except json.JSONDecodeError as error:
         message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
         found = fault("", "not_json", message, "Correct the JSON.")
-        raise _FormError(replace(found, line=error.lineno, column=error.colno)) from None
-    repeated = _repeated(value) if repeats else None
+        raise _UnreadableTextError(replace(found, line=error.lineno, column=error.colno)) from None
+    repeated = _find_repeated_key(value) if repeats else None
     if repeated is not None:
-        message = f"The key {repeated[0]!r} stands twice."
-        raise _FormError(fault(_path(repeated), "duplicate_key", message, "Keep one of them."))
+        message = f"The key {repeated[0]!r} occurs twice."
+        raise _UnreadableTextError(fault(_render_path(repeated), "duplicate_key", message, "Keep one of them."))
     return value
 
 
 class _Pairs(list[tuple[str, object]]):
-    """The members, as they stand, of an object that has one key twice."""
+    """The members of an object with a duplicate key, in order."""
 
 
-def _members(value: object) -> Iterable[tuple[str | int, object]]:
+def _iter_members(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, _Pairs):
         return value
     if isinstance(value, dict):
@@ -155,46 +161,46 @@ def _members(value: object) -> Iterable[tuple[str | int, object]]:
     return enumerate(cast("list[object]", value)) if isinstance(value, list) else ()
 
 
-def _repeated(value: object) -> list[str | int] | None:
-    """Return the path of the first key that stands twice, its last part first."""
-    met: set[str | int] = set()
-    for part, member in _members(value):
-        if part in met:
+def _find_repeated_key(value: object) -> list[str | int] | None:
+    """Return the path of the first duplicate key, from its last part to its first."""
+    seen: set[str | int] = set()
+    for part, member in _iter_members(value):
+        if part in seen:
             return [part]
-        met.add(part)
-        inside_out = _repeated(member)
-        if inside_out is not None:
-            inside_out.append(part)
-            return inside_out
+        seen.add(part)
+        reversed_path = _find_repeated_key(member)
+        if reversed_path is not None:
+            reversed_path.append(part)
+            return reversed_path
     return None
 
 
-def _inexact(value: _Container) -> tuple[str, list[str | int]] | None:
-    """Return what keeps a value from having canonical bytes, and its path with the last part first.
+def _find_inexact(value: _Container) -> tuple[str, list[str | int]] | None:
+    """Return why a value has no canonical bytes, and its path from the last part to the first.
 
-    Paths are put together on the way out. One that was built on the way in would cost its length for every value,
-    and keys may be long.
+    The path is built only after a fault is found, on the way out of the recursion. Keys may be long, so building a path
+    for every value would be slow.
     """
     if isinstance(value, dict):
-        found = _why_inexact("".join(value))
+        found = _describe_inexact("".join(value))
         if found:
             return found, []
     for part, member in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(member, _CONTAINERS):
-            inside = _inexact(cast("_Container", member)) if member else None
+            inside = _find_inexact(cast("_Container", member)) if member else None
             if inside is not None:
                 inside[1].append(part)
                 return inside
-        elif found := _why_inexact(member):
+        elif found := _describe_inexact(member):
             return found, [part]
     return None
 
 
-def _why_inexact(scalar: object) -> str | None:
-    """Return what `canonical_bytes` has against a scalar; it is asked only about those that it may refuse."""
+def _describe_inexact(scalar: object) -> str | None:
+    """Return why `canonical_bytes` refuses a scalar, or None. It is called only for scalars that it may refuse."""
     match scalar:
         case str():
-            is_exact = scalar.isascii() or not _HALF_A_CHARACTER.search(scalar)
+            is_exact = scalar.isascii() or not _SURROGATE.search(scalar)
         case int():
             is_exact = -SAFE_INTEGER_MAX <= scalar <= SAFE_INTEGER_MAX
         case float():
@@ -209,22 +215,22 @@ def _why_inexact(scalar: object) -> str | None:
     return None
 
 
-def _path(inside_out: Iterable[str | int]) -> str:
+def _render_path(reversed_path: Iterable[str | int]) -> str:
     path = ""
-    for part in reversed(tuple(inside_out)):
+    for part in reversed(tuple(reversed_path)):
         path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}" if path else part
     return path
 
 
-def _constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise _ConstantError(name)
 
 
-def _yaml(text: str) -> object:
+def _parse_yaml(text: str) -> object:
     from interlock.define.source.yaml_form import YamlFault, load_yaml  # noqa: PLC0415 — JSON files do not pay for YAML
 
-    found = load_yaml(text)
-    if isinstance(found, YamlFault):
-        told = fault(_path(found.inside_out), found.code, found.message, found.fix)
-        raise _FormError(replace(told, line=found.line, column=found.column))
-    return found.value
+    result = load_yaml(text)
+    if isinstance(result, YamlFault):
+        diagnostic = fault(_render_path(result.reversed_path), result.code, result.message, result.fix)
+        raise _UnreadableTextError(replace(diagnostic, line=result.line, column=result.column))
+    return result.value

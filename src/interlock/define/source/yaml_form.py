@@ -1,4 +1,4 @@
-"""YAML, restricted to what JSON can say: the core schema's scalars, no aliases, no tags, no duplicate keys."""
+"""Parses YAML restricted to what JSON can represent: no aliases, no tags, no duplicate keys, YAML 1.2 core scalars."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,12 +10,12 @@ import yaml
 from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NUMBER_DIGITS_MAX, YAML_DIRECTIVES_MAX
 
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
-_HOLE_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
-_QUOTE = "Put a text that begins with `{{` in quotes: without them, `{` begins an object."
-_NUMBER_BEGINS = frozenset("-+.0123456789")
+_PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
+_FIX_QUOTE = "Put a text that begins with `{{` in quotes. Without quotes, `{` begins an object."
+_NUMBER_START = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NAMED: dict[str, bool | None] = {
+_NAMED_SCALARS: dict[str, bool | None] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -23,17 +23,17 @@ _NAMED: dict[str, bool | None] = {
 
 
 class YamlParser(Protocol):
-    """What reads a text event by event: the library has one in C and one in Python."""
+    """Reads a text event by event. PyYAML has one parser in C and one in Python."""
 
     def get_event(self) -> yaml.Event | None:
         """Return the next event, or None after the last."""
         ...
 
 
-ParserOf = Callable[[str], YamlParser]
-FASTEST = cast("ParserOf", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-"""The parser in C takes a tenth of the time. The other stands in where an installation lacks it; the two differ in
-texts that YAML itself leaves doubtful, such as a tab behind a colon, and in no refusal of ours."""
+ParserFactory = Callable[[str], YamlParser]
+FASTEST = cast("ParserFactory", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+"""The C parser is ten times faster. If an installation lacks it, the Python parser is used. They differ only in texts
+that YAML leaves ambiguous, such as a tab after a colon; our own refusals are the same."""
 
 
 FaultCode = Literal["not_yaml", "duplicate_key", "too_deep", "too_large"]
@@ -41,28 +41,28 @@ FaultCode = Literal["not_yaml", "duplicate_key", "too_deep", "too_large"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFault:
-    """Why a text is not YAML of this kind; `inside_out` is the path of a key at fault, its last part first.
+    """Why a text is refused. `reversed_path` is the path of a faulty key, from its last part to its first.
 
-    `line` and `column`, counted from 1, are known where no path leads to the place.
+    `line` and `column`, counted from 1, are set if there is no path to the place.
     """
 
     code: FaultCode
     message: str
     fix: str
-    inside_out: tuple[str | int, ...] = ()
+    reversed_path: tuple[str | int, ...] = ()
     line: int | None = None
     column: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlValue:
-    """What a text holds."""
+    """The value of a text."""
 
     value: object
 
 
 class YamlToken(NamedTuple):
-    """One piece of a text's structure; `at` counts the characters before it."""
+    """One element of a text's structure. `at` is its offset in characters."""
 
     kind: Literal["scalar", "mapping", "sequence", "end"]
     text: str
@@ -70,7 +70,7 @@ class YamlToken(NamedTuple):
 
 
 class UnreadableYamlError(ValueError):
-    """A text is not YAML of this kind."""
+    """A text is not YAML, or uses something that is refused."""
 
     def __init__(self, code: FaultCode, message: str, fix: str, mark: yaml.Mark | None = None) -> None:
         super().__init__(message)
@@ -81,9 +81,10 @@ class UnreadableYamlError(ValueError):
 
 
 class _MisplacedKeyError(Exception):
-    """A mapping holds a key that it may not. The path grows while the error leaves the containers around it.
+    """A mapping has a duplicate key or a key that is not a text.
 
-    Nothing else keeps a path: one that was built on the way in would cost its length for every value.
+    Each container adds its part to the path while the error passes through it. Building a path for every value would be
+    slow.
     """
 
     def __init__(self, code: FaultCode, message: str, fix: str, mark: yaml.Mark | None = None) -> None:
@@ -92,38 +93,40 @@ class _MisplacedKeyError(Exception):
         self.message = message
         self.fix = fix
         self.mark = mark
-        self.inside_out: list[str | int] = []
+        self.reversed_path: list[str | int] = []
 
 
-def load_yaml(text: str, parser_of: ParserOf = FASTEST) -> YamlValue | YamlFault:
-    """Return the value that a text holds, or why it holds none. Aliases are refused: they can grow without bound."""
-    events = _events(text, parser_of)
+def load_yaml(text: str, make_parser: ParserFactory = FASTEST) -> YamlValue | YamlFault:
+    """Parse a text. Aliases are refused, because a short text with aliases can have a huge value."""
+    events = _read_events(text, make_parser)
     try:
         try:
-            return YamlValue(value=_document(events))
+            return YamlValue(value=_build_document(events))
         except _MisplacedKeyError as error:
-            # What makes the whole text unreadable goes before what is wrong with one key of it.
+            # Read to the end: a fault that makes the whole text unreadable takes precedence over a fault of one key.
             for _ in events:
                 pass
-            return _told(error, tuple(error.inside_out))
+            return _to_fault(error, tuple(error.reversed_path))
     except UnreadableYamlError as error:
-        return _told(error)
+        return _to_fault(error)
 
 
-def _told(error: "UnreadableYamlError | _MisplacedKeyError", inside_out: tuple[str | int, ...] = ()) -> YamlFault:
+def _to_fault(
+    error: "UnreadableYamlError | _MisplacedKeyError", reversed_path: tuple[str | int, ...] = ()
+) -> YamlFault:
     line, column = (error.mark.line + 1, error.mark.column + 1) if error.mark is not None else (None, None)
     return YamlFault(
-        code=error.code, message=error.message, fix=error.fix, inside_out=inside_out, line=line, column=column
+        code=error.code, message=error.message, fix=error.fix, reversed_path=reversed_path, line=line, column=column
     )
 
 
-def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]:
-    """Yield the structure of the document in a text, in the order of the text.
+def read_yaml_tokens(text: str, make_parser: ParserFactory = FASTEST) -> Iterator[YamlToken]:
+    """Yield the elements of a document's structure in text order.
 
     Raises:
-        UnreadableYamlError: The text cannot be read further; known only when reading gets there.
+        UnreadableYamlError: The text cannot be read further. Raised only when reading reaches the fault.
     """
-    for event in _events(text, parser_of):
+    for event in _read_events(text, make_parser):
         at: int = event.start_mark.index
         if isinstance(event, yaml.ScalarEvent):
             text_of: str = event.value
@@ -136,47 +139,49 @@ def yaml_tokens(text: str, parser_of: ParserOf = FASTEST) -> Iterator[YamlToken]
             yield YamlToken("end", "", at)
 
 
-def _events(text: str, parser_of: ParserOf) -> Iterator[yaml.Event]:
-    """Yield what the text consists of. What is refused is found as it is met: nothing behind it costs anything."""
+def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
+    """Yield the parser's events. Refuse a faulty one when it is read, so that the text after it costs no time."""
     if text.count("%TAG") > YAML_DIRECTIVES_MAX and len(_DIRECTIVE.findall(text)) > YAML_DIRECTIVES_MAX:
         raise _not_yaml("The text begins with too many `%TAG` lines.", "Remove them: tags are refused.")
     depth = documents = nodes = 0
     try:
-        next_event = parser_of(text).get_event
+        next_event = make_parser(text).get_event
         while (event := next_event()) is not None:
             if isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             elif isinstance(event, yaml.NodeEvent):
-                _refuse_decorated(event)
+                _refuse_anchors_and_tags(event)
                 nodes += 1
                 depth += isinstance(event, yaml.CollectionStartEvent)
             elif isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
             if depth > DOCUMENT_DEPTH_MAX or documents > 1 or nodes > DOCUMENT_VALUES_MAX:
-                raise _too_much(event, depth)
+                raise _report_excess(event, depth)
             yield event
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        fix = _QUOTE if _begins_with_hole(text, error) else "Correct the YAML."
-        raise UnreadableYamlError("not_yaml", _words(error), fix, mark) from None
+        fix = _FIX_QUOTE if _begins_with_placeholder(text, error) else "Correct the YAML."
+        raise UnreadableYamlError("not_yaml", _describe_error(error), fix, mark) from None
 
 
-def _begins_with_hole(text: str, error: yaml.YAMLError) -> bool:
-    """Say whether an unreadable line holds a text that begins with `{{` and no quotes."""
+def _begins_with_placeholder(text: str, error: yaml.YAMLError) -> bool:
+    """Return whether an unreadable line has an unquoted text that begins with `{{`."""
     marks = (error.context_mark, error.problem_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
     lines = text.splitlines()
-    return any(_HOLE_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines))
+    return any(
+        _PLACEHOLDER_FIRST.search(lines[mark.line]) for mark in marks if mark is not None and mark.line < len(lines)
+    )
 
 
-def _refuse_decorated(event: yaml.NodeEvent) -> None:
-    """Refuse a node with an anchor or a tag, and an alias: an alias is a node that is nothing but an anchor."""
+def _refuse_anchors_and_tags(event: yaml.NodeEvent) -> None:
+    """Refuse anchors, aliases and tags. For the parser, an alias is a node with an anchor and nothing else."""
     if event.anchor:
         raise _not_yaml(f"Line {_line(event)} uses an anchor or alias.", "Write the value out.", event)
     if getattr(event, "tag", None):
         raise _not_yaml(f"Line {_line(event)} uses a tag.", "Remove the tag.", event)
 
 
-def _too_much(event: yaml.Event, depth: int) -> UnreadableYamlError:
+def _report_excess(event: yaml.Event, depth: int) -> UnreadableYamlError:
     if isinstance(event, yaml.DocumentStartEvent):
         return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.", event)
     if depth <= DOCUMENT_DEPTH_MAX:
@@ -198,76 +203,76 @@ def _line(event: yaml.Event) -> int:
     return _mark(event).line + 1
 
 
-def _words(error: yaml.YAMLError) -> str:
+def _describe_error(error: yaml.YAMLError) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"Line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}."
     return "The text is not YAML."
 
 
-def _document(events: Iterator[yaml.Event]) -> object:
+def _build_document(events: Iterator[yaml.Event]) -> object:
     value: object = None
     for event in events:
         if isinstance(event, yaml.NodeEvent):
-            value = _value(event, events)
+            value = _build_value(event, events)
     return value
 
 
-def _value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
-    """Return the value that an event begins; the events of what stands inside it are taken."""
+def _build_value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
+    """Build the value that an event begins, and consume the events inside it."""
     if isinstance(event, yaml.ScalarEvent):
         text: str = event.value
         is_plain: bool = event.implicit[0]
         try:
-            return _plain(text) if is_plain else text
+            return _parse_plain(text) if is_plain else text
         except ValueError:
-            message = "A number has too many digits to be read."
+            message = "A number has too many digits."
             raise _MisplacedKeyError("not_yaml", message, "Write it as text, in quotes.", _mark(event)) from None
     if isinstance(event, yaml.MappingStartEvent):
-        return _mapping(events)
-    return _sequence(events)
+        return _build_mapping(events)
+    return _build_sequence(events)
 
 
-def _sequence(events: Iterator[yaml.Event]) -> list[object]:
+def _build_sequence(events: Iterator[yaml.Event]) -> list[object]:
     items: list[object] = []
     try:
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
-            items.append(_value(event, events))
+            items.append(_build_value(event, events))
     except _MisplacedKeyError as error:
-        error.inside_out.append(len(items))
+        error.reversed_path.append(len(items))
         raise
     return items
 
 
-def _mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
+def _build_mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
     members: dict[str, object] = {}
     while not isinstance(event := next(events), yaml.MappingEndEvent):
-        key = _key(event, members)
+        key = _read_key(event, members)
         try:
-            members[key] = _value(next(events), events)
+            members[key] = _build_value(next(events), events)
         except _MisplacedKeyError as error:
-            error.inside_out.append(key)
+            error.reversed_path.append(key)
             raise
     return members
 
 
-def _key(event: yaml.Event, members: dict[str, object]) -> str:
+def _read_key(event: yaml.Event, members: dict[str, object]) -> str:
     if not isinstance(event, yaml.ScalarEvent):
-        is_hole = isinstance(event, yaml.MappingStartEvent) and bool(event.flow_style)
-        fix = _QUOTE if is_hole else "Use a text as key."
-        raise _MisplacedKeyError("not_yaml", "A key is not a plain text.", fix, _mark(event))
+        is_placeholder = isinstance(event, yaml.MappingStartEvent) and bool(event.flow_style)
+        fix = _FIX_QUOTE if is_placeholder else "Use a text as key."
+        raise _MisplacedKeyError("not_yaml", "A key is not a text.", fix, _mark(event))
     key: str = event.value
     if key in members:
-        error = _MisplacedKeyError("duplicate_key", f"The key {key!r} stands twice.", "Keep one of them.")
-        error.inside_out.append(key)
+        error = _MisplacedKeyError("duplicate_key", f"The key {key!r} occurs twice.", "Keep one of them.")
+        error.reversed_path.append(key)
         raise error
     return key
 
 
-def _plain(text: str) -> object:
-    """Return what a scalar without quotes means. Only YAML 1.2's own words and numbers are more than text."""
-    if text in _NAMED:
-        return _NAMED[text]
-    if text[0] not in _NUMBER_BEGINS:
+def _parse_plain(text: str) -> object:
+    """Return the value of a scalar without quotes. Only constants and numbers of YAML 1.2 are not text."""
+    if text in _NAMED_SCALARS:
+        return _NAMED_SCALARS[text]
+    if text[0] not in _NUMBER_START:
         return text
     is_whole = _INTEGER.fullmatch(text) is not None
     if not is_whole and _FLOAT.fullmatch(text) is None:

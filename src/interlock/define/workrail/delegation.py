@@ -1,4 +1,4 @@
-"""Parallel steps of the WorkRail dialect: each piece of work that goes to a subagent, as a part of one prompt."""
+"""Lowers parallel steps of the WorkRail dialect: each delegated piece of work becomes a part of one prompt."""
 
 import re
 from collections.abc import Iterator
@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from interlock.decide.condition import AnyOf, Not
 from interlock.define import document as doc
 from interlock.define.workrail import forms
-from interlock.define.workrail.conditions import Conditions
-from interlock.define.workrail.prompts import Prompts
+from interlock.define.workrail.conditions import ConditionLowering
+from interlock.define.workrail.prompts import PromptLowering
 
-_RENDERED = re.compile(r"(?!wr\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-"""What the prompt of a step can be filled in with."""
+_CONTEXT_PATH = re.compile(r"(?!wr\.)[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+"""A context path that a prompt can insert. `wr.` is reserved."""
 _NOTHING_TEXT = "There is nothing to hand out here: start no subagent, and report the step as done."
 
 
-def delegations(
-    form: forms.ParallelForm, at: str, prompts: Prompts, conditions: Conditions
+def lower_delegations(
+    form: forms.ParallelForm, at: str, prompts: PromptLowering, conditions: ConditionLowering
 ) -> tuple[doc.PromptFragment, ...]:
-    """Return a fragment for each piece of work, and where all of them may be left out, one that says so.
+    """Return one prompt fragment for each piece of work.
 
-    `at` is where the list of them stands.
+    If every piece has a condition, one more fragment tells the agent what to do if none of them is true. `at` is the
+    path of the list.
     """
     pieces: list[doc.PromptFragment] = []
     for number, work in enumerate(form.parallel_delegations):
@@ -28,8 +29,8 @@ def delegations(
         pieces.append(
             doc.PromptFragment(
                 fragment_id=f"delegate-{number + 1}",
-                text="\n".join([*lines, *_details(work, here, prompts)]),
-                when=conditions.guard(work.run_condition, f"{here}.runCondition"),
+                text="\n".join([*lines, *_render_details(work, here, prompts)]),
+                when=conditions.lower_guard(work.run_condition, f"{here}.runCondition"),
             )
         )
     guards = [piece.when.condition for piece in pieces if piece.when is not None]
@@ -39,18 +40,20 @@ def delegations(
     return (*pieces, doc.PromptFragment(fragment_id="delegate-nothing", text=_NOTHING_TEXT, when=none_holds))
 
 
-def _details(work: forms.DelegationForm, at: str, prompts: Prompts) -> Iterator[str]:
-    """Yield what a subagent is told, line by line; members of objects in the order of their names."""
+def _render_details(work: forms.DelegationForm, at: str, prompts: PromptLowering) -> Iterator[str]:
+    """Yield the lines of the instructions for a subagent. Members of objects are ordered by name."""
     if work.goal is not None:
-        yield f"- Goal: {prompts.plain(work.goal, f'{at}.goal')}"
+        yield f"- Goal: {prompts.check_plain(work.goal, f'{at}.goal')}"
     for key, child in sorted(work.context_mapping.items()):
-        name = prompts.plain(child, f"{at}.contextMapping.{key}")
-        held = f"{{{{{key}}}}}" if _RENDERED.fullmatch(key) else f"what the context key `{key}` holds"
-        yield f"- `{name}`: {held}"
+        name = prompts.check_plain(child, f"{at}.contextMapping.{key}")
+        value = f"{{{{{key}}}}}" if _CONTEXT_PATH.fullmatch(key) else f"what the context key `{key}` holds"
+        yield f"- `{name}`: {value}"
     for name, value in sorted(work.args.items()):
-        yield f"- `{name}`: {prompts.plain(value, f'{at}.args.{name}')}"
+        yield f"- `{name}`: {prompts.check_plain(value, f'{at}.args.{name}')}"
     if work.allowed_tools is not None:
-        tools = (prompts.plain(tool, f"{at}.allowedTools[{number}]") for number, tool in enumerate(work.allowed_tools))
+        tools = (
+            prompts.check_plain(tool, f"{at}.allowedTools[{number}]") for number, tool in enumerate(work.allowed_tools)
+        )
         yield f"- Allowed tools: {', '.join(tools)}"
     if work.model_tier is not None:
         yield f"- Suggested model tier: {work.model_tier}"

@@ -1,10 +1,10 @@
-"""The WorkRail front end: files of that project (version 3.x) are read as they are, every fault reported.
+"""The WorkRail front end: reads files of that project (version 3.x) without changes and reports every fault.
 
-Accepted without effect: `version`, `about`, `validatedAgainstSpecVersion`, `metricsProfile`; `resolveFrom` of a
-reference; `askForFiles` and `hasValidation` of a step; `requireConfirmation` of a parallel step; `requireConfirmation`
-and `notesOptional` of a loop, which is never handed out itself; and the evidence and fragments beside a `templateCall`,
-for the steps of the routine take its place. Of what a step asks for as evidence one counts: a contract before
-assessments before criteria.
+These keys are accepted without effect: `version`, `about`, `validatedAgainstSpecVersion`, `metricsProfile`;
+`resolveFrom` of a reference; `askForFiles` and `hasValidation` of a step; `requireConfirmation` of a parallel step;
+`requireConfirmation` and `notesOptional` of a loop, because a loop itself is never given to an agent; and evidence and
+fragments of a step with `templateCall`, because the steps of the routine replace it. Only one kind of evidence of a
+step counts: a contract, else assessments, else criteria.
 """
 
 import re
@@ -15,55 +15,55 @@ from pydantic import ValidationError
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
-from interlock.define.faults import faults_of, safe_id
+from interlock.define.faults import diagnose_validation_error, make_safe_id
 from interlock.define.parts import Reference
-from interlock.define.patterns import Patterns
+from interlock.define.patterns import PatternChecker
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
-from interlock.define.workrail.steps import LOOP_CONTROL, Steps, said_lines, tier_line
+from interlock.define.workrail.steps import LOOP_CONTROL, StepLowering, drop_blank_lines, render_model_tier
 from interlock.kernel.budgets import WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]*|[a-z][a-z0-9_-]*\.[a-z][a-z0-9_-]*")
 _PROMPTS = ("prompt", "promptBlocks", "templateCall")
-_DECLARED = ("verification", "audit", "synthesis")
-"""What becomes a step of its own, called after the step on which it is declared."""
-_STEP_AT = re.compile(r"steps\[(\d+)\](?:\.body\[(\d+)\])?")
+_DECLARED_STEPS = ("verification", "audit", "synthesis")
+"""Keys of a step that become separate steps. Their ids begin with the id of the step that declares them."""
+_STEP_PATH = re.compile(r"steps\[(\d+)\](?:\.body\[(\d+)\])?")
 _REQUIRED: Mapping[str, Json] = {"id": "stand-in", "name": "-", "description": "-", "version": "-"}
 
 
-def parse_workrail(value: dict[str, Json], patterns: Patterns) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
-    """Return the document that a value holds, and every fault of it.
+def parse_workrail(value: dict[str, Json], patterns: PatternChecker) -> tuple[doc.WorkflowDocument | None, Diagnostics]:
+    """Parse a WorkRail document and return it with all its faults.
 
-    Where its form has faults, the document is what is left without them, for further judgement; None where even that
-    cannot be read.
+    If its form has faults, the returned document is without the faulty parts, for further checks only. It is None if
+    nothing can be recovered.
     """
-    form, faults = _read(value)
+    form, faults = _parse_form(value)
     if form is None:
-        form, _ = _read(_mended(value, faults))
-    # Judged on the value as it stands, so that no fault of form hides these.
-    faults += _id_faults(value.get("id"))
-    faults += _prompt_faults(value.get("steps"))
-    faults += _duplicates(value.get("steps"))
-    document = _document(form, faults, patterns) if form is not None else None
+        form, _ = _parse_form(_recover_document(value, faults))
+    # These checks read the original value, so that no fault of form hides their faults.
+    faults += _check_id(value.get("id"))
+    faults += _check_prompts(value.get("steps"))
+    faults += _check_duplicate_ids(value.get("steps"))
+    document = _lower_document(form, faults, patterns) if form is not None else None
     return document, tuple(dict.fromkeys(faults))
 
 
-def _read(value: dict[str, Json]) -> tuple[WorkflowForm | None, list[Diagnostic]]:
+def _parse_form(value: dict[str, Json]) -> tuple[WorkflowForm | None, list[Diagnostic]]:
     try:
         return WorkflowForm.model_validate(value), []
     except ValidationError as error:
-        return None, faults_of(error, value, WorkflowForm)
+        return None, diagnose_validation_error(error, value, WorkflowForm)
 
 
-def _document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patterns) -> doc.WorkflowDocument:
-    """Return the whole document; what is found on the way is added to `faults`."""
+def _lower_document(form: WorkflowForm, faults: list[Diagnostic], patterns: PatternChecker) -> doc.WorkflowDocument:
+    """Lower the whole document. Faults are added to `faults`."""
     return doc.WorkflowDocument(
         id=form.id,
         name=form.name,
         description=form.description,
         examples=form.examples,
-        guidance=tuple(_guidance(form)),
-        references=tuple(_reference(reference) for reference in form.references),
+        guidance=tuple(_lower_guidance(form)),
+        references=tuple(_lower_reference(reference) for reference in form.references),
         features=tuple(
             doc.FeatureUse(feature_id=feature, config={}, at=f"features[{number}]")
             for number, feature in enumerate(form.features)
@@ -72,25 +72,25 @@ def _document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patterns) 
         assessments=form.assessments,
         extension_points=form.extension_points,
         recommended=form.recommended_preferences,
-        steps=Steps(form.steps, faults, patterns).lowered(),
-        is_checked_for_keys=False,
+        steps=StepLowering(form.steps, faults, patterns).lower(),
+        requires_declared_keys=False,
     )
 
 
-def _guidance(form: WorkflowForm) -> Iterator[str]:
-    yield from said_lines(form.meta_guidance)
-    yield from (f"Before you begin: {line}" for line in said_lines(form.preconditions))
-    yield from (f"Ask the user if it is not clear: {line}" for line in said_lines(form.clarification_prompts))
+def _lower_guidance(form: WorkflowForm) -> Iterator[str]:
+    yield from drop_blank_lines(form.meta_guidance)
+    yield from (f"Before you begin: {line}" for line in drop_blank_lines(form.preconditions))
+    yield from (f"Ask the user if it is not clear: {line}" for line in drop_blank_lines(form.clarification_prompts))
     if form.model_tier is not None:
-        yield tier_line(form.model_tier)
+        yield render_model_tier(form.model_tier)
 
 
-def _reference(form: ReferenceForm) -> Reference:
-    said = form.model_dump(by_alias=True, exclude_unset=True, exclude={"resolve_from"})
-    return Reference.model_validate(said)
+def _lower_reference(form: ReferenceForm) -> Reference:
+    members = form.model_dump(by_alias=True, exclude_unset=True, exclude={"resolve_from"})
+    return Reference.model_validate(members)
 
 
-def _id_faults(workflow_id: object) -> Iterator[Diagnostic]:
+def _check_id(workflow_id: object) -> Iterator[Diagnostic]:
     if (
         not isinstance(workflow_id, str)
         or not 0 < len(workflow_id) <= WORKFLOW_ID_CHARS_MAX
@@ -101,85 +101,85 @@ def _id_faults(workflow_id: object) -> Iterator[Diagnostic]:
     yield fault("id", "bad_id", message, "Use lower case, digits, `_` and `-`, with one dot at most.")
 
 
-def _authored(steps: object, at: str = "steps") -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield every step that is one by its kind of value, wherever it stands, with its place."""
+def _walk_authored_steps(steps: object, at: str = "steps") -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the path and value of every object in a list of steps, loop bodies included."""
     for number, step in enumerate(cast("list[object]", steps) if isinstance(steps, list) else []):
         if isinstance(step, dict):
             members = cast("dict[str, object]", step)
             yield f"{at}[{number}]", members
-            yield from _authored(members.get("body"), f"{at}[{number}].body")
+            yield from _walk_authored_steps(members.get("body"), f"{at}[{number}].body")
 
 
-def _prompt_faults(steps: object) -> Iterator[Diagnostic]:
-    for at, step in _authored(steps):
+def _check_prompts(steps: object) -> Iterator[Diagnostic]:
+    for at, step in _walk_authored_steps(steps):
         if step_tag(step) != "<step>":
             continue
-        said = [name for name in _PROMPTS if step.get(name) is not None]
-        if not said or (said == ["promptBlocks"] and _is_empty(step["promptBlocks"])):
+        prompts = [name for name in _PROMPTS if step.get(name) is not None]
+        if not prompts or (prompts == ["promptBlocks"] and _is_empty(step["promptBlocks"])):
             fix = "Add `prompt`, `promptBlocks` or `templateCall`."
-            yield fault(at, "prompt_missing", "The step says nothing.", fix)
-        if len(said) > 1:
-            found = " and ".join(f"`{name}`" for name in said)
-            yield fault(at, "prompt_twice", f"It has {found}.", "Keep one of them.")
+            yield fault(at, "prompt_missing", "The step has no prompt.", fix)
+        if len(prompts) > 1:
+            found = " and ".join(f"`{name}`" for name in prompts)
+            yield fault(at, "prompt_twice", f"The step has {found}.", "Keep one of them.")
 
 
 def _is_empty(blocks: object) -> bool:
     return isinstance(blocks, dict) and not any(cast("dict[str, object]", blocks).values())
 
 
-def _duplicates(steps: object) -> Iterator[Diagnostic]:
-    """Tell every step id that stands twice, bodies and what is declared on a step included."""
+def _check_duplicate_ids(steps: object) -> Iterator[Diagnostic]:
+    """Report duplicate step ids, including those of loop bodies and of steps that are declared on other steps."""
     first_at: dict[str, str] = {}
-    for at, place, step_id in _ids(steps):
+    for at, place, step_id in _iter_ids(steps):
         if step_id in first_at:
-            message = f"{step_id!r} is the id of {first_at[step_id]} too."
+            message = f"{step_id!r} is also the id of {first_at[step_id]}."
             yield fault(place, "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
         first_at.setdefault(step_id, at)
 
 
-def _ids(steps: object) -> Iterator[tuple[str, str, str]]:
-    for at, step in _authored(steps):
+def _iter_ids(steps: object) -> Iterator[tuple[str, str, str]]:
+    for at, step in _walk_authored_steps(steps):
         if isinstance(step_id := step.get("id"), str):
             yield at, f"{at}.id", step_id
-            for name in _DECLARED:
+            for name in _DECLARED_STEPS:
                 if isinstance(step.get(name), dict):
                     yield f"{at}.{name}", f"{at}.{name}", f"{step_id}--{name}"
 
 
-def _mended(value: dict[str, Json], faults: list[Diagnostic]) -> dict[str, Json]:
-    """Return the document with a stand-in for each step, and without each other member, in which a fault lies.
+def _recover_document(value: dict[str, Json], faults: list[Diagnostic]) -> dict[str, Json]:
+    """Return a copy of the document without its faulty parts. It is only checked, never run.
 
-    It is read for the faults of what is left, and never run.
+    A step with a fault is replaced by a stand-in. Any other member with a fault is removed.
     """
-    mended = dict(value)
+    recovered = dict(value)
     for path in [one.path for one in faults]:
-        steps = mended.get("steps")
-        if (place := _STEP_AT.match(path)) is not None and isinstance(steps, list):
-            mended["steps"] = _with_stand_in(steps, int(place[1]), int(place[2]) if place[2] else None)
+        steps = recovered.get("steps")
+        if (place := _STEP_PATH.match(path)) is not None and isinstance(steps, list):
+            recovered["steps"] = _replace_step(steps, int(place[1]), int(place[2]) if place[2] else None)
             continue
-        at_fault = [key for key in mended if path == key or path.startswith((f"{key}.", f"{key}["))]
-        for key in at_fault:
-            del mended[key]
-        mended |= {key: given for key, given in _REQUIRED.items() if key not in mended}
-    return mended
+        faulty_keys = [key for key in recovered if path == key or path.startswith((f"{key}.", f"{key}["))]
+        for key in faulty_keys:
+            del recovered[key]
+        recovered |= {key: given for key, given in _REQUIRED.items() if key not in recovered}
+    return recovered
 
 
-def _with_stand_in(steps: list[Json], number: int, inner: int | None) -> list[Json]:
+def _replace_step(steps: list[Json], number: int, inner: int | None) -> list[Json]:
     if number >= len(steps):
         return steps
     step = steps[number]
-    stand_in = _stand_in(step)
+    stand_in = _build_stand_in(step)
     if inner is not None and isinstance(step, dict) and isinstance(body := step.get("body"), list):
-        kept: Json = list(_with_stand_in(body, inner, None))
+        kept: Json = list(_replace_step(body, inner, None))
         stand_in = {**step, "body": kept}
     return [*steps[:number], stand_in, *steps[number + 1 :]]
 
 
-def _stand_in(step: Json) -> Json:
+def _build_stand_in(step: Json) -> Json:
     members = step if isinstance(step, dict) else {}
-    kept: dict[str, Json] = {"id": safe_id(str(members.get("id"))), "title": "-", "prompt": "-"}
+    kept: dict[str, Json] = {"id": make_safe_id(str(members.get("id"))), "title": "-", "prompt": "-"}
     contract = members.get("outputContract")
     if isinstance(contract, dict) and contract.get("contractRef") == LOOP_CONTROL:
-        # A loop may turn on it.
+        # A loop may depend on this step to decide whether it continues.
         kept["outputContract"] = {"contractRef": LOOP_CONTROL}
     return kept

@@ -1,7 +1,7 @@
-"""The WorkRail dialect as it is written (files of version 3.x): one closed form per part, with that project's keys.
+"""The syntax of WorkRail files (version 3.x): one closed model per part, with that project's keys.
 
-What a form says is lowered into the document model by `workrail`. Their limits on the length of texts are not held:
-what is too long for us is said by our own limits.
+`document` and `steps` turn these models into the document model. Text lengths are limited by Interlock's own limits,
+not by those of WorkRail.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def _criteria_tag(value: object) -> str:
 
 
 def step_tag(value: object) -> str:
-    """Return which kind of step a value is meant to be, by its type or by what only that kind has."""
+    """Return the tag of a step's kind: by its `type`, else by a key that only this kind has."""
     members = _members(value)
     kinds = {"loop": "<loop>", "parallel": "<parallel>"}
     if isinstance(kind := members.get("type"), str) and kind in kinds:
@@ -70,7 +70,7 @@ def step_tag(value: object) -> str:
 
 
 class ConditionForm(Part):
-    """A condition. Any of these may stand together; which of them counts is judged when it is lowered."""
+    """A condition. It may have several of these keys; the lowering decides which one counts."""
 
     var: ContextKey | None = None
     equals: Json = None
@@ -147,7 +147,7 @@ class PromptBlocksForm(Part):
 
 
 class PromptFragmentForm(Part):
-    """A text that joins the prompt where its condition holds."""
+    """A text that is added to the prompt if its condition is true."""
 
     id: Annotated[str, Field(min_length=1, max_length=128)]
     text: LongText
@@ -162,7 +162,7 @@ class TemplateCallForm(Part):
 
 
 class GateForm(Part):
-    """Who is to confirm, and when."""
+    """Who must confirm the step, and when."""
 
     kind: Literal["coordinator_eval", "human_approval"]
     condition: ConditionForm | None = None
@@ -182,35 +182,35 @@ class OutputContractForm(Part):
 
 
 class ConsequenceWhen(Part):
-    """A level that some dimension was rated with."""
+    """A level that at least one dimension was rated with."""
 
     any_equals_level: Annotated[str, Field(min_length=1, max_length=64)]
     for_assessment: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
 class ConsequenceEffect(Part):
-    """What is to be done about it."""
+    """What the agent must do because of the rating."""
 
     kind: Literal["require_followup"]
     guidance: LongText
 
 
 class ConsequenceForm(Part):
-    """What a rating brings."""
+    """The consequence of a rating."""
 
     when: ConsequenceWhen
     effect: ConsequenceEffect
 
 
 class FunctionCallForm(Part):
-    """A function that the step is to use, with what to use it on."""
+    """A function that the step must use, with its arguments."""
 
     name: Name
     args: dict[str, Json] = Field(default_factory=dict)
 
 
 class VerificationForm(Part):
-    """A check of the step by another pair of eyes."""
+    """A check of the step's result by a verifier."""
 
     command: LongText | None = None
     prompt: LongText | None = None
@@ -261,7 +261,7 @@ class StepForm(_AnyStep):
 
 
 class DelegationForm(Part):
-    """Work for a subagent, by the workflow that says how it is done."""
+    """Work for a subagent, with the workflow that describes the method."""
 
     workflow_id: Annotated[str, Field(min_length=1, max_length=128)]
     goal: LongText | None = None
@@ -273,14 +273,14 @@ class DelegationForm(Part):
 
 
 class SynthesisForm(Part):
-    """What is made of the results."""
+    """The step that combines the results of subagents."""
 
     prompt: LongText | None = None
     output_contract: OutputContractForm | None = None
 
 
 class ParallelForm(_AnyStep):
-    """Work that is handed to subagents."""
+    """Work that is delegated to subagents."""
 
     type: Literal["parallel"]
     parallel_delegations: Annotated[tuple[DelegationForm, ...], Field(max_length=100, strict=False)]
@@ -288,7 +288,7 @@ class ParallelForm(_AnyStep):
 
 
 class ArtifactSource(Part):
-    """The loop goes on while the artifact of a call says so."""
+    """The loop continues while the loop-control artifact of a call says so."""
 
     kind: Literal["artifact_contract"]
     contract_ref: Literal["wr.contracts.loop_control"]
@@ -296,14 +296,14 @@ class ArtifactSource(Part):
 
 
 class ContextSource(Part):
-    """The loop turns on a condition over the context."""
+    """The loop depends on a condition on the context."""
 
     kind: Literal["context_variable"]
     condition: ConditionForm
 
 
 class LoopSpecForm(Part):
-    """How often the body is passed through."""
+    """How often the body is repeated."""
 
     type: Literal["while", "until", "for", "forEach"]
     max_iterations: Annotated[int, Field(ge=1, le=LOOP_PASSES_MAX)]
@@ -323,7 +323,7 @@ class LoopSpecForm(Part):
 
 
 class LoopForm(_AnyStep):
-    """A body that is passed through again and again: steps, or the id of another step."""
+    """A body that is repeated: a list of steps, or the id of another step."""
 
     type: Literal["loop"]
     loop: LoopSpecForm
@@ -344,7 +344,7 @@ AnyStepForm = Annotated[
 
 
 class ReferenceForm(Reference):
-    """Material that the workflow points at; what its source is relative to is accepted and not used."""
+    """Material that the workflow refers to. `resolveFrom` is accepted, but not used."""
 
     resolve_from: Literal["workspace", "package"] | None = None
 

@@ -5,7 +5,7 @@ Pure: the pinned workflow and the node's context give the same prompt every time
 
 from collections.abc import Iterator, Sequence
 
-from interlock.decide.evaluate import Given, evaluate
+from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.parts import FunctionDefinition
 from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
@@ -26,7 +26,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
     yield rendered(task.prompt, seen)
     for fragment in task.fragments:
         # A fragment whose condition cannot be decided is left out: a prompt refuses nobody (PLAN-20).
-        if fragment.condition is None or evaluate(fragment.condition, Given(context=seen)) is True:
+        if fragment.condition is None or evaluate(fragment.condition, ConditionInputs(context=seen)) is True:
             yield rendered(fragment.text, seen)
     others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
     if others:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from interlock.decide.condition import loop_controls
-from interlock.decide.criteria import unmet
-from interlock.decide.evaluate import NOTHING, value_at
+from interlock.decide.condition import iter_loop_controls
+from interlock.decide.criteria import find_unmet
+from interlock.decide.evaluate import ABSENT, value_at
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.schema_words import in_words
@@ -62,7 +62,7 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
     findings += [
         reasons.missing_key(rendered_line(node.title, context), key)
         for key in task.produces
-        if value_at(context, key) is NOTHING
+        if value_at(context, key) is ABSENT
     ]
     return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 
@@ -95,7 +95,7 @@ def _controlled_loop(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
     loop = workflow.graphs.loops[scope] if scope is not None else None
     if loop is None or loop.condition_id is None:
         return None
-    return next((term.loop_id for term in loop_controls(workflow.graphs.conditions[loop.condition_id])), None)
+    return next((term.loop_id for term in iter_loop_controls(workflow.graphs.conditions[loop.condition_id])), None)
 
 
 def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
@@ -181,7 +181,7 @@ def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> It
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered_line(node.title, context))
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
-        lacks = unmet(wanted.criteria, request.notes or "", context)
+        lacks = find_unmet(wanted.criteria, request.notes or "", context)
         if lacks:
             yield reasons.unmet_criteria(lacks)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
-from interlock.decide.evaluation_pass import Aborted
+from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
 from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.gates import QuestionItem
@@ -149,8 +149,8 @@ def undecided(found: Undecided, what: str) -> Violation:
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),
         f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
-        f" {found.wanted}.",
-        f"Send `nextCall` with {_place(found.path)} ({found.wanted})." + _KEPT + _USE_FRESH,
+        f" {found.expected}.",
+        f"Send `nextCall` with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
     )
 
 
@@ -166,13 +166,13 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
     )
 
 
-def aborted(step_id: str, failed: Aborted) -> Violation:
+def aborted(step_id: str, failed: PassAborted) -> Violation:
     """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, expected"
-        f" {failed.wanted}. Nothing that you sent was applied.",
+        f" {failed.expected}. Nothing that you sent was applied.",
         "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
         + _USE_FRESH,
         {"conditionId": _named(failed.condition or step_id)},

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from interlock.decide.condition import reads_loop_control
-from interlock.decide.evaluate import NOTHING, Given, LoopDecision, Undecided, Verdict, kind_of, value_at
-from interlock.decide.evaluation_pass import Aborted, run_pass
-from interlock.decide.lowering import trigger_of
+from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, Verdict, describe_kind, value_at
+from interlock.decide.evaluation_pass import PassAborted, run_pass
+from interlock.decide.lowering import trigger_id
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord, DecisionTrace
 from interlock.kernel.budgets import WALK_NODES_MAX
@@ -44,7 +44,7 @@ class EndlessWalk:
 class Suspended:
     """Why the run cannot go on as it is written, at which node of the plan, and what is seen there."""
 
-    reason: Undecided | Aborted | LoopLimit | EndlessWalk
+    reason: Undecided | PassAborted | LoopLimit | EndlessWalk
     node: PlanNode
     seen: Context = field(default_factory=dict[str, Json], compare=False, repr=False)
 
@@ -64,7 +64,7 @@ class WalkResult:
 
 
 Walked: TypeAlias = WalkResult | Suspended
-_Truth: TypeAlias = Verdict | Aborted
+_Truth: TypeAlias = Verdict | PassAborted
 
 
 def run_to_next_task(
@@ -126,7 +126,7 @@ class _Walk:
                 return reached
         return None
 
-    def _lacks(self, reason: Undecided | Aborted | LoopLimit | EndlessWalk, node: PlanNode) -> Suspended | None:
+    def _lacks(self, reason: Undecided | PassAborted | LoopLimit | EndlessWalk, node: PlanNode) -> Suspended | None:
         """Stop at what is missing; in a run that never stops disclose it, and the caller goes the cautious way."""
         told = self._in_context(reason) if isinstance(reason, Undecided) else reason
         stuck = Suspended(reason=told, node=node, seen=self._seen())
@@ -159,7 +159,7 @@ class _Walk:
             if loop.checked != "before_step" or loop.condition_id is None:
                 continue
             goes_on = self._holds(loop, self.marks.stack[: depth + 1])
-            stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | Aborted) else None
+            stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | PassAborted) else None
             if stuck is not None:
                 return stuck
             if goes_on is not True:
@@ -169,8 +169,8 @@ class _Walk:
         assert node.task is not None, "a task is handed out"
         seen = self._seen()
         for key in node.task.needs:
-            if value_at(seen, key) is NOTHING:
-                stuck = self._lacks(Undecided(path=key, found="not set", wanted="a value"), node)
+            if value_at(seen, key) is ABSENT:
+                stuck = self._lacks(Undecided(path=key, found="not set", expected="a value"), node)
                 if stuck is not None:
                     return stuck
                 self.journal.lacked(node, key)
@@ -187,12 +187,12 @@ class _Walk:
             if loop.items is not None and loop.item_var == key:
                 where = f"a list whose item {frame.iteration + 1} is {'without ' if found.found == 'not set' else ''}"
                 told = f"{where}{member!r}" if found.found == "not set" else f"{where}{found.found}"
-                wanted = f"a list whose items all have {member!r}, {found.wanted}" if member else found.wanted
-                return Undecided(path=loop.items, found=told, wanted=wanted)
+                wanted = f"a list whose items all have {member!r}, {found.expected}" if member else found.expected
+                return Undecided(path=loop.items, found=told, expected=wanted)
         return found
 
     def _decide(self, node: PlanNode) -> Suspended | None:
-        given = Given(context=self._seen(), loop_decisions=tuple(self.decisions))
+        given = ConditionInputs(context=self._seen(), loop_decisions=tuple(self.decisions))
         spot, edges = (
             DecisionPoint(node_id=node.node_id, frames=tuple(self.marks.stack)),
             self.graphs.out_edges[node.node_id],
@@ -202,7 +202,7 @@ class _Walk:
             if edge.condition_id is None:
                 continue
             verdict = self._evaluated(spot, edge.condition_id, given)
-            if isinstance(verdict, Undecided | Aborted):
+            if isinstance(verdict, Undecided | PassAborted):
                 stuck = self._lacks(verdict, node)
                 if stuck is not None:
                     return stuck
@@ -220,7 +220,7 @@ class _Walk:
     def _enter(self, node: PlanNode) -> Suspended | None:
         loop = self.graphs.loops[node.node_id]
         begins = self._wants_pass(loop, 0)
-        stuck = self._lacks(begins, node) if isinstance(begins, Undecided | Aborted) else None
+        stuck = self._lacks(begins, node) if isinstance(begins, Undecided | PassAborted) else None
         if stuck is not None:
             return stuck
         if begins is True:
@@ -236,7 +236,7 @@ class _Walk:
         loop, following = self.graphs.loops[frame.loop_id], frame.iteration + 1
         node = self.graphs.nodes[frame.loop_id]
         goes_on = self._wants_pass(loop, following)
-        stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | Aborted) else None
+        stuck = self._lacks(goes_on, node) if isinstance(goes_on, Undecided | PassAborted) else None
         if stuck is not None:
             return stuck
         if goes_on is not True:
@@ -304,10 +304,10 @@ class _Walk:
         """Read a loop's condition once. A loop-control artifact decides once: what read it has used it up."""
         assert loop.condition_id is not None, "`while` and `until` turn on a condition"
         condition = self.graphs.conditions[loop.condition_id]
-        given = Given(context=self._seen(frames), loop_decisions=tuple(self.decisions))
+        given = ConditionInputs(context=self._seen(frames), loop_decisions=tuple(self.decisions))
         spot = DecisionPoint(node_id=loop.loop_id, frames=tuple(frames))
         verdict = self._evaluated(spot, loop.condition_id, given)
-        if isinstance(verdict, Undecided | Aborted):
+        if isinstance(verdict, Undecided | PassAborted):
             self.journal.took(LEAVES)
             return verdict
         if reads_loop_control(condition):
@@ -317,11 +317,11 @@ class _Walk:
         self.journal.took(GOES_ON if goes_on else LEAVES)
         return goes_on
 
-    def _evaluated(self, spot: DecisionPoint, condition_id: str, given: Given) -> _Truth:
+    def _evaluated(self, spot: DecisionPoint, condition_id: str, given: ConditionInputs) -> _Truth:
         """Decide a condition in one pass over its graph, and take it in."""
         outcome = run_pass(self.graphs.schedule(condition_id), given)
-        verdict = outcome if isinstance(outcome, Aborted) else outcome.triggers[trigger_of(condition_id)]
-        told = verdict if not isinstance(verdict, Aborted) else None
+        verdict = outcome if isinstance(outcome, PassAborted) else outcome.triggers[trigger_id(condition_id)]
+        told = verdict if not isinstance(verdict, PassAborted) else None
         self.journal.evaluated(spot, condition_id, self.graphs.conditions[condition_id], given, told)
         return verdict
 
@@ -358,15 +358,17 @@ class _Walk:
 
 
 def _read(path: str, found: object) -> dict[str, Json]:
-    return {} if found is NOTHING else {path: cast("Json", found)}
+    return {} if found is ABSENT else {path: cast("Json", found)}
 
 
 def _why(verdict: _Truth) -> str:
-    return "its condition cannot be decided" if isinstance(verdict, Undecided | Aborted) else "its condition says so"
+    return (
+        "its condition cannot be decided" if isinstance(verdict, Undecided | PassAborted) else "its condition says so"
+    )
 
 
 def _unfit(path: str, found: object, wanted: str) -> Undecided:
-    return Undecided(path=path, found="not set" if found is NOTHING else kind_of(found), wanted=wanted)
+    return Undecided(path=path, found="not set" if found is ABSENT else describe_kind(found), expected=wanted)
 
 
 def loop_decisions_of(artifacts: Iterable[Mapping[str, Json]]) -> tuple[tuple[str | None, LoopDecision], ...]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
-from interlock.decide.condition import Condition, comparisons, in_words, reads_loop_control
-from interlock.decide.evaluate import NOTHING, Given, Undecided, Verdict, value_at
+from interlock.decide.condition import Condition, describe_condition, iter_comparisons, reads_loop_control
+from interlock.decide.evaluate import ABSENT, ConditionInputs, Undecided, Verdict, value_at
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -49,7 +49,12 @@ class DecisionTrace:
     decided: list[DecisionRecord] = field(default_factory=list[DecisionRecord])
 
     def evaluated(
-        self, spot: DecisionPoint, condition_id: str, condition: Condition, given: Given, verdict: Verdict | None
+        self,
+        spot: DecisionPoint,
+        condition_id: str,
+        condition: Condition,
+        given: ConditionInputs,
+        verdict: Verdict | None,
     ) -> None:
         """Take in that a condition was evaluated; None where its computation failed."""
         words = (
@@ -60,7 +65,7 @@ class DecisionTrace:
             else "does not hold"
         )
         refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_asked_of(spot))
-        self._add("evaluated_condition", f"{in_words(condition)}: {words}", *refs)
+        self._add("evaluated_condition", f"{describe_condition(condition)}: {words}", *refs)
         held = None if isinstance(verdict, Undecided) else verdict
         self.decided.append(
             DecisionRecord(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held)
@@ -117,13 +122,13 @@ def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:
     return LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
 
 
-def read_by(condition: Condition, given: Given) -> dict[str, Json]:
+def read_by(condition: Condition, given: ConditionInputs) -> dict[str, Json]:
     """Return what stands at each path that a condition turns on; what is not there is left out."""
     found: dict[str, Json] = {}
-    for term in comparisons(condition):
+    for term in iter_comparisons(condition):
         is_flat = term.op.startswith("lenient_")
-        value = given.context.get(term.var, NOTHING) if is_flat else value_at(given.context, term.var)
-        if value is not NOTHING:
+        value = given.context.get(term.var, ABSENT) if is_flat else value_at(given.context, term.var)
+        if value is not ABSENT:
             found[term.var] = cast("Json", value)
     if reads_loop_control(condition):
         said = [f"{loop or '*'}:{decision}" for loop, decision in given.loop_decisions]

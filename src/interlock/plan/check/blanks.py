@@ -10,7 +10,7 @@ _SAID = "The text holds nothing but space."
 
 def check_blanks(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each name, title, prompt or line of guidance that says nothing."""
-    tell = fault if document.is_checked_for_keys else warning
+    tell = fault if document.requires_declared_keys else warning
     for at in _blank(document):
         yield tell(at, "empty", _SAID, "Write something.")
 
@@ -19,7 +19,7 @@ def _blank(document: doc.WorkflowDocument) -> Iterator[str]:
     if not document.name.strip():
         yield "name"
     yield from (f"guidance[{number}]" for number, line in enumerate(document.guidance) if not line.strip())
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         if not step.title.strip():
             yield f"{step.at}.title"
         if isinstance(step, doc.AgentStep):

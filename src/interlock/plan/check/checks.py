@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from interlock.decide.condition import LoopControl, comparisons
+from interlock.decide.condition import LoopControl, iter_comparisons
 from interlock.decide.criteria import Contains, Criteria, EveryOf, NoneOf
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment
 from interlock.kernel.budgets import CRITERIA_COMPARED_MAX
 from interlock.plan.builtins.features import FEATURES
@@ -26,7 +26,7 @@ _FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\
 
 def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield what is wrong or odd with a document as a whole."""
-    steps = list(doc.all_steps(document.steps))
+    steps = list(doc.walk_steps(document.steps))
     yield from check_declarations(document)
     yield from _features(document)
     yield from _functions(document, steps)
@@ -34,7 +34,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _loop_decisions(steps)
     yield from _capabilities(document, steps)
     yield from check_blanks(document)
-    if document.is_checked_for_keys:
+    if document.requires_declared_keys:
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)
@@ -42,7 +42,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 
 def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
-    guess = did_you_mean(name, known)
+    guess = suggest_name(name, known)
     return f"Did you mean `{guess}`?" if guess else otherwise
 
 
@@ -85,7 +85,7 @@ def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterato
     for step in steps:
         for number, name in enumerate(step.functions if isinstance(step, doc.AgentStep) else ()):
             if name not in known:
-                tell = fault if document.is_checked_for_keys else warning
+                tell = fault if document.requires_declared_keys else warning
                 fix = _meant(name, known, "Define it in `functionDefinitions`.")
                 message = f"There is no function {name!r}."
                 yield tell(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)
@@ -236,7 +236,7 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
 
 def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
     """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
-    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+    for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key in produced - firm:
             message = f"A loop cannot depend on {key!r}, which steps only produce."
             fix = "Let a step `set` it from an artifact or a rating, or declare it in `inputs`."
@@ -246,7 +246,7 @@ def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Di
 
 
 def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
-    for key in dict.fromkeys(term.key for term in comparisons(guard.condition)):
+    for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
             fix = _meant(key, known, otherwise)
             yield fault(guard.at, "undeclared_key", f"It reads the key {key!r}, which is not declared.", fix)

@@ -11,7 +11,7 @@ from interlock.record.context import RESERVED_KEYS
 
 def check_declarations(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield what is wrong with what a document declares; in files of the WorkRail dialect most of it only warns."""
-    tell = fault if document.is_checked_for_keys else warning
+    tell = fault if document.requires_declared_keys else warning
     # Errors of every dialect first, for only so many diagnostics are looked at.
     yield from _dimensions(document.assessments)
     yield from _inputs(document.inputs)
@@ -19,7 +19,7 @@ def check_declarations(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _twice((one.slot_id for one in document.extension_points), "extensionPoints[{}].slotId", tell)
     yield from _assessments(document.assessments, tell)
     yield from _functions(document.functions, "functionDefinitions", tell)
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         if isinstance(step, doc.AgentStep | doc.LoopStep):
             yield from _functions(step.own_functions, f"{step.at}.functionDefinitions", tell)
         if isinstance(step, doc.AgentStep):

@@ -6,8 +6,8 @@ A strict operator never coerces: where a key can only be of another kind, the ru
 from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
-from interlock.decide.condition import Compare, comparisons
-from interlock.decide.evaluate import kind_of
+from interlock.decide.condition import Compare, iter_comparisons
+from interlock.decide.evaluate import describe_kind
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.canonical import Json
@@ -38,7 +38,7 @@ _WANTED: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
 
 def kind_of_value(value: Json) -> Kind | None:
     """Return what an input of this value is declared as; None for null, which no input is."""
-    return _BY_WORDS.get(kind_of(value))
+    return _BY_WORDS.get(describe_kind(value))
 
 
 def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
@@ -51,7 +51,7 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
         before = kinds.get(key, frozenset())
         kinds[key] = None if before is None or held is None else before | held
 
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         if isinstance(step, doc.AgentStep):
             for action in step.sets:
                 kind = kind_of_value(action.value)
@@ -70,10 +70,10 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
 def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each read of a declared key that can never be answered: of another kind, or a path into no object."""
     kinds = declared_kinds(document)
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         turning = (step.condition,) if isinstance(step, doc.LoopStep) and step.condition is not None else ()
         for guard in (*guards(step), *turning):
-            for term in comparisons(guard.condition):
+            for term in iter_comparisons(guard.condition):
                 yield from _compared(term, guard.at, kinds)
         for at, path in read_paths(step):
             yield from path_faults(at, path, kinds)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from interlock.decide.criteria import rule_conditions
+from interlock.decide.criteria import iter_rule_conditions
 from interlock.define import document as doc
 
 
@@ -17,7 +17,7 @@ def guards(step: doc.Step) -> Iterator[doc.Guard]:
                 yield step.confirmation
             if step.evidence.criteria is not None:
                 at = f"{step.at}.validationCriteria"
-                yield from (doc.Guard(condition=when, at=at) for when in rule_conditions(step.evidence.criteria))
+                yield from (doc.Guard(condition=when, at=at) for when in iter_rule_conditions(step.evidence.criteria))
         case doc.ChoiceStep():
             yield from (branch.guard for branch in step.branches)
         case _:

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import same
+from interlock.decide.evaluate import is_same_value
 from interlock.define import document as doc
-from interlock.define.declared import choice_words, named_type, type_mismatch, type_of
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
+from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -77,14 +77,14 @@ class _Sets:
             yield from _unfit_source(declared, action.source or "", source, at)
 
     def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source | None, at: str) -> Diagnostic:
-        kind = source.type if source is not None else type_of(action.value)
+        kind = source.type if source is not None else infer_type(action.value)
         entry = {
             "key": action.key,
             "type": kind or "string",
             "description": f"Set by the step {one_line(step.id, SUGGESTED_STEP_BYTES_MAX)}.",
             "required": False,
         }
-        guess = did_you_mean(action.key, self.declared)
+        guess = suggest_name(action.key, self.declared)
         add = f"dd to `inputs`: {json.dumps(entry, ensure_ascii=False)}"
         meant = f"Did you mean `{guess}`? Otherwise a{add}"
         # The entry is there to be copied, so it goes before a guess that leaves no room for it.
@@ -147,13 +147,15 @@ def _unfit_source(declared: ContextInput, path: str, source: _Source, at: str) -
     if source.type is None:
         return
     if source.type != declared.type:
-        message = f"{declared.key!r} is declared as {named_type(declared.type)}; {path!r} is {named_type(source.type)}."
-        fix = f"Read {named_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
+        message = (
+            f"{declared.key!r} is declared as {describe_type(declared.type)}; {path!r} is {describe_type(source.type)}."
+        )
+        fix = f"Read {describe_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
         yield fault(f"{at}.from", "wrong_type", message, fix)
         return
-    foreign = [one for one in source.choices if not any(same(one, choice) for choice in declared.choices)]
+    foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
-        message = f"{declared.key!r} is declared as {choice_words(declared)}; {path!r} {found}."
+        message = f"{declared.key!r} is declared as {describe_choices(declared)}; {path!r} {found}."
         fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {path!r} the same `choices`."
         yield fault(f"{at}.from", "wrong_value", message, fix)

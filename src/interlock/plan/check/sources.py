@@ -5,7 +5,7 @@ from typing import cast
 
 from interlock.decide.condition import Compare, Condition, Not
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.parts import Assessment
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
@@ -20,7 +20,7 @@ def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each `from` that leads to nothing, or to what may not be there when the step is done."""
     kinds = declared_kinds(document)
     ratings = {assessment.id: assessment for assessment in document.assessments}
-    for step in doc.all_steps(document.steps):
+    for step in doc.walk_steps(document.steps):
         for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
             if action.source is not None:
                 assert isinstance(step, doc.AgentStep), "only these set anything"
@@ -56,7 +56,7 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
     return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
 
 
-def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Iterator[Diagnostic]:
+def _of_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: str) -> Iterator[Diagnostic]:
     ref = wanted.contract_ref or ASSESSMENT_CONTRACT
     pack = PACKS.get(ref)
     if pack is None or pack.schema is None:
@@ -87,7 +87,7 @@ def _of_artifact(wanted: doc.EvidenceWanted, members: list[str], at: str) -> Ite
 
 
 def _of_rating(
-    wanted: doc.EvidenceWanted, members: list[str], at: str, ratings: Mapping[str, Assessment]
+    wanted: doc.EvidenceRequirements, members: list[str], at: str, ratings: Mapping[str, Assessment]
 ) -> Iterator[Diagnostic]:
     if not members:
         return
@@ -113,7 +113,7 @@ def _of_rating(
 
 
 def _meant(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
-    guess = did_you_mean(name, known)
+    guess = suggest_name(name, known)
     return f"Did you mean `{before}{guess}`?" if guess else otherwise
 
 

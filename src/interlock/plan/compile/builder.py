@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault, warning
-from interlock.define.parts import Assessment, plainly
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
+from interlock.define.parts import Assessment, drop_defaults
 from interlock.kernel.budgets import (
     CHOICE_DEPTH_MAX,
     LOOP_DEPTH_MAX,
@@ -161,8 +161,8 @@ class Builder:
             "functions": step.functions,
             "needs": step.needs,
             "produces": step.produces,
-            "sets": tuple(map(plainly, step.sets)),
-            "needs_user": tuple(map(plainly, step.needs_user)),
+            "sets": tuple(map(drop_defaults, step.sets)),
+            "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
         }
         said = {name: value for name, value in fields.items() if value not in (None, ())}
@@ -217,7 +217,7 @@ class Builder:
         routine = self.routines.get(template)
         at = f"{step.at}.templateCall"
         if routine is None:
-            guess = did_you_mean(template, self.routines)
+            guess = suggest_name(template, self.routines)
             fix = f"Did you mean `{guess}`?" if guess else f"Use one of {', '.join(sorted(self.routines))}."
             self.faults.append(fault(at, "unknown_template", f"There is no routine {template!r}.", fix))
             return entries

@@ -7,8 +7,8 @@ from itertools import chain, islice
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, has_errors, warning
-from interlock.define.parts import plainly
-from interlock.define.workflow_ids import id_status, is_reserved, suggested_id
+from interlock.define.parts import drop_defaults
+from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
 from interlock.kernel.ids import SourceKind
 from interlock.plan import records
@@ -43,7 +43,7 @@ def compile_workflow(document: doc.WorkflowDocument, library: RoutineLibrary | N
     Shuffled keys and features give the same bytes; one changed character of what is authored gives others.
     """
     library = library or RoutineLibrary(routines=builtin_routines())
-    found = list(islice(chain(check_document(document), document.oddities), DIAGNOSTICS_FOUND_MAX))
+    found = list(islice(chain(check_document(document), document.warnings), DIAGNOSTICS_FOUND_MAX))
     features = _features(document)
     prompts = Prompts(
         slots={slot.slot_id: slot for slot in document.extension_points}, bindings=library.bindings, features=features
@@ -101,11 +101,11 @@ def placement_diagnostics(
     workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
 ) -> Diagnostics:
     """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (SRC-2, SRC-3)."""
-    suggestion = suggested_id(workflow_id, source_kind, taken)
+    suggestion = suggest_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
         return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
-    if id_status(workflow_id) == "legacy":
+    if classify_id(workflow_id) == "legacy":
         return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
     return ()
 
@@ -134,8 +134,8 @@ def _probes(document: doc.WorkflowDocument) -> Iterator[tuple[doc.AgentStep, rec
             at=f"capabilities.{capability}",
             id=f"probe--{capability}",
             title=f"Check that {_NAMES[capability]} works",
-            prompt=doc.prose(_PROBES[capability]),
-            evidence=doc.EvidenceWanted(notes="optional", contract_ref=records.CAPABILITY_CONTRACT),
+            prompt=doc.to_prose(_PROBES[capability]),
+            evidence=doc.EvidenceRequirements(notes="optional", contract_ref=records.CAPABILITY_CONTRACT),
             capabilities=(capability,),
         )
         origin = f"wr.capabilities.{capability}"
@@ -167,15 +167,15 @@ def _workflow(
         "name": document.name,
         "description": document.description,
         "guidance": document.guidance,
-        "references": tuple(map(plainly, document.references)),
+        "references": tuple(map(drop_defaults, document.references)),
         "capabilities": tuple(
             CapabilityDemand(capability=capability, need=need)
             for capability, need in sorted(document.capabilities.items())
         ),
         "features": builder.prompts.features,
-        "inputs": tuple(sorted(map(plainly, document.inputs), key=lambda one: one.key)),
+        "inputs": tuple(sorted(map(drop_defaults, document.inputs), key=lambda one: one.key)),
         "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
-        "assessments": tuple(sorted(map(plainly, document.assessments), key=lambda one: one.id)),
+        "assessments": tuple(sorted(map(drop_defaults, document.assessments), key=lambda one: one.id)),
         "contracts": tuple(_packs(plan)),
         "plan": plan,
         "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
@@ -183,15 +183,15 @@ def _workflow(
     if document.agent_role is not None:
         fields["agent_role"] = document.agent_role
     if document.recommended is not None:
-        fields["recommended"] = plainly(document.recommended)
+        fields["recommended"] = drop_defaults(document.recommended)
     return CompiledWorkflow.model_validate(fields)
 
 
 def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[ScopedFunction]:
-    yield from (ScopedFunction(function=plainly(function)) for function in document.functions)
-    loops = [step for step in doc.all_steps(document.steps) if isinstance(step, doc.LoopStep)]
+    yield from (ScopedFunction(function=drop_defaults(function)) for function in document.functions)
+    loops = [step for step in doc.walk_steps(document.steps) if isinstance(step, doc.LoopStep)]
     for step in (*loops, *builder.steps.values()):
-        yield from (ScopedFunction(function=plainly(function), owner=step.id) for function in step.own_functions)
+        yield from (ScopedFunction(function=drop_defaults(function), owner=step.id) for function in step.own_functions)
 
 
 def _packs(plan: records.Plan) -> Iterator[ContractPack]:

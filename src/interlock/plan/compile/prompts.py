@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from interlock.define import document as doc
-from interlock.define.diagnostics import Diagnostic, did_you_mean, fault
+from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.parts import ExtensionPoint
 from interlock.kernel.budgets import INJECTED_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
@@ -40,7 +40,7 @@ class Prompts:
         """Return what a slot is bound to: by the project, else by its default."""
         slot = self.slots.get(part.slot_id)
         if slot is None:
-            guess = did_you_mean(part.slot_id, self.slots)
+            guess = suggest_name(part.slot_id, self.slots)
             fix = f"Did you mean `{guess}`?" if guess else "Define it in `extensionPoints`."
             self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", fix))
             return ""
@@ -93,7 +93,7 @@ class Prompts:
             case doc.SnippetPart():
                 snippet = SNIPPETS.get(part.ref_id)
                 if snippet is None:
-                    guess = did_you_mean(part.ref_id, SNIPPETS)
+                    guess = suggest_name(part.ref_id, SNIPPETS)
                     fix = f"Did you mean `{guess}`?" if guess else f"Use one of {', '.join(sorted(SNIPPETS))}."
                     message = f"There is no reference {part.ref_id!r}."
                     self.faults.append(fault(part.at, "unknown_reference", message, fix))

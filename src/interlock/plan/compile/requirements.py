@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from interlock.decide.criteria import Criteria, EveryOf, in_words
+from interlock.decide.criteria import Criteria, EveryOf, describe_criteria
 from interlock.define import document as doc
 from interlock.define.parts import Assessment
 from interlock.kernel.budgets import REQUIREMENT_LINES_MAX, WORDS_BYTES_MAX
@@ -48,7 +48,7 @@ def _criteria(step: doc.AgentStep) -> Iterator[str]:
     criteria = step.evidence.criteria
     if criteria is not None:
         for part in _flat(criteria):
-            yield one_line(f"Your notes must {in_words(part)}.", WORDS_BYTES_MAX)
+            yield one_line(f"Your notes must {describe_criteria(part)}.", WORDS_BYTES_MAX)
 
 
 def _flat(criteria: Criteria) -> Iterator[Criteria]:

@@ -48,7 +48,7 @@ def builtin_routines() -> Mapping[str, Routine]:
                     at="",
                     id=step.step_id,
                     title=step.title,
-                    prompt=doc.prose(step.prompt),
+                    prompt=doc.to_prose(step.prompt),
                     agent_role=step.agent_role,
                     guidance=step.guidance,
                 )

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from interlock.engine.answer.structure import CheckpointAnswer
 from interlock.engine.request import Request
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
 from interlock.service.tokens.resolve import SentTokens
@@ -30,8 +30,8 @@ class CheckpointArguments(Arguments):
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
-        token, state = read_token(self.checkpoint_token), self.state_token
-        check = None if state is None else read_token(state)
+        token, state = decode_token(self.checkpoint_token), self.state_token
+        check = None if state is None else decode_token(state)
         command = CheckpointCommand(
             tokens=SentTokens(argument="checkpointToken", token=token, check=check),
             request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 from interlock.engine.answer.structure import ExecutionAnswer
 from interlock.engine.request import Request
 from interlock.kernel.errors import Correction
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, PreferencesArgument, evidence_faults, preference_delta
 from interlock.service.tokens.resolve import SentTokens
@@ -63,9 +63,9 @@ class ContinueArguments(Arguments):
         return Call(run=lambda ports: continue_workflow(ports, command), session=session)
 
     def _tokens(self) -> SentTokens:
-        state = None if self.state_token is None else read_token(self.state_token)
+        state = None if self.state_token is None else decode_token(self.state_token)
         if self.ack_token is not None:
-            return SentTokens(argument="ackToken", token=read_token(self.ack_token), check=state, run=self.run)
+            return SentTokens(argument="ackToken", token=decode_token(self.ack_token), check=state, run=self.run)
         assert state is not None, "a call without a token has a fault"
         return SentTokens(argument="stateToken", token=state, run=self.run)
 

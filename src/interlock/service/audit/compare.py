@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Literal, cast
 
-from interlock.decide.evaluate import NOTHING, same
+from interlock.decide.evaluate import ABSENT, is_same_value
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -43,7 +43,7 @@ def compared_events(recorded: Sequence[Event], derived: AppendPlan) -> Differenc
     here, there = list(map(_fact, written)), list(map(_fact, _stamped(derived, written)))
     for number in range(max(len(here), len(there))):
         one, other = _at(here, number), _at(there, number)
-        if not same(one, other):
+        if not is_same_value(one, other):
             return _of_events(one, other)
     return None
 
@@ -52,18 +52,18 @@ def compared_captures(recorded: Mapping[str, Json], derived: Mapping[str, Json])
     """Return the first difference between two captured records, the operators aside, or None."""
     names = sorted({*recorded, *derived} - {"catalogue"}, key=lambda name: (name != "decisions", name))
     for name in names:
-        one, other = recorded.get(name, NOTHING), derived.get(name, NOTHING)
-        if not same(one, other):
+        one, other = recorded.get(name, ABSENT), derived.get(name, ABSENT)
+        if not is_same_value(one, other):
             code: Code = "effect_mismatch" if name == "effects" else "decision_mismatch"
             return _difference(code, f"capture: {name}", one, other)
     return None
 
 
 def _of_events(one: object, other: object) -> Difference:
-    facts = [cast("dict[str, Json]", fact) for fact in (one, other) if fact is not NOTHING]
+    facts = [cast("dict[str, Json]", fact) for fact in (one, other) if fact is not ABSENT]
     kinds = {str(fact["kind"]) for fact in facts}
     code: Code = "decision_mismatch" if kinds <= _DECISIONS else "effect_mismatch"
-    if kinds == {"node_created"} and same(*(_without(fact, frozenset({"snapshotRef"})) for fact in facts)):
+    if kinds == {"node_created"} and is_same_value(*(_without(fact, frozenset({"snapshotRef"})) for fact in facts)):
         code = "snapshot_mismatch"
     if len(facts) > 1 and len(kinds) == 1:
         return _difference(code, next(iter(kinds)), one, other)
@@ -85,18 +85,18 @@ def _members_apart(one: object, other: object) -> Iterator[tuple[str | int, obje
     if isinstance(one, dict) and isinstance(other, dict):
         left, right = cast("dict[str, object]", one), cast("dict[str, object]", other)
         for key in sorted({*left, *right}):
-            if not same(left.get(key, NOTHING), right.get(key, NOTHING)):
-                yield key, left.get(key, NOTHING), right.get(key, NOTHING)
+            if not is_same_value(left.get(key, ABSENT), right.get(key, ABSENT)):
+                yield key, left.get(key, ABSENT), right.get(key, ABSENT)
     elif isinstance(one, list) and isinstance(other, list):
         items, others = cast("list[object]", one), cast("list[object]", other)
         for number in range(max(len(items), len(others))):
-            if not same(_at(items, number), _at(others, number)):
+            if not is_same_value(_at(items, number), _at(others, number)):
                 yield number, _at(items, number), _at(others, number)
                 return
 
 
 def _at(items: Sequence[object], number: int) -> object:
-    return items[number] if number < len(items) else NOTHING
+    return items[number] if number < len(items) else ABSENT
 
 
 def _stamped(derived: AppendPlan, recorded: Sequence[Event]) -> tuple[Event, ...]:
@@ -124,6 +124,6 @@ def _beside(one: object, other: object) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is NOTHING:
+    if value is ABSENT:
         return "nothing"
     return one_line(json.dumps(value, ensure_ascii=False, sort_keys=True), FOUND_BYTES_MAX)

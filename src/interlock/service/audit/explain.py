@@ -6,7 +6,7 @@ from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
 
-from interlock.decide.condition import in_words
+from interlock.decide.condition import describe_condition
 from interlock.engine.published import Published
 from interlock.engine.walk.trace import GOES_ON, LEAVES
 from interlock.kernel.canonical import Json
@@ -73,7 +73,7 @@ def _decision(workflow: CompiledWorkflow, one: Mapping[str, Json]) -> str:
     """Return one decision: where, in which pass, on what, with which inputs, with which result, which way."""
     passes = "".join(f", pass {_number(frame) + 1} of `{frame['loopId']}`" for frame in _objects(one, "passes"))
     condition = workflow.graphs.conditions.get(str(one.get("conditionId")))
-    asked = in_words(condition) if condition is not None else "one more pass"
+    asked = describe_condition(condition) if condition is not None else "one more pass"
     read = [f"`{value['path']}` = {_value(value)}" for value in _objects(one, "read")]
     verdict = {True: "holds", False: "does not hold", None: "could not be decided"}[cast("bool | None", one["verdict"])]
     way = _way(workflow, one.get("took"))

@@ -9,7 +9,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
 from interlock.record.short_tokens import SentToken, ShortKind, ShortRef
-from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, kind_of
+from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault, TokenKind, TokenRef, token_kind
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
 from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled, place_of, suggest_token
@@ -52,15 +52,15 @@ def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = No
         resolved = _whole(ports, found, sent.argument, known)
     else:
         resolved = ResolvedToken(ref=found, session=None)
-    if isinstance(resolved, Refusal) or kind_of(resolved.ref) is _WANTED[sent.argument]:
+    if isinstance(resolved, Refusal) or token_kind(resolved.ref) is _WANTED[sent.argument]:
         return resolved
     return _wrong_kind(ports, resolved, sent.argument)
 
 
 def _verified(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
-    found = token.verified(_keys(ports, fresh=False))
+    found = token.verify(_keys(ports, fresh=False))
     is_foreign = isinstance(found, TokenFault) and found.code is ErrorCode.TOKEN_BAD_SIGNATURE
-    return token.verified(_keys(ports, fresh=True)) if is_foreign else found
+    return token.verify(_keys(ports, fresh=True)) if is_foreign else found
 
 
 def _keys(ports: ReadPorts, *, fresh: bool) -> Sequence[SigningKey]:
@@ -133,7 +133,7 @@ def lost_history(argument: Argument, *, words: RunView | None = None, label: str
 
 
 def _wrong_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) -> Refusal:
-    ref, kind = resolved.ref, kind_of(resolved.ref)
+    ref, kind = resolved.ref, token_kind(resolved.ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
     session = resolved.session or ports.load(ref.session, tag_of(ref.node))
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None

@@ -13,7 +13,7 @@ from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.base import UnknownVersionError
-from interlock.record.short_tokens import read_token
+from interlock.record.short_tokens import decode_token
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Argument, Mint
@@ -116,7 +116,7 @@ def label_in(text: str) -> str | None:
 
 
 def _places(ports: ReadPorts, text: str, label: str | None) -> Iterator[RunTokens]:
-    claimed = read_token(text).session
+    claimed = decode_token(text).session
     session = _loaded(ports, claimed) if claimed is not None else None
     if session is not None:
         yield from filter(None, (place_of(ports, session, run) for run in session.runs.values()))

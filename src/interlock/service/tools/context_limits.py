@@ -22,7 +22,7 @@ from interlock.kernel.canonical import (
 )
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
-from interlock.record.context import RESERVED_KEYS, merged_context
+from interlock.record.context import RESERVED_KEYS, merge_context
 
 _WRITTEN_WITH_EXPONENT_FROM = 1e21
 """RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
@@ -39,7 +39,7 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
             return refusal
     try:
         canonical_bytes(dict(delta))
-        measured = len(canonical_bytes(dict(merged_context(base, delta))))
+        measured = len(canonical_bytes(dict(merge_context(base, delta))))
     except NotCanonicalError as error:
         path = f"context.{error.path}" if error.path else "context"
         return _refusal(path, f"`{path}` holds {error.found}.", "Send it as text.")

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from interlock.define.parts import ContextInput
-from interlock.define.workflow_ids import id_status
+from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut, ReferenceOut
 from interlock.engine.published import Published
@@ -88,7 +88,7 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
             "suggested_id": view.suggested(entry),
         }
     )
-    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.in_one_line()}" for diagnostic in warnings)])
+    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.render_line()}" for diagnostic in warnings)])
     match command.detail:
         case "plan":
             return _with_plan(data, text, pinned.workflow)
@@ -137,7 +137,7 @@ def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
         workflow_hash=pinned.workflow_hash,
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
-        id_status=id_status(document.id) or "legacy",
+        id_status=classify_id(document.id) or "legacy",
         guidance=document.guidance,
         references=tuple(map(ReferenceOut.of, workflow.references)),
         steps=tuple(_step(workflow, node) for node in workflow.steps.values()),

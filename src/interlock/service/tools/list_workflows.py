@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from interlock.define.document import step_count
-from interlock.define.workflow_ids import id_status
+from interlock.define.document import count_steps
+from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
 from interlock.engine.published import Published
@@ -92,9 +92,9 @@ def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
         name=document.name,
         description=one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
         tags=document.tags,
-        steps=step_count(document),
+        steps=count_steps(document),
         source_kind=entry.source.kind,
-        id_status=id_status(document.id) or "legacy",
+        id_status=classify_id(document.id) or "legacy",
         suggested_id=view.suggested(entry),
     )
 
@@ -114,7 +114,7 @@ def _line(view: CatalogView, entry: Entry) -> str:
     suggested = view.suggested(entry)
     rename = f" Rename it to `{suggested}`." if suggested else ""
     described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {document.name} ({step_count(document)} steps){tags}: {described}{rename}"
+    return f"- `{entry.workflow_id}` {document.name} ({count_steps(document)} steps){tags}: {described}{rename}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
@@ -123,7 +123,7 @@ def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshow
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
         lines = [*lines, "\nCannot be started:"]
-        lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].in_one_line()}" for file in refused]
+        lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].render_line()}" for file in refused]
     if unshown:
         lines = [*lines, f"- {unshown} more files that cannot be started"]
     if listed:

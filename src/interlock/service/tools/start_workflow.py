@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import TypeMismatch, named_type, type_mismatch
+from interlock.define.declared import TypeMismatch, describe_type, type_mismatch
 from interlock.define.parts import ContextInput
 from interlock.engine.answer.model import LIST_TOOL, Answer, AnswerModel, HumanInputRequired, render_answer
 from interlock.engine.answer.prompt import guidance_of
@@ -217,7 +217,7 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
 
 def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
     shown = file.diagnostics[:DIAGNOSTICS_MAX]
-    lines = "\n".join(f"- {diagnostic.in_one_line()}" for diagnostic in shown)
+    lines = "\n".join(f"- {diagnostic.render_line()}" for diagnostic in shown)
     more = len(file.diagnostics) - len(shown)
     where = f"{file.source.ref} of the {file.source.kind} source"
     return Refusal(
@@ -253,7 +253,7 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
 def _misfit(declared: ContextInput, value: object) -> TypeMismatch | None:
     """Return why a value does not fit; what only says what belongs there is no value."""
     if value == _stand_in(declared):
-        return TypeMismatch(found="the placeholder", wanted=named_type(declared.type), is_kind=True)
+        return TypeMismatch(found="the placeholder", wanted=describe_type(declared.type), is_kind=True)
     return type_mismatch(declared, value)
 
 

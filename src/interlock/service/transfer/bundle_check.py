@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from interlock.decide.criteria import Matches, rules_in
-from interlock.define.patterns import Patterns
+from interlock.decide.criteria import Matches, iter_rules
+from interlock.define.patterns import PatternChecker
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
@@ -13,9 +13,9 @@ from interlock.plan.compiled import CompiledWorkflow, parse_compiled
 from interlock.plan.fit import snapshot_fault
 from interlock.record.base import MalformedRecordError, UnknownVersionError
 from interlock.record.bundle import Bundle, BundledSession, BundleError, SalvageBanner, parse_bundle
-from interlock.record.content import Contents, References, references_of
+from interlock.record.content import Contents, References, collect_references
 from interlock.record.events import Event
-from interlock.record.manifest import ManifestRecord, SegmentClosed, attested
+from interlock.record.manifest import ManifestRecord, SegmentClosed, attest_history
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 
@@ -38,7 +38,7 @@ def checked_bundle(data: bytes) -> CheckedBundle:
     bundle = parse_bundle(data)
     facts = _folded(bundle)
     history = _history(bundle.session)
-    named = references_of(bundle.session.events)
+    named = collect_references(bundle.session.events)
     contents = Contents(
         snapshots=_snapshots(bundle.session, named),
         workflows=_workflows(bundle.session, named),
@@ -71,7 +71,7 @@ def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
             at = end
     if at != len(session.events):
         _refuse(ErrorCode.BUNDLE_MANIFEST_ORDER_INVALID, "session.manifest", f"covers only the first {at} events")
-    expected = [line for _, group in attested(session.session_id, history) for line in group.data.splitlines()]
+    expected = [line for _, group in attest_history(session.session_id, history) for line in group.data.splitlines()]
     for record, line in zip(session.manifest, expected, strict=False):
         if record.to_bytes() != line:
             _refuse_manifest(record, "does not match the events")
@@ -151,11 +151,11 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
 
 def _check_patterns(workflow: CompiledWorkflow, where: str) -> None:
     """Hold that every pattern is one that a file could have: what is pinned is not judged again when it is run."""
-    patterns = Patterns()
+    patterns = PatternChecker()
     for step in workflow.steps.values():
         criteria = step.task.evidence.criteria if step.task is not None else None
-        for rule in rules_in(criteria) if criteria is not None else ():
-            faults = patterns.faults(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
+        for rule in iter_rules(criteria) if criteria is not None else ():
+            faults = patterns.check(rule.pattern, rule.flags, step.node_id) if isinstance(rule, Matches) else []
             if faults:
                 _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"{where}, step {step.node_id}", faults[0].message)
 

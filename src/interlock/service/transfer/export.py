@@ -15,12 +15,12 @@ from interlock.record.bundle import (
     BundleEnvelope,
     Producer,
     SalvageBanner,
-    bundle_id,
-    sealed,
+    derive_bundle_id,
+    seal_bundle,
 )
 from interlock.record.content import Contents
 from interlock.record.events import Event
-from interlock.record.manifest import attested
+from interlock.record.manifest import attest_history
 from interlock.service.clock import Clock, recorded_at
 from interlock.service.transfer.salvage import SoundPrefix, left_out_words, sound_prefix
 from interlock.store.ports.reader import SessionReader
@@ -57,12 +57,12 @@ def export_session(
     events: list[Json] = [event.to_json() for events in prefix.history for event in events]
     envelope = BundleEnvelope(
         bundle_schema_version=1,
-        bundle_id=bundle_id(session, events),
+        bundle_id=derive_bundle_id(session, events),
         exported_at=recorded_at(shell),
         producer=Producer(app_version=VERSION),
         **({"salvage": prefix.banner} if prefix.banner is not None else {}),
     )
-    data = sealed(envelope, _session(prefix, events))
+    data = seal_bundle(envelope, _session(prefix, events))
     if len(data) > BUNDLE_BYTES_MAX:
         return _too_many_bytes(session, len(data))
     if find_excess(data, BUNDLE_BOUNDS) is not None:
@@ -79,13 +79,13 @@ def _session(prefix: SoundPrefix, events: list[Json]) -> dict[str, Json]:
         "manifest": _manifest(prefix.session, prefix.history),
         "snapshots": {ref: json.loads(data) for ref, data in contents.snapshots.items()},
         "pinnedWorkflows": {one: json.loads(data) for one, data in contents.workflows.items()},
-        "artifacts": {digest: ArtifactText.of(data).to_json() for digest, data in contents.artifacts.items()},
+        "artifacts": {digest: ArtifactText.from_bytes(data).to_json() for digest, data in contents.artifacts.items()},
     }
 
 
 def _manifest(session: SessionId, history: Sequence[Sequence[Event]]) -> list[Json]:
     """Return the manifest's records: they follow from the events, and are those of the log that was read."""
-    return [json.loads(line) for _, group in attested(session, history) for line in group.data.splitlines()]
+    return [json.loads(line) for _, group in attest_history(session, history) for line in group.data.splitlines()]
 
 
 def _size(contents: Contents) -> int:

@@ -9,7 +9,7 @@ from interlock.engine.answer.structure import NextCall
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.record.content import Contents
-from interlock.record.events import Event, of_session
+from interlock.record.events import Event, copy_to_session
 from interlock.service.clock import Clock, mint_session
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
@@ -78,7 +78,7 @@ class Restoring:
 
         An import that may be recorded counts once its session is locked again: then it is this one, and made already.
         """
-        moved = tuple(tuple(of_session(event, session) for event in events) for events in history)
+        moved = tuple(tuple(copy_to_session(event, session) for event in events) for events in history)
         with named(session), self.writer.hold(session) as witness:
             if witness.session is None:
                 return self.writer.restore(witness, moved, contents)

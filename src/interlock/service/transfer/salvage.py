@@ -9,9 +9,9 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
 from interlock.record.bundle import SalvageBanner
-from interlock.record.content import Contents, references_of
+from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
-from interlock.record.manifest import attested
+from interlock.record.manifest import attest_history
 from interlock.store.ports.errors import ContentDamagedError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
@@ -90,7 +90,7 @@ class _Reading:
         Raises:
             ContentDamagedError: Some of it is missing or damaged.
         """
-        named = references_of(events)
+        named = collect_references(events)
         for ref in named.snapshots:
             if ref not in self.snapshots:
                 self.snapshots[ref] = self.reader.snapshot(ref).to_bytes()
@@ -103,7 +103,7 @@ class _Reading:
 
     def contents(self, history: Sequence[Sequence[Event]]) -> Contents:
         """Return what this history refers to, which was read, and nothing else."""
-        named = references_of(chain.from_iterable(history))
+        named = collect_references(chain.from_iterable(history))
         return Contents(
             snapshots={ref: self.snapshots[ref] for ref in named.snapshots},
             workflows={one: self.workflows[one] for one in named.workflows},
@@ -119,7 +119,7 @@ def _of_the_log(salvaged: Salvaged) -> SalvageBanner:
 
 def _of_content(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
     """Return the banner of a history that is cut before the group with this number, for want of its content."""
-    rest = list(attested(salvaged.session, salvaged.history))[at:]
+    rest = list(attest_history(salvaged.session, salvaged.history))[at:]
     left_out = replace(
         salvaged.left_out,
         groups=salvaged.left_out.groups + len(rest),

@@ -12,7 +12,7 @@ from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
-from interlock.record.manifest import attested
+from interlock.record.manifest import attest_history
 from interlock.record.snapshot import ExecutionSnapshot, parse_snapshot
 from interlock.record.tokens import SigningKey
 from interlock.store.lock_wait import wait_window
@@ -169,7 +169,7 @@ class MemoryStore:
             raise BrokenHistoryError("a session that has history is not restored")
         session = witness.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
-        self._record(fold, [segment for segment, _ in attested(session, history)], contents)
+        self._record(fold, [segment for segment, _ in attest_history(session, history)], contents)
         witness.advance(fold)
         return fold
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
-from interlock.record.content import references_of
+from interlock.record.content import collect_references
 from interlock.store.memory.state import MemoryState, names_of
 from interlock.store.ports.errors import SessionsMissingError, UpkeepBusyError
 from interlock.store.ports.maintenance import (
@@ -130,7 +130,7 @@ class MemoryUpkeep:
             session=session,
             last_activity_s=max(recorded_s, self._state.changed_s[session]),
             bytes=sum(map(len, self._state.segments[session])),
-            content=names_of(references_of(events)),
+            content=names_of(collect_references(events)),
         )
 
     def _skipped(self, expired: Iterable[GcSession], now: GcSnapshot, locks: ExitStack) -> Iterator[Skipped]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 
 from interlock.kernel.ids import SessionId
 from interlock.record.base import MalformedRecordError, UnknownVersionError
-from interlock.record.keep import keep_marks, parse_keep_marks
+from interlock.record.keep import build_keep_marks, parse_keep_marks
 from interlock.store.local import layout
 from interlock.store.local.collect.mark import is_beginning, read_session
 from interlock.store.local.content import write_durably
@@ -65,7 +65,7 @@ class KeepFile:
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)
-                write_durably(self._files, layout.KEEP, keep_marks(after).to_bytes() + b"\n")
+                write_durably(self._files, layout.KEEP, build_keep_marks(after).to_bytes() + b"\n")
                 self._files.sync_dir(layout.CONFIG, full=True)
                 self._files.sync_dir("", full=True)
         return after

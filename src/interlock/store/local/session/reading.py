@@ -22,11 +22,11 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import SessionId, SnapshotRef
 from interlock.record import events as ev
 from interlock.record.base import MalformedRecordError, UnknownVersionError
-from interlock.record.content import references_of
+from interlock.record.content import collect_references
 from interlock.record.manifest import (
     Group,
     SegmentClosed,
-    group_of,
+    build_group,
     parse_manifest_record,
     parse_segment_closed,
     segment_rel_path,
@@ -264,7 +264,7 @@ def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> 
 
 def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]:
     """Return the files a segment makes reachable, itself first: what must be durable before it counts."""
-    named = references_of(segment.events)
+    named = collect_references(segment.events)
     return (
         layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index),
         *map(layout.snapshot, segment.group.pins),
@@ -377,7 +377,7 @@ def _stored(known: Verified, segment: bytes) -> StoredSegment:
     for at, event in enumerate(events):
         if event.event_index != known.facts.next_index + at or event.session_id != known.session:
             raise MalformedRecordError("segment", "an event of another place")
-    group = group_of(
+    group = build_group(
         known.session, manifest_index=known.manifest_lines, segment=segment, events=events, pinned=known.pins
     )
     return StoredSegment(data=segment, events=events, group=group)

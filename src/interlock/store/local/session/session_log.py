@@ -37,7 +37,7 @@ from interlock.kernel.ids import Digest, SessionId
 from interlock.record.append_plan import AppendPlan, Stamps, stamp
 from interlock.record.content import Contents
 from interlock.record.events import Event, is_key_event
-from interlock.record.manifest import attested, group_of
+from interlock.record.manifest import attest_history, build_group
 from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
@@ -158,7 +158,7 @@ class SessionLog:
         segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in known.facts.dedupe_keys for event in segment.events):
             return known.facts
-        group = group_of(
+        group = build_group(
             known.session,
             manifest_index=known.manifest_lines,
             segment=segment.data,
@@ -189,7 +189,7 @@ class SessionLog:
         if known.manifest_lines:
             raise BrokenHistoryError("a session that has history is not restored")
         after, segments, manifest = unread(known.session), list[_Placed](), list[bytes]()
-        for events, (data, group) in zip(history, attested(known.session, history), strict=True):
+        for events, (data, group) in zip(history, attest_history(known.session, history), strict=True):
             after = taken_in(after, StoredSegment(data=data, events=tuple(events), group=group))
             segments.append(_placed(known.session, events, data))
             manifest.append(group.data)

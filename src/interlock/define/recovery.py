@@ -1,4 +1,4 @@
-"""A document with faults of form, mended so that what is left of it can still be judged: every fault in one pass."""
+"""Recovery from faults of form: removes the faulty parts, so that the rest of the document can still be checked."""
 
 import copy
 import re
@@ -6,29 +6,33 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.faults import safe_id
+from interlock.define.faults import make_safe_id
 from interlock.kernel.canonical import Json
 
 _TOKEN = re.compile(r"[^.\[\]]+|\[\d+\]")
 _STEP_LISTS = frozenset({"steps", "body", "otherwise"})
 
 
-def mended(value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Mapping[str, Json]) -> dict[str, Json]:
-    """Return a document without what is at fault: a step with a fault becomes a stand-in, another key goes.
+def recover_document(
+    value: Mapping[str, Json], faults: Iterable[Diagnostic], required: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return a copy of a document without its faulty parts.
+
+    A step with a fault is replaced by a stand-in. Any other top-level key with a fault is removed.
 
     Args:
-        value: The document as it was written.
-        faults: What its form refused.
-        required: What stands for required keys of the document that are missing or at fault.
+        value: The document that the author wrote.
+        faults: The faults of its form.
+        required: Values for required keys that are missing or were removed.
     """
     whole = copy.deepcopy(dict(value))
     for found in faults:
-        _mend(whole, _TOKEN.findall(found.path))
+        _remove_fault(whole, _TOKEN.findall(found.path))
     return whole | {key: given for key, given in required.items() if key not in whole}
 
 
-def _mend(whole: dict[str, Json], tokens: list[str]) -> None:
-    """Replace the innermost step on the way to a fault, or else remove the key of the document that leads to it."""
+def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
+    """Replace the innermost step on the path to a fault. If there is none, remove the top-level key of the path."""
     holder: object = whole
     step: tuple[list[Json], int] | None = None
     before = ""
@@ -48,21 +52,21 @@ def _mend(whole: dict[str, Json], tokens: list[str]) -> None:
         before = token
     if step is not None:
         items, at = step
-        items[at] = _stand_in(items[at])
+        items[at] = _build_stand_in(items[at])
     elif tokens:
         whole.pop(tokens[0], None)
 
 
-def _stand_in(step: Json) -> Json:
-    """Return a lawful step in the place of one at fault, with what others may refer to."""
+def _build_stand_in(step: Json) -> Json:
+    """Build a valid step to replace a faulty one. It keeps the id and the loop control that other parts refer to."""
     members = step if isinstance(step, dict) else {}
     kept: dict[str, Json] = {
-        "id": safe_id(str(members.get("id") or members.get("loopId"))),
+        "id": make_safe_id(str(members.get("id") or members.get("loopId"))),
         "title": "-",
         "prompt": "-",
     }
     contract = members.get("outputContract")
     if isinstance(contract, dict) and contract.get("contractRef") == "wr.contracts.loop_control":
-        # A loop may turn on it.
+        # A loop may depend on this step to decide whether it continues.
         kept["outputContract"] = {"contractRef": "wr.contracts.loop_control"}
     return kept
