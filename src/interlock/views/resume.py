@@ -111,6 +111,6 @@ def _reasons(session: SessionId, run: RunSummary, query: RunQuery) -> Iterator[W
 
 
 def _searched_text(session: SessionId, run: RunSummary, notes: str) -> str:
-    """Return all text by which a run can be found, including its ids and its label as answers show it (`run 0002`)."""
+    """Return all text by which a run can be found, including its ids and `run` with its label."""
     named = f"{run.workflow_id} {run.workflow_name}\n{run.goal or ''}\nrun {run.label} {run.run} {session}"
     return f"{notes}\n{named}"

@@ -37,7 +37,7 @@ class InspectCommand:
 
 
 class InspectedStep(Published):
-    """A step in the summary of a workflow."""
+    """A step in short."""
 
     step_id: str
     title: str
