@@ -1,6 +1,6 @@
-"""The catalogue: every workflow of every source, read and checked, with what is wrong and what clashes (SRC-3, SRC-4).
+"""The catalogue: every workflow of every source, read and checked, with faults and id conflicts (SRC-3, SRC-4).
 
-A look reads what changed. Compiling waits until a workflow is inspected or started: a list does not need it.
+Each view reads only the files that changed. A workflow is compiled when it is inspected or started, not for a list.
 """
 
 import threading
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument
-from interlock.define.front import FaultyDocument, parse_document
+from interlock.define.front import parse_document
 from interlock.define.patterns import PatternChecker
 from interlock.define.source.positions import find_positions
 from interlock.define.source.text_form import TextFormat, parse_text
@@ -27,7 +27,7 @@ from interlock.store.workflow_files import WorkflowFile, WorkflowSources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A file as it was read: its bytes, for the places of its faults, and where it comes from."""
+    """A file: its bytes, from which the positions of faults are found, and its origin."""
 
     kind: SourceKind
     ref: str
@@ -35,7 +35,7 @@ class Source:
     data: bytes = field(repr=False)
 
     def placed(self, diagnostics: Diagnostics) -> Diagnostics:
-        """Return diagnostics with the line and column in this file of each."""
+        """Return the diagnostics, each with its line and column in this file."""
         if not diagnostics:
             return ()
         at = find_positions(self.data, self.form, [one.path for one in diagnostics])
@@ -49,7 +49,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinnable:
-    """A compiled workflow with its hash and the bytes it is the hash of."""
+    """A compiled workflow, its bytes and the hash of these bytes."""
 
     workflow: CompiledWorkflow
     workflow_hash: WorkflowHash
@@ -59,7 +59,7 @@ class Pinnable:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A workflow that was read and checked. What compiling shows is in `compiled`: it may still refuse."""
+    """A workflow that was read and checked. Compiling it can still fail: see `compiled`."""
 
     document: WorkflowDocument
     value: dict[str, Json] = field(repr=False)
@@ -69,12 +69,12 @@ class Entry:
 
     @property
     def workflow_id(self) -> str:
-        """The id it is started by."""
+        """The id that starts it."""
         return self.document.id
 
     @cached_property
     def compiled(self) -> "Pinnable | RefusedFile":
-        """The workflow as a run executes it, or why it cannot. Compiled on first use."""
+        """The workflow as a run executes it, or why it cannot run. Compiled on first use."""
         found = compile_workflow(self.document, self.library)
         if not isinstance(found, Compiled):
             diagnostics = self.source.placed((*found, *self.placement))
@@ -86,7 +86,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedFile:
-    """A file that holds no workflow that can be started, and why."""
+    """A file without a workflow that can be started, and why."""
 
     source: Source
     workflow_id: str | None
@@ -101,26 +101,26 @@ class CatalogView:
     refused: tuple[RefusedFile, ...]
 
     def nearest(self, workflow_id: str) -> str | None:
-        """Return the id that a mistaken one most resembles."""
+        """Return the known id that is most similar to a mistaken one, if one is similar."""
         stems = {name.rpartition(".")[2]: name for name in self.entries}
         return suggest_name(workflow_id, self.entries) or stems.get(
             suggest_name(workflow_id.rpartition(".")[2], stems) or ""
         )
 
     def refused_of(self, workflow_id: str) -> RefusedFile | None:
-        """Return the refused file that meant to be this workflow, if there is one."""
+        """Return the refused file with this workflow id, if there is one."""
         return next((file for file in self.refused if file.workflow_id == workflow_id), None)
 
     def suggested(self, entry: Entry) -> str | None:
-        """Return the id that an undotted workflow should have; None for the others."""
+        """Return the id that a workflow with a legacy id (without a dot) should have; None for other workflows."""
         if classify_id(entry.workflow_id) != "legacy":
             return None
         return suggest_id(entry.workflow_id, entry.source.kind, frozenset(self.entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """What one file came to, kept while the file stays as it is."""
+class _CachedFile:
+    """The result of reading one file, cached until the file changes."""
 
     stamp: tuple[int, int, int]
     found: "_Parsed | RefusedFile"
@@ -135,26 +135,29 @@ class _Parsed:
 
 
 @dataclass(slots=True)
-class _Look:
-    """How large the patterns are that one reading of the sources has checked so far."""
+class _PatternBudget:
+    """The total size of the patterns that one view has checked so far."""
 
     pattern_size: int = 0
 
 
 class Catalog:
-    """Reads the sources on every look, parses only what changed, and compiles only what is asked for."""
+    """Lists the sources for every view, parses only changed files, and compiles only the requested workflows."""
 
     def __init__(self, sources: WorkflowSources) -> None:
         self._sources = sources
-        self._read: dict[Path, _Read] = {}
+        self._read: dict[Path, _CachedFile] = {}
         self._entries: dict[Path, Entry] = {}
         self._mutex = threading.Lock()
 
     def view(self, workspace: Path | None) -> CatalogView:
-        """Return the catalogue of a workspace. Nothing shadows `wr.*`; else the nearer source wins; both are told."""
+        """Return the catalogue of a workspace.
+
+        If two files have the same id, the nearer source wins, but never over `wr.*`; the other file is refused.
+        """
         files = self._sources.files(workspace)
-        look = _Look()
-        found = [self._of(file, look) for file in files]
+        budget = _PatternBudget()
+        found = [self._read_file(file, budget) for file in files]
         bindings = self._sources.bindings(workspace)
         routines = {**builtin_routines(), **_core_routines(one for one in found if isinstance(one, _Parsed))}
         entries: dict[str, Entry] = {}
@@ -172,10 +175,10 @@ class Catalog:
             is_nearer = taken.source.kind != entry.source.kind and not is_reserved(entry.workflow_id)
             winner, loser = (entry, taken) if is_nearer else (taken, entry)
             entries[entry.workflow_id] = winner
-            refused.append(_shadowed(loser, winner))
+            refused.append(_refuse_shadowed(loser, winner))
         return CatalogView(entries=entries, refused=tuple(refused))
 
-    def _of(self, file: WorkflowFile, look: "_Look") -> _Parsed | RefusedFile:
+    def _read_file(self, file: WorkflowFile, budget: "_PatternBudget") -> _Parsed | RefusedFile:
         with self._mutex:
             kept = self._read.get(file.path)
         if kept is not None and kept.stamp == file.stamp:
@@ -186,19 +189,19 @@ class Catalog:
             source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
             unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
-        allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - look.pattern_size)
+        allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
         found = read_source(Source(kind=file.kind, ref=file.ref, form=file.form, data=data), patterns)
-        look.pattern_size += patterns.size
+        budget.pattern_size += patterns.size
         if patterns.is_exhausted and allowed < PATTERNS_SIZE_MAX:
-            # Another look begins with what this one kept, and so gets further.
+            # Not cached: the next view starts from the files that this one cached, so it gets further.
             return found
         with self._mutex:
-            self._read[file.path] = _Read(stamp=file.stamp, found=found)
+            self._read[file.path] = _CachedFile(stamp=file.stamp, found=found)
         return found
 
     def _entry(self, file: WorkflowFile, parsed: _Parsed, library: RoutineLibrary) -> Entry:
-        """Return a file's entry: the one of the last look, with what it compiled to, while nothing it uses changed."""
+        """Return a file's entry; the cached one, with its compiled workflow, if nothing that it uses has changed."""
         with self._mutex:
             kept = self._entries.get(file.path)
         if kept is not None and kept.document is parsed.document and kept.library == library:
@@ -216,38 +219,38 @@ class Catalog:
 
 
 def read_source(source: Source, patterns: PatternChecker | None = None) -> _Parsed | RefusedFile:
-    """Return what a file's bytes hold, parsed and checked, or every fault that keeps it from being read."""
+    """Parse and check the bytes of a file; return its document, or all faults that were found."""
     value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
         return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed((value,)))
-    said = value.get("id")
-    claimed = said if isinstance(said, str) else None
+    id_value = value.get("id")
+    stated_id = id_value if isinstance(id_value, str) else None
     document = parse_document(value, patterns)
-    placement = placement_diagnostics(claimed, source.kind) if claimed is not None else ()
+    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
     if isinstance(document, FaultyDocument):
         more = faults_beside(document.diagnostics, document.recovered) if document.recovered is not None else ()
         faults = (*document.diagnostics, *more, *placement)
-        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
     if has_errors(placement):
         faults = (*placement, *faults_beside(placement, document))
-        return RefusedFile(source=source, workflow_id=claimed, diagnostics=source.placed(faults))
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
     return _Parsed(source=source, value=value, document=document, placement=placement)
 
 
 def _core_routines(parsed: Iterable[_Parsed]) -> dict[str, Routine]:
-    """Return the routines that core files define; files of other sources define none."""
+    """Return the routines of the bundled files; files of other sources cannot define routines."""
     found = [routine_of(one.document) for one in parsed if one.source.kind == "bundled"]
     return {routine.template_id: routine for routine in found if routine is not None}
 
 
 def bindings_of(bindings: Mapping[str, Json], workflow_id: str) -> dict[str, str]:
-    """Return what a project binds the slots of one workflow to: its own map first, else the one for all."""
+    """Return a project's bindings for the slots of one workflow: the workflow's own map wins over the common one."""
     own = bindings.get(workflow_id)
     merged = {**bindings, **(own if isinstance(own, dict) else {})}
     return {slot: value for slot, value in merged.items() if isinstance(value, str)}
 
 
-def _shadowed(loser: Entry, winner: Entry) -> RefusedFile:
+def _refuse_shadowed(loser: Entry, winner: Entry) -> RefusedFile:
     taken = fault(
         "id",
         "id_taken",

@@ -1,4 +1,4 @@
-"""What varies from call to call, behind ports: the clock, entropy, and the timing trace."""
+"""Ports for what differs between calls: the clock, entropy and the timing trace."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from interlock.kernel.ids import EventId, RunId, SessionId, minted_id
 
 
 class Clock(Protocol):
-    """Clock and entropy. Times inform; nothing is ordered by them (READ-6)."""
+    """Clock and entropy. Times are for display; events are never ordered by time (READ-6)."""
 
     def unix_ms(self) -> int:
         """Return the time in milliseconds since the epoch."""
@@ -37,17 +37,17 @@ class SystemClock:
 
 
 class Trace(Protocol):
-    """Takes timed spans of a call: parse, load, decide, append, render. Off by default (SRV-6)."""
+    """Records the duration of parts of a call: parse, load, decide, append, render. Off by default (SRV-6)."""
 
     def span(self, name: str) -> AbstractContextManager[None]:
-        """Return a context whose duration is the span."""
+        """Return a context manager; the time spent inside it is the span."""
         ...
 
 
 class NoTrace:
-    """Takes nothing, at no cost."""
+    """Records nothing, at no cost."""
 
-    def span(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 — a span that is not taken
+    def span(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 — a span that is not recorded
         """See `Trace.span`."""
         return _NOTHING
 
@@ -85,6 +85,6 @@ def mint_event(shell: Clock) -> EventId:
 
 
 def recorded_at(shell: Clock) -> str:
-    """Return the time as events carry it: UTC, in milliseconds."""
+    """Return the current time as events store it: ISO 8601, UTC, with milliseconds."""
     moment = datetime.fromtimestamp(shell.unix_ms() / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

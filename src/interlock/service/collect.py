@@ -1,4 +1,4 @@
-"""`gc`: collect what has expired and what nothing refers to, or say what that would be (GC-3, GC-8)."""
+"""`gc`: delete expired sessions and unreferenced content, or only list them (GC-3, GC-8)."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
@@ -14,24 +14,24 @@ from interlock.store.ports.maintenance import Collector, Due, Retention, Retenti
 from interlock.store.retention import due
 
 Kept: TypeAlias = frozenset[SessionId] | PinsDamagedError
-"""The kept sessions, or why they are not known."""
+"""The sessions that are marked to be kept, or why they are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectCommand:
-    """What to collect: sessions without an event for so many days (0: none). `now_s` counts from the epoch."""
+    """What to delete: sessions without an event for `days` days (0: no session). `now_s` is the Unix time."""
 
     days: int
     now_s: float
     is_dry_run: bool = False
 
     def retention(self, kept: frozenset[SessionId]) -> Retention:
-        """Return what may go, those that are kept aside."""
+        """Return the rule for what may be deleted; kept sessions are exempt."""
         return Retention(now_s=self.now_s, ttl_s=self.days * DAY_S if self.days else None, kept=kept)
 
 
 class GcBlocker(Published):
-    """A reason why nothing is collected: what cannot be relied on, and what to do."""
+    """A reason why `gc` deletes nothing: what cannot be trusted, and what to do."""
 
     code: Literal["SESSION_NOT_HEALTHY", "KEEP_MARKS_DAMAGED", "KEPT_SESSION_MISSING"]
     message: str
@@ -42,7 +42,7 @@ class GcBlocker(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What went, or would go; what was left to the next time; and what made it do nothing: safe mode."""
+    """What was deleted, or would be; what was skipped until the next run; and the reasons for safe mode, if any."""
 
     sessions: int
     kept: int
@@ -52,74 +52,74 @@ class Collected:
 
     @property
     def is_safe_mode(self) -> bool:
-        """Whether nothing goes because something cannot be relied on."""
+        """Whether `gc` deletes nothing because the store cannot be trusted."""
         return bool(self.doubts)
 
 
 def collect(
-    collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
+    collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress = report_nothing
 ) -> Collected:
-    """Mark, and unless it is a dry run, sweep. A dry run writes nothing.
+    """Find what can be deleted and delete it; a dry run only finds it and writes nothing.
 
     Raises:
-        UpkeepBusyError: Another process collects or sets marks.
-        StoreFailureError: The disk failed; what was not taken yet is taken the next time.
+        UpkeepBusyError: Another process runs `gc` or changes keep marks.
+        StoreFailureError: The disk failed; what was not deleted yet is deleted by the next run.
     """
     with ExitStack() as lock:
         if command.is_dry_run:
-            return _collected(collector, marks, command, progress)
+            return _collect(collector, pins, command, progress)
         try:
             lock.enter_context(collector.alone())
         except StoreFailureError as failure:
             if failure.kind is not FailureKind.FULL:
                 raise
-            # The lock file was removed, and the disk has no room for another until something goes.
-            _make_room(collector, marks, command, progress)
+            # The lock file is missing, and the disk has no room for a new one until something is deleted.
+            _make_room(collector, pins, command, progress)
             lock.enter_context(collector.alone())
-        return _collected(collector, marks, command, progress)
+        return _collect(collector, pins, command, progress)
 
 
-def _collected(collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
-    # In this order: whoever was kept before the sessions were listed is among them, also without a lock.
-    kept = read_kept(marks)
-    marked = collector.mark(progress)
-    count = len(marked.sessions) + len(marked.unsound)
-    doubts = doubts_of(kept, marked.names(), marked.unsound)
+def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
+    # Order matters: keep marks are read before sessions are listed, so a kept session is listed even without a lock.
+    kept = read_kept(pins)
+    snapshot = collector.mark(progress)
+    count = len(snapshot.sessions) + len(snapshot.unsound)
+    doubts = doubts_of(kept, snapshot.names(), snapshot.unsound)
     if doubts or isinstance(kept, PinsDamagedError):
         return Collected(sessions=count, kept=0, doubts=doubts)
     retention = command.retention(kept)
     if command.is_dry_run:
-        return Collected(sessions=count, kept=len(kept), taken=due(marked, retention))
-    swept = collector.sweep(marked, retention)
+        return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention))
+    swept = collector.sweep(snapshot, retention)
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
 
 
-def _make_room(collector: Collector, marks: RetentionPins, command: CollectCommand, progress: Progress) -> None:
-    kept = read_kept(marks)
-    marked = collector.mark(progress)
-    if not doubts_of(kept, marked.names(), marked.unsound):
-        collector.make_room(marked, command.retention(frozenset()))
+def _make_room(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
+    kept = read_kept(pins)
+    snapshot = collector.mark(progress)
+    if not doubts_of(kept, snapshot.names(), snapshot.unsound):
+        collector.make_room(snapshot, command.retention(frozenset()))
 
 
-def read_kept(marks: RetentionPins) -> Kept:
-    """Return the kept sessions, or why they are not known.
+def read_kept(pins: RetentionPins) -> Kept:
+    """Read which sessions are marked to be kept, or why that is unknown.
 
     Raises:
         StoreFailureError: The disk failed.
     """
     try:
-        return marks.kept()
+        return pins.kept()
     except PinsDamagedError as damage:
         return damage
 
 
 def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[GcBlocker, ...]:
-    """Return each reason why nothing may be collected, by the sessions that were found after `kept` was read."""
-    there = {*sound, *(one.session for one in unsound)}
-    return (*_doubts_of_marks(kept, there), *map(_doubt, unsound))
+    """Return each reason why nothing may be deleted. The sessions must be listed after `kept` was read."""
+    existing = {*sound, *(one.session for one in unsound)}
+    return (*_pin_blockers(kept, existing), *map(_session_blocker, unsound))
 
 
-def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlocker]:
+def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlocker]:
     if isinstance(kept, PinsDamagedError):
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
@@ -128,7 +128,7 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlo
             " keep`; the file still shows most of the session ids.",
         )
         return
-    for session in sorted(kept.difference(there)):
+    for session in sorted(kept.difference(existing)):
         yield GcBlocker(
             code="KEPT_SESSION_MISSING",
             message=f"{session} is marked to be kept but is missing: it was removed by hand, or its files are lost.",
@@ -138,7 +138,7 @@ def _doubts_of_marks(kept: Kept, there: Collection[SessionId]) -> Iterator[GcBlo
         )
 
 
-def _doubt(one: UnsoundSession) -> GcBlocker:
+def _session_blocker(one: UnsoundSession) -> GcBlocker:
     if one.health is Health.UNKNOWN_VERSION:
         message = f"{one.session} was written by a newer Interlock ({one.where}: {one.found})."
         fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."

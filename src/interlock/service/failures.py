@@ -1,6 +1,6 @@
-"""From exceptions to the envelope: damage and failed effects become refusals with a code (ANS-7, ANS-8).
+"""Turns expected exceptions (damage, disk failures) into refusals with an error code (ANS-7, ANS-8).
 
-Nothing of an exception's text leaves that could name a path or a library.
+No text of an exception that could contain a path or a library name reaches the caller.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from interlock.store.ports.errors import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cause:
-    """Why the disk did not do its part, with the code of it and what the user can do."""
+    """A kind of disk failure: its error code, its description, and what the user can do."""
 
     code: ErrorCode
     what: str
@@ -68,11 +68,11 @@ EXPECTED_ERRORS = (
     SessionBusyError,
     UnansweredError,
 )
-"""What a use case may meet and answer; everything else is a fault of ours."""
+"""The exceptions that a use case may raise and that become an answer; any other one is a bug of Interlock."""
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """Return what a caller is told of an exception of `EXPECTED_ERRORS`."""
+    """Return the refusal that reports an exception of `EXPECTED_ERRORS`."""
     match error:
         case StoreFailureError():
             return _not_stored(error)
@@ -105,7 +105,7 @@ def refusal_of(error: Exception) -> Refusal:
 
 
 def _not_stored(failure: StoreFailureError) -> Refusal:
-    """Say of a failed disk whether the call may be recorded. Its repeat is safe: what is recorded is not made twice."""
+    """Report a disk failure, and whether the call may be recorded. Repeating the call is safe: it is recorded once."""
     cause = _CAUSES[failure.kind]
     if failure.may_be_recorded:
         recorded = "the call may be recorded, but its answer is lost"
@@ -121,7 +121,7 @@ def _not_stored(failure: StoreFailureError) -> Refusal:
 
 
 def _unanswered(error: UnansweredError) -> Refusal:
-    """Name what a call may have made, and how to see whether it did (FAIL-2, FAIL-3)."""
+    """Name the session or run that a call may have recorded, and how to find out (FAIL-2, FAIL-3)."""
     cause = _CAUSES[error.failure.kind]
     details: dict[str, Json] = {"cause": error.failure.found, "mayBeRecorded": True, "sessionId": error.session}
     if error.run is None:
@@ -145,7 +145,7 @@ def _unanswered(error: UnansweredError) -> Refusal:
 
 
 def _not_healthy(health: str, where: str, found: str, session: str | None = None) -> Refusal:
-    """Refuse to use a session. `session` is named if its own log is damaged; shared content may concern others, too."""
+    """Refuse to use a session. `session` is given if its own log is damaged, not content that sessions share."""
     details: dict[str, Json] = {"health": health, "where": where, "found": found}
     if session is not None:
         details["sessionId"] = session

@@ -1,14 +1,14 @@
-"""The addresses of what clients can read as resources: the catalogue, plans, and records of sessions."""
+"""The URIs of the resources that clients can read: the catalogue, plans, and records of sessions."""
 
 CATALOG_LINK = "interlock://workflows"
-"""What can be started, and what cannot and why."""
+"""The catalogue: workflows that can be started, and refused files with the reason."""
 
 
 def plan_link(workflow_id: str) -> str:
-    """Return the address of a workflow's whole plan."""
+    """Return the URI of a workflow's whole plan."""
     return f"{CATALOG_LINK}/{workflow_id}/plan"
 
 
 def session_link(session: str) -> str:
-    """Return the address of a session's readable record."""
+    """Return the URI of a session's readable record."""
     return f"interlock://sessions/{session}"

@@ -1,4 +1,4 @@
-"""What the use cases work with: one value that a surface puts together once."""
+"""The ports of the use cases, in one value that a surface (server or command line) builds once."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -22,22 +22,22 @@ from interlock.store.ports.writer import SessionLock, SessionWriter
 from interlock.views.session import BASELINE, Session
 
 if TYPE_CHECKING:
-    # It brings the compiler along, which whoever only looks does not need.
+    # Importing it loads the compiler, which read-only commands do not need.
     from interlock.service.catalog import Catalog
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
-    """Return that a workspace has no position in git: the default, if nobody asks git."""
+    """Return no git position: the default of a surface that does not read git."""
     return NOWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPorts:
-    """Enough to read: no port in it appends to a session or makes a key (READ-1).
+    """The ports of read-only use cases: none of them appends to a session or makes a key (READ-1).
 
-    `anchors` finds the position of a workspace in git; `token_format` is the form that tokens are minted in.
-    `summaries` are kept from call to call. What belongs to one call: `since_s`, when it arrived by `time.monotonic`,
-    from which its waits for locks count; and `progress`, which takes how far it has read.
+    `anchors` finds the git position of a workspace; `token_format` is the format of new tokens. `summaries` is a cache
+    that all calls share. Two fields belong to one call: `since_s`, its arrival by `time.monotonic`, from which waits
+    for locks are measured; and `progress`, which receives how much is read.
     """
 
     reader: SessionReader
@@ -68,13 +68,13 @@ class ReadPorts:
 
     @classmethod
     def over(cls, reader: SessionReader, key_ring: KeyRingReader) -> Self:
-        """Return the ports over a store. Nothing of it is read yet."""
+        """Build the ports over a store. This reads nothing."""
         return cls(reader=reader, key_ring=key_ring, plans=Plans(reader))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Enough to act: the ports that write, what the configuration says, and the starts whose answers were lost."""
+    """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost."""
 
     read: ReadPorts
     writer: SessionWriter
@@ -88,7 +88,7 @@ class Ports:
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":
-        """Return the ports as one call uses them; see `ReadPorts`. What is kept from call to call is shared."""
+        """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""
         return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
 
     def hold(self, session: SessionId) -> AbstractContextManager[SessionLock]:

@@ -1,4 +1,4 @@
-"""The most recently used values: a bounded memory for several threads."""
+"""A thread-safe cache of limited size that drops the least recently used value."""
 
 import threading
 from collections import OrderedDict
@@ -26,7 +26,7 @@ class Recent(Generic[_Key, _Value]):
             return self._values[key]
 
     def get(self, key: _Key, load: Callable[[], _Value]) -> _Value:
-        """Return a kept value, or load it. What loads twice at once is kept once."""
+        """Return a kept value, or load it. Two threads may load it at the same time; one result is kept."""
         value = self.find(key)
         if value is None:
             value = load()

@@ -1,8 +1,8 @@
-"""Calls that may be recorded and got no answer: what their refusal names, and how a repeat finds what they made.
+"""Calls that may be recorded although they got no answer: how a repeated call finds what the first one recorded.
 
-An advance or a checkpoint needs nothing of this: its token names the one attempt, so a repeat is answered from the
-record. A start and an import mint ids that only their answer shows. A start that is repeated to the same process uses
-the ids of its first sending (FAIL-2); everywhere else the refusal names them (FAIL-3).
+An advance or a checkpoint does not need this: its token names the attempt, so a repeat is answered from the record. But
+a start or an import makes new ids that only its answer shows. A start that is repeated in the same process reuses the
+ids of the first call (FAIL-2); in all other cases the refusal names the ids (FAIL-3).
 """
 
 from collections.abc import Generator
@@ -18,11 +18,11 @@ from interlock.service.recent import Recent
 from interlock.store.ports.errors import StoreFailureError
 
 StartKey: TypeAlias = tuple[str, Path | None, SessionId | None, Digest]
-"""What makes two starts the same call: the workflow, the workspace, the session to join, and what was sent."""
+"""Two starts with an equal key are the same call: workflow, workspace, session to join, digest of the request."""
 
 
 class UnansweredError(InterlockError):
-    """A call may be recorded under ids that its caller was never given. `run` is None for a session that was copied."""
+    """A call may be recorded under ids that its caller did not get. `run` is None for an import or a repair."""
 
     def __init__(self, failure: StoreFailureError, *, session: SessionId, run: RunId | None) -> None:
         super().__init__(f"{failure}; it may be recorded as {run or session}")
@@ -33,7 +33,7 @@ class UnansweredError(InterlockError):
 
 @contextmanager
 def after_append() -> Generator[None]:
-    """Report what fails inside as a call that may be recorded: it is, and only its answer is lost.
+    """Mark a disk failure inside as one after the append: the call is recorded, and only its answer is lost.
 
     Raises:
         StoreFailureError: The disk failed.
@@ -46,9 +46,9 @@ def after_append() -> Generator[None]:
 
 @contextmanager
 def named(session: SessionId, run: RunId | None = None, *, is_repeat: bool = False) -> Generator[None]:
-    """Name what a call that may be recorded has made, if it fails inside.
+    """Add the ids to a disk failure inside, if the call may be recorded.
 
-    A repeat may be recorded whatever it meets itself: the sending before it may be.
+    A repeat may always be recorded, because the call before it may be.
 
     Raises:
         UnansweredError: The disk failed, and the call may be recorded.
@@ -64,7 +64,7 @@ def named(session: SessionId, run: RunId | None = None, *, is_repeat: bool = Fal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartIds:
-    """The ids under which a start is recorded, and the call that they are of."""
+    """The ids of a start, and the key of its call."""
 
     key: StartKey
     session: SessionId
@@ -72,13 +72,13 @@ class StartIds:
 
 
 class UnansweredStarts:
-    """The ids of the starts that this process may have recorded without an answer; the oldest are forgotten."""
+    """The ids of the latest starts that this process may have recorded without an answer."""
 
     def __init__(self) -> None:
         self._ids: Recent[StartKey, StartIds] = Recent(UNANSWERED_STARTS_MAX)
 
     def find(self, key: StartKey) -> StartIds | None:
-        """Return the ids of an earlier sending of the same call, if it got no answer."""
+        """Return the ids of an earlier equal call that got no answer, if there is one."""
         return self._ids.find(key)
 
     def keep(self, ids: StartIds) -> None:
@@ -86,6 +86,6 @@ class UnansweredStarts:
         self._ids.put(ids.key, ids)
 
     def forget(self, ids: StartIds) -> None:
-        """Forget a start that was answered, or that cannot be answered any more. An equal one keeps its own ids."""
+        """Forget a start that was answered, or cannot be answered any more. The ids of a later equal start stay."""
         if self._ids.find(ids.key) == ids:
             self._ids.forget(ids.key)

@@ -1,4 +1,4 @@
-"""Where a node stands (ADV-8, ADV-9): at its own step, at a refused attempt of it, or behind it because it is done."""
+"""The position of a node (ADV-8, ADV-9): its step is pending, its last attempt was refused, or its step is done."""
 
 from dataclasses import dataclass, replace
 
@@ -10,10 +10,10 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePosition:
-    """Where an addressed node stands.
+    """The position of a node in its chain of refused attempts.
 
-    `first` is the step node that its chain of refused attempts begins with, `last` where the chain ends;
-    `passed_to` the node its ordinary attempt advanced to, if it did; `blockers` why the last attempt was refused.
+    `first` is the step node that starts the chain, `last` is the end of the chain. `passed_to` is the node to which the
+    ordinary attempt advanced; None if the step is not done. `blockers` say why the last attempt was refused.
     """
 
     first: Node
@@ -23,12 +23,15 @@ class NodePosition:
 
     @property
     def is_used_up(self) -> bool:
-        """Say whether no further refused attempt would be recorded, so that only a fork goes on (BLK-5)."""
+        """Whether no further refused attempt would be recorded, so that only a fork can continue (BLK-5)."""
         return self.passed_to is None and self.last.refusals >= ATTEMPTS_PER_STEP_MAX - 1
 
 
 def node_position(session: Session, node: NodeId) -> NodePosition:
-    """Return where a node stands: follow its ordinary attempt through the refused ones. At most ten hops."""
+    """Follow the ordinary attempts from a node through the refused ones, and return its position.
+
+    The limit of attempts per step bounds the loop.
+    """
     here = session.nodes[node]
     if here.kind == "checkpoint":
         assert here.parent is not None, "a checkpoint is always of a node"
@@ -44,7 +47,7 @@ def node_position(session: Session, node: NodeId) -> NodePosition:
 
 
 def chain_head(session: Session, node: Node) -> Node:
-    """Return the step node that a chain of refused attempts begins with; the node itself if it is none."""
+    """Return the step node that starts the chain of refused attempts of a node; a step node itself."""
     while node.kind != "step":
         assert node.parent is not None, "only step nodes are roots"
         node = session.nodes[node.parent]
@@ -64,12 +67,12 @@ def refusal_of(session: Session, node: Node) -> BlockerReport | None:
 
 
 def attempts_on(node: Node) -> list[AttemptId]:
-    """Return the attempts that may be recorded on a node: the ordinary one, then its forks."""
+    """Return the attempts that may be recorded on a node: first the ordinary one, then its forks."""
     return [ack_attempt(node.node), *(fork_attempt(node.node, number) for number in range(node.forks))]
 
 
 def is_ancestor(session: Session, ancestor: Node, node: Node) -> bool:
-    """Say whether a node lies on the way from the root to another, or is that other."""
+    """Say whether `ancestor` is on the path from the root to `node`; a node is its own ancestor."""
     while node.depth > ancestor.depth:
         assert node.parent is not None, "only roots have depth 0"
         node = session.nodes[node.parent]
@@ -77,23 +80,23 @@ def is_ancestor(session: Session, ancestor: Node, node: Node) -> bool:
 
 
 def tip_below(session: Session, node: Node) -> NodeId:
-    """Return the preferred tip among a node's descendants: the run's if it is one, else the newest leaf below."""
+    """Return the preferred tip at or below a node: the run's tip if it is there, else the newest descendant."""
     run_tip = session.runs[node.run].tip
     assert run_tip is not None, "a run with a node has a tip"
     if is_ancestor(session, node, session.nodes[run_tip]):
         return run_tip
-    newest, below = node, [node]
-    while below:
-        newest = max(newest, *below, key=lambda one: one.index)
-        below = [session.nodes[child] for one in below for child in one.children]
+    newest, generation = node, [node]
+    while generation:
+        newest = max(newest, *generation, key=lambda one: one.index)
+        generation = [session.nodes[child] for one in generation for child in one.children]
     return newest.node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """One step on the way: the node that handed it out, its refused attempts, and the node that its end led to.
+    """One step of a path: the node at which it was pending, its refused attempts, and the node that followed it.
 
-    `passed_to` is None at the end of the way, where a step is pending or the run is complete.
+    `passed_to` is None at the end of the path, where a step is pending or the run is complete.
     """
 
     at: Node
@@ -102,16 +105,16 @@ class PathStep:
 
 
 def path_to(session: Session, node: Node) -> tuple[PathStep, ...]:
-    """Return the way from the root to a node, its own step last."""
+    """Return the path from the root to a node, step by step; the node's own step is last."""
     path = [node]
     while path[-1].parent is not None:
         path.append(session.nodes[path[-1].parent])
-    legs: list[PathStep] = []
+    steps: list[PathStep] = []
     for here in reversed(path):
         if here.kind != "step":
-            legs[-1] = replace(legs[-1], refused=(*legs[-1].refused, here))
+            steps[-1] = replace(steps[-1], refused=(*steps[-1].refused, here))
             continue
-        if legs:
-            legs[-1] = replace(legs[-1], passed_to=here)
-        legs.append(PathStep(at=here))
-    return tuple(legs)
+        if steps:
+            steps[-1] = replace(steps[-1], passed_to=here)
+        steps.append(PathStep(at=here))
+    return tuple(steps)

@@ -1,4 +1,4 @@
-"""The recap: the newest notes on the way to a node, within a budget (ANS-6, REC-1)."""
+"""The recap: the newest notes on the path to a node, within a budget (ANS-6, REC-1)."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ def notes_of_attempt(node: Node) -> str | None:
 
 
 def notes_of_checkpoint(node: Node) -> str | None:
-    """Return the notes of the last checkpoint of a node that brought any."""
+    """Return the notes of a node's last checkpoint with notes."""
     output = current_output(node, "recap")
     return _text(output) if output is not None and output.is_of_checkpoint else None
 
@@ -42,7 +42,7 @@ def current_output(node: Node, channel: str) -> NodeOutput | None:
 
 
 def nodes_above(session: Session, node: Node) -> Iterator[Node]:
-    """Yield a node and those on the way to it, the nearest first, as far as a recap looks back."""
+    """Yield a node and its ancestors, nearest first, at most as many as a recap reads."""
     for _ in range(RECAP_NODES_MAX):
         yield node
         if node.parent is None:
@@ -58,16 +58,16 @@ def recap(
     above: Node | None = None,
     bytes_max: int = RECAP_BYTES_MAX,
 ) -> str | None:
-    """Return what was done on the way to a node, newest first, cut at the budget; None if nothing was noted.
+    """Return the notes on the path to a node, newest first, cut at the budget; None if there are no notes.
 
-    Notes are quoted, and titles are in code: a line that is neither is ours.
+    Notes are quoted and titles are in code, so a reader can tell stored text from Interlock's own.
 
     Args:
-        session: The session's facts.
-        node: Where the recap ends; notes of refused attempts are left out.
-        title_of: The title of the step that was pending at a node.
-        above: Where it begins: what was done on the way to this node is left out.
-        bytes_max: UTF-8 bytes of the whole, the marks of the quotes included.
+        session: The session.
+        node: The end of the path. Notes of refused attempts are left out.
+        title_of: Returns the title of the step that was pending at a node.
+        above: The start of the path: notes of this node and of earlier ones are left out.
+        bytes_max: Limit of the whole text in UTF-8 bytes, including the quote marks.
     """
     parts: list[str] = []
     room = bytes_max - utf8_bytes(TRUNCATION_MARKER)

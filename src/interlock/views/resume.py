@@ -1,4 +1,4 @@
-"""Which runs may be the one that is looked for, best first: strict tiers, no scores (RES-1)."""
+"""Find the runs that match a query, best first: strict tiers, no scores (RES-1)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _TIERS: tuple[Why, ...] = get_args(Why)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """What is known of the run that is looked for. `repo` is the digest of the repository the caller is in."""
+    """What the caller knows of the run. `repo` is the digest of the repository that the caller is in."""
 
     words: frozenset[str] = frozenset()
     branch: str | None = None
@@ -36,45 +36,45 @@ class RunQuery:
 
     @property
     def is_exact(self) -> bool:
-        """Say whether an id was given: then nothing else is a candidate."""
+        """Whether an id was given: then no other run is a candidate."""
         return self.session is not None or self.run is not None
 
     @property
     def is_open(self) -> bool:
-        """Say whether nothing was given that a run could match."""
+        """Whether nothing was given that a run could match."""
         return not (self.is_exact or self.words or self.branch or self.head_sha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A run with every reason why it may be the one, the strongest first."""
+    """A run with every reason why it matches, strongest first."""
 
     session: SessionId
     run: RunSummary
     why: tuple[Why, ...]
 
 
-def ranked(sessions: Iterable[SessionSummary], wanted: RunQuery) -> list[Candidate]:
-    """Return the candidates, best first.
+def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
+    """Return the matching runs, best first.
 
-    Runs that match nothing are candidates only where no run matches anything, and never where an id was given.
+    If no run matches, every run is a candidate, unless an id was given.
     """
     runs = [(one.session, run) for one in sessions for run in one.runs]
     matching = [
         Candidate(session=session, run=run, why=why)
         for session, run in runs
-        if (why := tuple(_reasons(session, run, wanted)))
+        if (why := tuple(_reasons(session, run, query)))
     ]
-    if not matching and not wanted.is_exact:
+    if not matching and not query.is_exact:
         matching = [Candidate(session=session, run=run, why=("recency_fallback",)) for session, run in runs]
-    return _in_order(matching, wanted)
+    return _sort(matching, query)
 
 
-def _in_order(candidates: list[Candidate], wanted: RunQuery) -> list[Candidate]:
-    """Order by tier, then repository, then whether it is still open, then how late it was last worked on (RES-1)."""
+def _sort(candidates: list[Candidate], query: RunQuery) -> list[Candidate]:
+    """Sort by tier, then same repository first, then open runs first, then latest activity (RES-1)."""
     ordered = sorted(candidates, key=lambda one: (one.session, one.run.run))
     ordered.sort(key=lambda one: (one.run.last_at or "", one.run.last_index), reverse=True)
-    ordered.sort(key=lambda one: (_tier(one), not _is_same_repo(one.run, wanted), one.run.is_complete))
+    ordered.sort(key=lambda one: (_tier(one), not _is_same_repo(one.run, query), one.run.is_complete))
     return ordered
 
 
@@ -82,35 +82,35 @@ def _tier(candidate: Candidate) -> int:
     return _TIERS.index(candidate.why[0])
 
 
-def _is_same_repo(run: RunSummary, wanted: RunQuery) -> bool:
-    return wanted.repo is not None and run.repo == wanted.repo
+def _is_same_repo(run: RunSummary, query: RunQuery) -> bool:
+    return query.repo is not None and run.repo == query.repo
 
 
-def _reasons(session: SessionId, run: RunSummary, wanted: RunQuery) -> Iterator[Why]:
-    if wanted.is_exact:
-        is_it = wanted.session in (None, session) and wanted.run in (None, run.run)
-        if is_it and wanted.session is not None:
+def _reasons(session: SessionId, run: RunSummary, query: RunQuery) -> Iterator[Why]:
+    if query.is_exact:
+        is_match = query.session in (None, session) and query.run in (None, run.run)
+        if is_match and query.session is not None:
             yield "matched_session_id"
-        if is_it and wanted.run is not None:
+        if is_match and query.run is not None:
             yield "matched_run_id"
         return
-    if wanted.head_sha is not None and run.head_sha == wanted.head_sha:
+    if query.head_sha is not None and run.head_sha == query.head_sha:
         yield "matched_head_sha"
-    if wanted.branch is not None and (run.branch or "").startswith(wanted.branch):
+    if query.branch is not None and (run.branch or "").startswith(query.branch):
         yield "matched_branch"
-    if not wanted.words:
+    if not query.words:
         return
     notes, name = (run.notes or "").removesuffix(TRUNCATION_MARKER), f"{run.workflow_id} {run.workflow_name}"
-    is_in_notes, is_in_name = has_words(notes, wanted.words), has_words(name, wanted.words)
+    is_in_notes, is_in_name = has_words(notes, query.words), has_words(name, query.words)
     if is_in_notes:
         yield "matched_notes"
     if is_in_name:
         yield "matched_workflow_id"
-    elif not is_in_notes and has_words(_all_of(session, run, notes), wanted.words):
+    elif not is_in_notes and has_words(_searched_text(session, run, notes), query.words):
         yield "matched_goal"
 
 
-def _all_of(session: SessionId, run: RunSummary, notes: str) -> str:
-    """Return all that names a run, as it is told and shown: `run 0002` and a pasted id find it, too."""
+def _searched_text(session: SessionId, run: RunSummary, notes: str) -> str:
+    """Return all text by which a run can be found, including its ids and `run` with its label."""
     named = f"{run.workflow_id} {run.workflow_name}\n{run.goal or ''}\nrun {run.label} {run.run} {session}"
     return f"{notes}\n{named}"

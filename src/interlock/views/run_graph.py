@@ -1,4 +1,4 @@
-"""A run as a graph, and its preferred tip by the locked definition (READ-3)."""
+"""A run as a graph, with its preferred tip (READ-3)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ class GraphNode:
 
 
 def run_graph(session: Session, run: RunId) -> GraphNode:
-    """Return a run's graph from its root, children in the order they came. Built without recursion."""
-    facts = session.runs[run]
-    assert facts.root is not None, "a run has a root"
-    order = list(_below(session, facts.root))
+    """Build the graph of a run from its root; children are in log order. Without recursion, as runs can be deep."""
+    run_state = session.runs[run]
+    assert run_state.root is not None, "a run has a root"
+    order = list(_below(session, run_state.root))
     kept = _checkpoints(session, run)
     built: dict[NodeId, GraphNode] = {}
     for node in reversed(order):
@@ -29,10 +29,10 @@ def run_graph(session: Session, run: RunId) -> GraphNode:
         built[node.node] = GraphNode(
             node=node,
             children=children,
-            is_tip=node.node == facts.tip,
+            is_tip=node.node == run_state.tip,
             checkpoints=tuple(kept.get(node.node, ())),
         )
-    return built[facts.root]
+    return built[run_state.root]
 
 
 def leaves(graph: GraphNode) -> Iterator[GraphNode]:
@@ -50,7 +50,7 @@ def walk(graph: GraphNode) -> Iterator[GraphNode]:
 
 
 def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
-    """Tell the child that the ordinary attempt made from those that forks made (ID-2)."""
+    """Split the children of a node: the one that the ordinary attempt made, and those that forks made (ID-2)."""
     made_by_forks = {node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)}
     forks = [child for child in here.children if child.node.node in made_by_forks]
     ordinary = [child for child in here.children if child.node.node not in made_by_forks]
@@ -58,7 +58,7 @@ def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
 
 
 def _checkpoints(session: Session, run: RunId) -> dict[NodeId, list[Node]]:
-    """Return a run's checkpoints by the node they are of, in the order they came: nodes do not name them (CHK-1)."""
+    """Return a run's checkpoints by their parent node, in log order; nodes do not list them as children (CHK-1)."""
     found: dict[NodeId, list[Node]] = {}
     for node in sorted(session.nodes.values(), key=lambda node: node.index):
         if node.kind == "checkpoint" and node.run == run and node.parent is not None:

@@ -1,8 +1,8 @@
-"""The fold of a session: what its log says, as an immutable value that grows by one event at a time.
+"""The state of a session: its log folded, event by event, into an immutable value.
 
-Every map shares structure with its predecessor, so taking in an event costs the same at any length of history.
-Nothing here judges: an event that was appended is history. What cannot be history at all, such as a node whose
-parent never was, is damage and raises.
+Every map shares structure with its predecessor, so applying an event costs the same at any length of history.
+This module does not judge decisions: an appended event is history. It raises for events that contradict each other,
+such as a node whose parent is missing: the log is damaged.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,20 +38,20 @@ LABEL_CHARS = 4
 LABEL_CHARS_ON_CLASH = 6
 
 BASELINE = Preferences(autonomy="guided", risk_policy="conservative")
-"""What holds where nothing was said (CTX-7)."""
+"""The preferences if nobody set any (CTX-7)."""
 
 _EMPTY: Context = MappingProxyType({})
 
 
 class BrokenHistoryError(InterlockError):
-    """Events are whole but contradict each other: no log of ours says this."""
+    """The events are readable but contradict each other: Interlock never writes such a log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOutput:
     """One output of a node: its notes, or the digest of an artifact.
 
-    What a checkpoint brings hangs on the node it is of, beside what the attempt brought that made the node.
+    The outputs of a checkpoint belong to the node of its step, together with the outputs of the attempt that made it.
     """
 
     output_id: OutputId
@@ -64,10 +64,10 @@ class NodeOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node and what hangs on it. `children` leaves out checkpoints, which never are tips (CHK-1).
+    """A node and everything recorded on it. `children` omits checkpoints, which are never tips (CHK-1).
 
-    `trace` says why the run came here, `captures` what its decisions read; `gaps` are the disclosures recorded here,
-    `observed` what its client was seen to be able to do.
+    `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
+    `observed` the observed capabilities of the client. `context_at` is the nearest node at or above that set context.
     """
 
     node: NodeId
@@ -93,9 +93,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run: what it executes, where it began, and its preferred tip. `critical` counts its open critical gaps.
+    """A run: its workflow, its root and its preferred tip. `critical` counts its open critical gaps.
 
-    `last_index`, `last_at` and `client` (who called, by its own account) are those of its last event.
+    `last_index`, `last_at` and `client` (the name that the client gave) are those of its last event.
     """
 
     run: RunId
@@ -126,13 +126,13 @@ class Advance:
 
     @property
     def child(self) -> NodeId:
-        """The node that the attempt made, whatever came of it (ID-2)."""
+        """The node that the attempt made, whether it advanced or was refused (ID-2)."""
         return node_of_attempt(self.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """All that later calls need to know of a session."""
+    """The state of a session: all that later calls need from its log."""
 
     session: SessionId
     next_index: int
@@ -154,12 +154,12 @@ class Session:
     def context(self, node: NodeId) -> Context:
         """Return a node's context: the fold of the deltas over its own ancestry, itself included (CTX-2).
 
-        Merged values are kept for tips; for an older node the deltas are folded again.
+        Merged values are cached for tips; for an older node the deltas are folded again.
         """
         kept = self.contexts.get(node)
-        return kept if kept is not None else self._folded(self.nodes[node].context_at)
+        return kept if kept is not None else self._fold(self.nodes[node].context_at)
 
-    def _folded(self, at: NodeId | None) -> Context:
+    def _fold(self, at: NodeId | None) -> Context:
         deltas: list[Context] = []
         while at is not None:
             deltas.append(self.deltas[at])
@@ -171,26 +171,23 @@ class Session:
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
-        """Say whether a node is the one its tag stands for: the first of the session that bears it (TOK-8)."""
+        """Say whether the tag of a node refers to this node: the first node of the session with that tag (TOK-8)."""
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
-        """Return what was last seen of the workspace that a run began in; None where nothing was (OBS-1)."""
+        """Return the last observed value of the workspace in which a run began; None if there is none (OBS-1)."""
         return self.observations.get(f"{run}:{key}", self.observations.get(f":{key}"))
 
     @property
     def baseline(self) -> Preferences | None:
-        """The preferences that a run which joins begins with: those its first run began with (CTX-7).
-
-        None before there is a run.
-        """
+        """The initial preferences of a run that joins: those of the first run (CTX-7). None if there is no run."""
         first = min(self.runs.values(), key=lambda run: run.index, default=None)
         return None if first is None or first.root is None else self.nodes[first.root].preferences
 
     def label(self, run: RunId) -> str:
-        """Return the run's label: the last four characters of its id, six where an earlier run has those four (ANS-2).
+        """Return the run's label: the last four characters of its id, six if an earlier run has the same four (ANS-2).
 
-        The earlier run keeps its label: what was handed out goes on naming it alone.
+        The earlier run keeps its label, so labels in earlier answers still name one run.
         """
         is_first = self.suffixes.get(run[-LABEL_CHARS:], run) == run
         return run[-(LABEL_CHARS if is_first else LABEL_CHARS_ON_CLASH) :]
@@ -215,40 +212,40 @@ def new_session(session: SessionId) -> Session:
 
 
 def evolve(session: Session, *events: ev.Event) -> Session:
-    """Return the session after more events of its own log.
+    """Apply the next events of the session's own log, and return the new state.
 
     Raises:
-        BrokenHistoryError: An event cannot follow: wrong index, a key seen before, a run or node that never was.
+        BrokenHistoryError: An event cannot follow: wrong index, a repeated key, or an unknown run or node.
     """
-    after, due, keys, last = session, session.next_index, session.dedupe_keys, dict[RunId, ev.Event]()
+    after, expected, keys, last = session, session.next_index, session.dedupe_keys, dict[RunId, ev.Event]()
     for event in events:
-        if event.event_index != due or event.session_id != session.session:
-            raise BrokenHistoryError(f"event {event.event_index}, expected {due}")
+        if event.event_index != expected or event.session_id != session.session:
+            raise BrokenHistoryError(f"event {event.event_index}, expected {expected}")
         if event.dedupe_key in keys:
             raise BrokenHistoryError(f"{event.kind} is recorded twice")
-        if (due == 0) != (event.kind == "session_created"):
-            raise BrokenHistoryError(f"{event.kind} at {due}; a session begins with session_created")
+        if (expected == 0) != (event.kind == "session_created"):
+            raise BrokenHistoryError(f"{event.kind} at {expected}; a session begins with session_created")
         try:
-            after = _applied(after, event)
+            after = _apply(after, event)
         except KeyError as missing:
             raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
-        keys, due = keys.insert(event.dedupe_key, due), due + 1
+        keys, expected = keys.insert(event.dedupe_key, expected), expected + 1
         if not isinstance(event, ev.SessionCreatedEvent) and event.scope is not None:
             last[event.scope.run_id] = event
-    return replace(after, next_index=due, dedupe_keys=keys, runs=_touched(after.runs, last))
+    return replace(after, next_index=expected, dedupe_keys=keys, runs=_note_last_events(after.runs, last))
 
 
-def _touched(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.Event]) -> "HashTrieMap[RunId, Run]":
-    """Return the runs with the last event of each noted."""
+def _note_last_events(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.Event]) -> "HashTrieMap[RunId, Run]":
+    """Return the runs with the index, time and client of their last event."""
     for run, event in last.items():
         client = event.actor.identifier if event.actor is not None else None
-        noted = replace(runs[run], last_index=event.event_index, last_at=event.recorded_at, client=client)
-        runs = runs.insert(run, noted)
+        updated = replace(runs[run], last_index=event.event_index, last_at=event.recorded_at, client=client)
+        runs = runs.insert(run, updated)
     return runs
 
 
-def _belongs(session: Session, event: ev.Event) -> None:
-    """Hold that an event is about a run and a node of this log that belong together."""
+def _check_scope(session: Session, event: ev.Event) -> None:
+    """Check that the run and the node of an event are in this log and belong together."""
     scope = None if isinstance(event, ev.SessionCreatedEvent | ev.RunStartedEvent) else event.scope
     if scope is None:
         return
@@ -260,8 +257,8 @@ def _belongs(session: Session, event: ev.Event) -> None:
         raise BrokenHistoryError(f"{event.kind}: {node} is of another run")
 
 
-def _applied(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911, PLR0912 — one for each kind
-    _belongs(session, event)
+def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911, PLR0912 — one for each kind
+    _check_scope(session, event)
     match event:
         case ev.RunStartedEvent():
             return _run_started(session, event)
@@ -397,7 +394,7 @@ def _output_appended(session: Session, event: ev.NodeOutputAppendedEvent) -> Ses
         payload=event.data.payload,
         index=event.event_index,
         supersedes=event.data.supersedes_output_id,
-        # A node's own outputs come in the plan that makes it, so whatever follows a checkpoint is a checkpoint's.
+        # A node's own outputs are appended with the node, so outputs after a checkpoint belong to a checkpoint.
         is_of_checkpoint=node.checkpoints > 0,
     )
     earlier = {one.output_id for one in node.outputs if one.channel == output.channel}
@@ -432,7 +429,7 @@ def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
 
 
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
-    """A node's delta is all that was set on it, in the order of the log."""
+    """Merge what an event sets into the node's delta and into its cached context, in log order."""
     node, delta = event.data.node_id, MappingProxyType(event.data.context)
     after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
     merged = merge_context(session.context(node), delta)

@@ -13,10 +13,10 @@ RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
 
 
 def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunStatus:
-    """Return the status that a preferred tip, its snapshot and the open critical gaps make."""
-    is_disclosing = session.runs[tip.run].critical > 0
+    """Return the status of a run, from its preferred tip, the tip's snapshot and the open critical gaps."""
+    has_critical_gaps = session.runs[tip.run].critical > 0
     if isinstance(snapshot.state, Complete):
-        return "complete_with_gaps" if is_disclosing else "complete"
+        return "complete_with_gaps" if has_critical_gaps else "complete"
     if tip.preferences.autonomy == "full_auto_never_stop":
         return "in_progress"
     if tip.kind == "blocked_attempt" or any(_is_blocking(session, gap) for gap in tip.gaps):
@@ -30,7 +30,7 @@ def status_words(status: RunStatus) -> str:
 
 
 def _is_blocking(session: Session, gap: GapRecorded) -> bool:
-    """Say whether a gap of a tip keeps a run that may stop from going on (GAP-3)."""
+    """Say whether a gap of a tip blocks a run that is allowed to stop (GAP-3)."""
     return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps
 
 
@@ -45,7 +45,7 @@ _BY_CATEGORY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenGap:
-    """A gap that is open, the node it was recorded on, and the node of the step that left it; None for the start."""
+    """An open gap, the node on which it was recorded, and the node of its step; None if the start recorded it."""
 
     gap: GapRecorded
     node: Node
@@ -57,7 +57,7 @@ def open_gaps(session: Session, run: RunId) -> tuple[OpenGap, ...]:
     holding = {session.open_gaps[gap] for gap in session.open_gaps}
     nodes = sorted((session.nodes[node] for node in holding), key=lambda node: node.index)
     return tuple(
-        OpenGap(gap=gap, node=node, step=_step(session, node))
+        OpenGap(gap=gap, node=node, step=_step_of_gap(session, node))
         for node in nodes
         if node.run == run
         for gap in node.gaps
@@ -66,11 +66,11 @@ def open_gaps(session: Session, run: RunId) -> tuple[OpenGap, ...]:
 
 
 def remedy(reason: GapReason, *, is_of_start: bool) -> str:
-    """Return what would resolve a gap, in words for a person."""
+    """Return what a person can do to resolve a gap."""
     if is_of_start:
         return "Begin a new run with what is missing: no step of this run asks for it again."
     return _BY_CATEGORY[reason.category]
 
 
-def _step(session: Session, node: Node) -> Node | None:
+def _step_of_gap(session: Session, node: Node) -> Node | None:
     return None if node.parent is None else chain_head(session, session.nodes[node.parent])

@@ -1,7 +1,7 @@
-"""What is told of a session without reading it: its runs, where each stands, and what it is found by (RES-4).
+"""The summary of a session for lists and searches, which need not read its log (RES-4).
 
-A summary is derived and may be thrown away; it is also what is cached beside a session, so it has a stored form with
-a version of its own.
+A summary is derived from the log and can be deleted at any time. It is cached next to the session, so it has a stored
+form with its own version.
 """
 
 import json
@@ -14,15 +14,15 @@ from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.views.status import RunStatus
 
 SUMMARY_VERSION = 1
-"""A cached summary of another version is none."""
+"""A cached summary of another version is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A run as its preferred tip shows it. `step` is the title that is pending there, None at the end.
+    """A run in short, as of its preferred tip. `step` is the title of the pending step; None if the run is complete.
 
-    `notes` are the tip's current notes; `last_at` is when its last event was recorded, `branch`, `head_sha` and `repo`
-    (the digest of its root) where it began in git.
+    `notes` are the tip's current notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the
+    digest of the repository root) are the git position at which the run began.
     """
 
     run: RunId
@@ -47,13 +47,13 @@ class RunSummary:
 
     @property
     def is_complete(self) -> bool:
-        """Say whether the run has reached its end."""
+        """Whether the run has reached its end."""
         return self.status in ("complete", "complete_with_gaps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSummary:
-    """A session as its runs show it, in the order they began."""
+    """A session in short: its runs, in the order they began."""
 
     session: SessionId
     events: int
@@ -61,7 +61,7 @@ class SessionSummary:
 
     @property
     def last_at(self) -> str | None:
-        """When its last event was recorded, as far as that is known."""
+        """The time of its last event; None if it is not known."""
         return max((run.last_at for run in self.runs if run.last_at is not None), default=None)
 
     def to_bytes(self) -> bytes:
@@ -71,7 +71,7 @@ class SessionSummary:
 
 
 def parse_summary(session: SessionId, data: bytes) -> SessionSummary | None:
-    """Return the summary that a stored form holds; None where it is not one of ours."""
+    """Parse a stored summary; None if it is damaged or of another version."""
     try:
         value = cast("Mapping[str, Any]", json.loads(data))
         if value["v"] != SUMMARY_VERSION:
@@ -83,8 +83,8 @@ def parse_summary(session: SessionId, data: bytes) -> SessionSummary | None:
 
 
 def run_json(run: RunSummary) -> dict[str, Json]:
-    """Return a run as commands print it."""
-    told: dict[str, Json] = {
+    """Return a run as JSON, as commands print it."""
+    values: dict[str, Json] = {
         "run": run.run,
         "label": run.label,
         "workflowId": run.workflow_id,
@@ -100,4 +100,4 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "lastAt": run.last_at,
         "branch": run.branch,
     }
-    return told
+    return values

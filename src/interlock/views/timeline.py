@@ -1,4 +1,4 @@
-"""What happened in a session, one entry for each call that recorded anything, in people's words."""
+"""The timeline of a session for people: one entry for each call that recorded something."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from interlock.record.outcome import Blocked
 from interlock.views.session import Node, Session
 
 TitleOf = Callable[[Node], str | None]
-"""How the step that is pending at a node is called; None where the run is complete."""
+"""Returns the title of the step that is pending at a node; None if the run is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one call recorded: events `first` to `last`, when, through whom, about which run, and in words.
+    """What one call recorded: the events `first` to `last`, when, by which client (`who`), and for which run and node.
 
-    `what` says what happened, `more` what came with it, a line each.
+    `what` says what happened; `more` are further lines.
     """
 
     first: int
@@ -35,7 +35,7 @@ class Entry:
 
 
 def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) -> Entry:
-    """Return the entry of what was appended as one plan (APP-1)."""
+    """Build the entry of events that were appended together as one plan (APP-1)."""
     key = next((event for event in events if ev.is_key_event(event)), events[-1])
     scope = None if isinstance(key, ev.SessionCreatedEvent) else key.scope
     return Entry(
@@ -45,49 +45,49 @@ def entry_of(session: Session, events: Sequence[ev.Event], title_of: TitleOf) ->
         who=key.actor.identifier if key.actor is not None else None,
         run=scope.run_id if scope is not None else None,
         node=scope.node_id if isinstance(scope, ev.NodeScope) else None,
-        what=_what(session, key, title_of),
-        more=tuple(line for event in events for line in _more(event)),
+        what=_describe(session, key, title_of),
+        more=tuple(line for event in events for line in _details(event)),
         events=tuple(events),
     )
 
 
-def _what(session: Session, key: ev.Event, title_of: TitleOf) -> str:
+def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
     match key:
         case ev.RunStartedEvent():
             root = session.runs[key.scope.run_id].root
             assert root is not None, "a run has a root"
-            return f"started {key.data.workflow_id}; {_next(title_of(session.nodes[root]))}"
+            return f"started {key.data.workflow_id}; {_describe_next(title_of(session.nodes[root]))}"
         case ev.AdvanceRecordedEvent():
-            return _attempted(session, key, title_of)
+            return _describe_attempt(session, key, title_of)
         case ev.NodeCreatedEvent(data=created) if created.parent_node_id is not None:
             return f"saved a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
         case _:
             return f"recorded {key.kind}"
 
 
-def _attempted(session: Session, key: ev.AdvanceRecordedEvent, title_of: TitleOf) -> str:
+def _describe_attempt(session: Session, key: ev.AdvanceRecordedEvent, title_of: TitleOf) -> str:
     outcome, node = key.data.outcome, session.nodes[key.scope.node_id]
     step = title_of(node)
     if isinstance(outcome, Blocked):
         return f"was refused in {step}"
-    following = _next(title_of(session.nodes[outcome.to_node_id]))
+    following = _describe_next(title_of(session.nodes[outcome.to_node_id]))
     if key.data.attempt_id == ack_attempt(node.node):
         return f"completed {step}; {following}"
     return f"redid {step} on a new branch; {following}"
 
 
-def _next(title: str | None) -> str:
+def _describe_next(title: str | None) -> str:
     return "the run is complete" if title is None else f"next is {title}"
 
 
-def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for each kind
+def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for each kind
     match event:
         case ev.AdvanceRecordedEvent():
             if isinstance(event.data.outcome, Blocked):
                 for blocker in event.data.outcome.blockers.blockers:
                     yield f"{blocker.code}: {blocker.message}"
         case ev.NodeOutputAppendedEvent():
-            yield _output(event.data.payload)
+            yield _describe_output(event.data.payload)
         case ev.ContextSetEvent():
             keys = (f"-{key}" if value is None else key for key, value in event.data.context.items())
             yield f"context: {', '.join(keys)}"
@@ -95,7 +95,7 @@ def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for 
             changes = ", ".join(f"{change.key} = {change.value}" for change in event.data.delta)
             yield f"preferences of the {event.data.source}: {changes}"
         case ev.GapRecordedEvent():
-            yield _gap(event.data)
+            yield _describe_gap(event.data)
         case ev.CapabilityObservedEvent():
             seen = event.data
             yield f"capability {seen.capability}: {seen.status}, by {seen.provenance.kind}"
@@ -111,13 +111,13 @@ def _more(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one for 
             assert_never(event)
 
 
-def _output(payload: data.NotesPayload | data.ArtifactPayload) -> str:
+def _describe_output(payload: data.NotesPayload | data.ArtifactPayload) -> str:
     if isinstance(payload, data.NotesPayload):
         return f"notes: {one_line(payload.notes_markdown, TIMELINE_NOTES_BYTES_MAX)}"
     return f"artifact: {payload.content_type}, {payload.byte_length} bytes, {payload.sha256}"
 
 
-def _gap(gap: data.GapRecorded) -> str:
+def _describe_gap(gap: data.GapRecorded) -> str:
     if isinstance(gap.resolution, data.Resolves):
         return f"resolved the gap {gap.resolution.resolves_gap_id}"
     return f"gap, {gap.severity}, {gap.reason.detail}: {gap.summary}"

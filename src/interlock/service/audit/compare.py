@@ -1,4 +1,4 @@
-"""What a log says beside what follows from it: the first place where they differ, and what kind of thing it is."""
+"""Compares recorded events with replayed ones: finds the first difference, and its kind."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ from interlock.record.events import Event
 
 Code = Literal["decision_mismatch", "effect_mismatch", "snapshot_mismatch"]
 
-_WORDED = frozenset({"advance_recorded", "gap_recorded", "decision_trace_appended"})
-_WORDS = frozenset({"message", "suggestedFix", "summary"})
-"""Members of those kinds that tell people what other members say: a later release may word it better."""
+_KINDS_WITH_WORDS = frozenset({"advance_recorded", "gap_recorded", "decision_trace_appended"})
+_WORD_MEMBERS = frozenset({"message", "suggestedFix", "summary"})
+"""Members of those kinds that only describe other members in words; a later release may use other words."""
 _COMPARED_APART = frozenset({"requestDigest", "captureRef"})
 _DECISIONS = frozenset({"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended"})
-"""Kinds that say what was decided; the others say what came of it."""
-_FROM_OUTSIDE = frozenset({"observation_recorded"})
-"""Kinds that nothing in the log leads to."""
+"""Kinds that record decisions; the other kinds record their effects."""
+_OBSERVED_KINDS = frozenset({"observation_recorded"})
+"""Kinds that come from outside and cannot be replayed from the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One difference: its kind, where it stands, what is recorded there and what follows, in words."""
+    """One difference: its kind, its place, and in words what is recorded and what the replay gives."""
 
     code: Code
     where: str
@@ -35,21 +35,21 @@ class Difference:
 
 
 def compared_events(recorded: Sequence[Event], derived: AppendPlan) -> Difference | None:
-    """Return the first difference between the events of a recorded plan and those of the derived one, or None.
+    """Return the first difference between the events of a recorded plan and of the replayed one, or None.
 
-    Ids, times and actors of events stand for nothing that was decided, so the recorded ones are taken for both.
+    Ids, times and actors of events are not decisions, so the replayed events get the recorded ones.
     """
-    written = [event for event in recorded if event.kind not in _FROM_OUTSIDE]
-    here, there = list(map(_fact, written)), list(map(_fact, _stamped(derived, written)))
-    for number in range(max(len(here), len(there))):
-        one, other = _at(here, number), _at(there, number)
+    written = [event for event in recorded if event.kind not in _OBSERVED_KINDS]
+    recorded_facts, derived_facts = list(map(_comparable, written)), list(map(_comparable, _stamp(derived, written)))
+    for number in range(max(len(recorded_facts), len(derived_facts))):
+        one, other = _item(recorded_facts, number), _item(derived_facts, number)
         if not is_same_value(one, other):
-            return _of_events(one, other)
+            return _describe_events(one, other)
     return None
 
 
 def compared_captures(recorded: Mapping[str, Json], derived: Mapping[str, Json]) -> Difference | None:
-    """Return the first difference between two captured records, the operators aside, or None."""
+    """Return the first difference between two captured records, apart from the operators, or None."""
     names = sorted({*recorded, *derived} - {"catalogue"}, key=lambda name: (name != "decisions", name))
     for name in names:
         one, other = recorded.get(name, ABSENT), derived.get(name, ABSENT)
@@ -59,7 +59,7 @@ def compared_captures(recorded: Mapping[str, Json], derived: Mapping[str, Json])
     return None
 
 
-def _of_events(one: object, other: object) -> Difference:
+def _describe_events(one: object, other: object) -> Difference:
     facts = [cast("dict[str, Json]", fact) for fact in (one, other) if fact is not ABSENT]
     kinds = {str(fact["kind"]) for fact in facts}
     code: Code = "decision_mismatch" if kinds <= _DECISIONS else "effect_mismatch"
@@ -67,21 +67,21 @@ def _of_events(one: object, other: object) -> Difference:
         code = "snapshot_mismatch"
     if len(facts) > 1 and len(kinds) == 1:
         return _difference(code, next(iter(kinds)), one, other)
-    return Difference(code=code, where=" / ".join(sorted(kinds)), found=_beside(one, other))
+    return Difference(code=code, where=" / ".join(sorted(kinds)), found=_both(one, other))
 
 
 def _difference(code: Code, where: str, one: object, other: object) -> Difference:
-    """Return a difference with the innermost place that holds all of it."""
+    """Build the difference, with the innermost place that contains all of it."""
     while True:
-        inner = list(_members_apart(one, other))
+        inner = list(_differing_members(one, other))
         if len(inner) != 1:
-            return Difference(code=code, where=where, found=_beside(one, other))
+            return Difference(code=code, where=where, found=_both(one, other))
         member, one, other = inner[0]
         where += f".{member}" if isinstance(member, str) else f"[{member}]"
 
 
-def _members_apart(one: object, other: object) -> Iterator[tuple[str | int, object, object]]:
-    """Yield the members in which two values of a kind differ; of lists, the first."""
+def _differing_members(one: object, other: object) -> Iterator[tuple[str | int, object, object]]:
+    """Yield the members in which two dicts differ, or the first item in which two lists differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         left, right = cast("dict[str, object]", one), cast("dict[str, object]", other)
         for key in sorted({*left, *right}):
@@ -90,26 +90,26 @@ def _members_apart(one: object, other: object) -> Iterator[tuple[str | int, obje
     elif isinstance(one, list) and isinstance(other, list):
         items, others = cast("list[object]", one), cast("list[object]", other)
         for number in range(max(len(items), len(others))):
-            if not is_same_value(_at(items, number), _at(others, number)):
-                yield number, _at(items, number), _at(others, number)
+            if not is_same_value(_item(items, number), _item(others, number)):
+                yield number, _item(items, number), _item(others, number)
                 return
 
 
-def _at(items: Sequence[object], number: int) -> object:
+def _item(items: Sequence[object], number: int) -> object:
     return items[number] if number < len(items) else ABSENT
 
 
-def _stamped(derived: AppendPlan, recorded: Sequence[Event]) -> tuple[Event, ...]:
-    """Return the events of a derived plan as they would stand in the place of the recorded ones."""
+def _stamp(derived: AppendPlan, recorded: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the events of a replayed plan with the ids, times and indexes of the recorded ones."""
     ids = chain((event.event_id for event in recorded), repeat(recorded[-1].event_id))
     stamps = Stamps(mint_event_id=lambda: next(ids), recorded_at=recorded[0].recorded_at or "")
     return stamp(derived, next_index=recorded[0].event_index, stamps=stamps).events
 
 
-def _fact(event: Event) -> dict[str, Json]:
-    """Return what an event says, without the words for it and what is compared apart."""
+def _comparable(event: Event) -> dict[str, Json]:
+    """Return the facts of an event: without descriptions, and without members that are compared separately."""
     body = event.to_json()
-    left_out = _COMPARED_APART | _WORDS if event.kind in _WORDED else frozenset[str]()
+    left_out = _COMPARED_APART | _WORD_MEMBERS if event.kind in _KINDS_WITH_WORDS else frozenset[str]()
     return {"kind": event.kind, "scope": body.get("scope"), "data": _without(body["data"], left_out)}
 
 
@@ -119,11 +119,11 @@ def _without(value: Json, left_out: frozenset[str]) -> Json:
     return [_without(item, left_out) for item in value] if isinstance(value, list) else value
 
 
-def _beside(one: object, other: object) -> str:
-    return f"recorded: {_shown(one)}; replayed: {_shown(other)}"
+def _both(one: object, other: object) -> str:
+    return f"recorded: {_to_text(one)}; replayed: {_to_text(other)}"
 
 
-def _shown(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is ABSENT:
         return "nothing"
     return one_line(json.dumps(value, ensure_ascii=False, sort_keys=True), FOUND_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""Explain: why a run stands at a node, from the captured record of what its decisions read (TRACE-3)."""
+"""Explain why a run is at a node, from the captured record of what its decisions read (TRACE-3)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,10 +21,10 @@ from interlock.views.session import Node, Session
 
 
 class Explanation(Published):
-    """Why a run stands at a node.
+    """Why a run is at a node.
 
-    `decisions` are those of the call that led there, in order: the condition in words, what it read, what came of it
-    and the way taken. `record` is the same as data.
+    `decisions` are those of the call that led there, in order: the condition in words, the values it read, its result
+    and the branch taken. `record` holds the same as data.
     """
 
     session: SessionId
@@ -39,12 +39,12 @@ class Explanation(Published):
 
 
 def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -> Explanation:
-    """Return why a run stands at a node.
+    """Explain why a run is at a node.
 
     Raises:
         ContentDamagedError: The captured record, the snapshot or the pinned workflow is missing or damaged.
     """
-    scene = load_run_context(session, session.runs[node.run], plans)
+    run_context = load_run_context(session, session.runs[node.run], plans)
     captures = [stored_object(reader, digest) for digest in node.captures]
     decisions = [one for capture in captures for one in _objects(capture, "decisions")]
     effects = [one for capture in captures for one in _objects(capture, "effects")]
@@ -52,8 +52,8 @@ def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -
     return Explanation(
         session=session.session,
         node=node.node,
-        title=scene.title(node),
-        decisions=tuple(_decision(scene.workflow, one) for one in decisions),
+        title=run_context.title(node),
+        decisions=tuple(_decision(run_context.workflow, one) for one in decisions),
         effects=tuple(f"`{one['key']}` = {_value(one)}" for one in effects),
         reasons=tuple(entry.summary for entry in node.trace),
         refusal=tuple(f"{one.code}: {one.message}" for one in refusal.blockers) if refusal is not None else (),
@@ -70,7 +70,7 @@ def _objects(capture: Mapping[str, Json], name: str) -> Iterator[dict[str, Json]
 
 
 def _decision(workflow: CompiledWorkflow, one: Mapping[str, Json]) -> str:
-    """Return one decision: where, in which pass, on what, with which inputs, with which result, which way."""
+    """Return one decision in words: its place, loop passes, condition, inputs, result and branch taken."""
     passes = "".join(f", pass {_number(frame) + 1} of `{frame['loopId']}`" for frame in _objects(one, "passes"))
     condition = workflow.graphs.conditions.get(str(one.get("conditionId")))
     asked = describe_condition(condition) if condition is not None else "one more pass"

@@ -1,4 +1,4 @@
-"""One appended plan again: what the log says came in, put through the same decision as when it came (VERIFY-1)."""
+"""Replays one appended plan: makes the same decision again from the input that the log recorded (VERIFY-1)."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ KeyEvent = ev.RunStartedEvent | ev.AdvanceRecordedEvent
 
 
 class BrokenChainError(InterlockError):
-    """A plan is about a node that nothing leads on from, or does not make the node that it says."""
+    """A recorded plan starts from a node that cannot continue, or does not create its node."""
 
     def __init__(self, key: KeyEvent, found: str) -> None:
         super().__init__(f"{key.kind} at {key.event_index}: {found}")
@@ -38,7 +38,7 @@ class BrokenChainError(InterlockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedPlan:
-    """An appended plan: its events, the one that is its key, the node it made, the session before and after it."""
+    """An appended plan: its events, its key event, the node that it made, and the session before and after it."""
 
     events: tuple[ev.Event, ...]
     key: KeyEvent
@@ -48,10 +48,10 @@ class RecordedPlan:
 
 
 def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...]) -> RecordedPlan | None:
-    """Return an appended plan with its key event, or None where nothing was decided in it.
+    """Find the key event of an appended plan; None if the plan holds no decision.
 
     Raises:
-        BrokenChainError: See there.
+        BrokenChainError: The plan does not create its node.
     """
     key = next((event for event in events if isinstance(event, KeyEvent)), None)
     if key is None:
@@ -59,45 +59,47 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
     if isinstance(key, ev.RunStartedEvent):
         node = after.runs[key.scope.run_id].root
     else:
-        node = _advance_of(after, key).child if key.scope.node_id in before.nodes else None
+        node = _recorded_advance(after, key).child if key.scope.node_id in before.nodes else None
     if node is None or node not in after.nodes or node in before.nodes:
         raise BrokenChainError(key, "it does not create its node")
     return RecordedPlan(events=events, key=key, node=node, before=before, after=after)
 
 
 def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> AppendPlan | str:
-    """Return the plan that follows from what came in, or why none does.
+    """Return the plan that the recorded input leads to, or why it leads to none.
 
     Raises:
-        BrokenChainError: See there.
+        BrokenChainError: The plan starts from a node at which the run is complete.
         ContentDamagedError: Something that the plan needs is missing or damaged.
     """
     if isinstance(recorded.key, ev.RunStartedEvent):
-        return _start(reader, plans, recorded, recorded.key)
-    return _advance(reader, plans, recorded, recorded.key)
+        return _replay_start(reader, plans, recorded, recorded.key)
+    return _replay_advance(reader, plans, recorded, recorded.key)
 
 
 def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
-    """Say whether what is recorded can be what the attempt's request digest was taken of.
+    """Say whether the recorded input can match the request digest of the attempt.
 
-    The log does not tell what of the evidence a retry sent again, nor an autonomy that a refused attempt asked for. So
-    each way it may have been is tried; where there are too many, the digest proves nothing.
+    The log does not record which evidence a retry sent again, nor an autonomy that a refused attempt asked for. So all
+    possible requests are tried. If there are too many, the digest proves nothing, and the result is True.
 
     Raises:
-        ContentDamagedError: Something that came in is missing or damaged.
+        ContentDamagedError: A part of the recorded input is missing or damaged.
     """
     if isinstance(recorded.key, ev.RunStartedEvent):
         return True
     child, digest = recorded.after.nodes[recorded.node], recorded.key.data.request_digest
-    brought, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
+    recorded_evidence, parent = brought_by(reader, child), recorded.before.nodes[recorded.key.scope.node_id]
     earlier = brought_by(reader, parent) if parent.kind == "blocked_attempt" else Request()
-    kept = [one for one in brought.artifacts if one in earlier.artifacts and one.get("kind") != CONFIRMATION_KIND]
-    is_untold = brought.notes is not None and brought.notes == earlier.notes
-    if len(kept) + is_untold > UNREPORTED_EVIDENCE_MAX:
+    kept = [
+        one for one in recorded_evidence.artifacts if one in earlier.artifacts and one.get("kind") != CONFIRMATION_KIND
+    ]
+    may_be_omitted = recorded_evidence.notes is not None and recorded_evidence.notes == earlier.notes
+    if len(kept) + may_be_omitted > UNREPORTED_EVIDENCE_MAX:
         return True
-    artifacts = [one for one in brought.artifacts if one not in kept]
+    artifacts = [one for one in recorded_evidence.artifacts if one not in kept]
     for notes, again, preferences in itertools.product(
-        (brought.notes, None) if is_untold else (brought.notes,),
+        (recorded_evidence.notes, None) if may_be_omitted else (recorded_evidence.notes,),
         itertools.chain.from_iterable(itertools.combinations(kept, count) for count in range(len(kept) + 1)),
         _preferences_sent(recorded),
     ):
@@ -107,15 +109,17 @@ def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
     return False
 
 
-def _advance_of(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
+def _recorded_advance(after: Session, key: ev.AdvanceRecordedEvent) -> Advance:
     advance = after.advance(key.scope.node_id, key.data.attempt_id)
     assert advance is not None, "the event records it"
     return advance
 
 
-def _start(reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.RunStartedEvent) -> AppendPlan | str:
+def _replay_start(
+    reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.RunStartedEvent
+) -> AppendPlan | str:
     changed = _preferences_changed(recorded)
-    is_chosen = changed is not None and changed.source == "user"
+    is_of_user = changed is not None and changed.source == "user"
     plan = plan_start(
         Start(
             session=recorded.after.session,
@@ -127,7 +131,8 @@ def _start(reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.
             source_kind=key.data.workflow_source_kind,
             source_ref=key.data.workflow_source_ref,
             request=Request(
-                context=_context_sent(recorded), preferences=_chosen(recorded) if is_chosen else PreferenceDelta()
+                context=_context_sent(recorded),
+                preferences=_chosen_preferences(recorded) if is_of_user else PreferenceDelta(),
             ),
             baseline=changed.effective if changed is not None else BASELINE,
         )
@@ -135,19 +140,19 @@ def _start(reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.
     return plan if isinstance(plan, AppendPlan) else plan.message
 
 
-def _advance(
+def _replay_advance(
     reader: SessionReader, plans: Plans, recorded: RecordedPlan, key: ev.AdvanceRecordedEvent
 ) -> AppendPlan | str:
     child, before = recorded.after.nodes[recorded.node], recorded.before
-    node, scene = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
-    if isinstance(scene.snapshot(node).state, Complete):
+    node, run_context = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
+    if isinstance(run_context.snapshot(node).state, Complete):
         raise BrokenChainError(key, "the run is already complete at its node")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
     request = Request(
         notes=evidence.notes,
         artifacts=evidence.artifacts,
         context=_context_sent(recorded),
-        preferences=_chosen(recorded),
+        preferences=_chosen_preferences(recorded),
         asking=ApprovalContext(
             client_can=answered is not None,
             claims=_claims_policy(recorded),
@@ -155,22 +160,22 @@ def _advance(
         ),
     )
     if _was_declined(key):
-        # What a person said no to is kept in words alone: the gate of the step, else more autonomy.
+        # The log says that a person declined, but not what: it was the gate of the step, or else more autonomy.
         declined = ApprovalContext(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
-    decision = decide_advance(attempt_on(reader, scene, node, key.data.attempt_id, request))
+    decision = decide_advance(attempt_on(reader, run_context, node, key.data.attempt_id, request))
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 
 def _was_declined(key: ev.AdvanceRecordedEvent) -> bool:
-    """Say whether a person's no was recorded: nothing else refuses for what only a user can give (GATE-4)."""
+    """Say whether a person declined: only that leads to a refusal with this single code (GATE-4)."""
     outcome = key.data.outcome
     return isinstance(outcome, Blocked) and {one.code for one in outcome.blockers.blockers} == {"USER_ONLY_DEPENDENCY"}
 
 
 def _context_sent(recorded: RecordedPlan) -> Mapping[str, Json]:
-    """Return what came in of context, apart from what the step set."""
+    """Return the context that the caller sent, without what the step set."""
     sent: dict[str, Json] = {}
     for event in recorded.events:
         if isinstance(event, ev.ContextSetEvent) and event.data.source != "merge":
@@ -183,7 +188,7 @@ def _preferences_changed(recorded: RecordedPlan) -> "ev.data.PreferencesChanged 
     return events[0] if events else None
 
 
-def _chosen(recorded: RecordedPlan) -> PreferenceDelta:
+def _chosen_preferences(recorded: RecordedPlan) -> PreferenceDelta:
     changed = _preferences_changed(recorded)
     if changed is None:
         return PreferenceDelta()
@@ -195,8 +200,8 @@ def _chosen(recorded: RecordedPlan) -> PreferenceDelta:
 
 
 def _preferences_sent(recorded: RecordedPlan) -> Iterator[PreferenceDelta]:
-    """Yield what may have been sent: of a refused attempt, more autonomy that nobody agreed to is not kept (GATE-5)."""
-    chosen = _chosen(recorded)
+    """Yield each possible preference of the request: a refused attempt does not record a declined autonomy (GATE-5)."""
+    chosen = _chosen_preferences(recorded)
     yield chosen
     outcome = recorded.key.data.outcome if isinstance(recorded.key, ev.AdvanceRecordedEvent) else None
     if isinstance(outcome, Blocked) and chosen.autonomy is None:
@@ -204,7 +209,7 @@ def _preferences_sent(recorded: RecordedPlan) -> Iterator[PreferenceDelta]:
 
 
 def _claims_policy(recorded: RecordedPlan) -> GateClaims:
-    """Return how claims were taken: one that was accepted is disclosed as such (GATE-6)."""
+    """Return the claims policy of the attempt: an accepted claim is recorded as a warning gap (GATE-6)."""
     gaps = [event.data for event in recorded.events if isinstance(event, ev.GapRecordedEvent)]
-    is_taken = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)
-    return "always" if is_taken else "never"
+    is_accepted = any(gap.severity == "warning" and gap.resolution.kind == "unresolved" for gap in gaps)
+    return "always" if is_accepted else "never"

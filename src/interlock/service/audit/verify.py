@@ -1,7 +1,7 @@
-"""Verify: make every recorded decision again from what the log says came in, and compare (VERIFY-1, VERIFY-2).
+"""Verify a session: make every recorded decision again from its recorded input, and compare (VERIFY-1, VERIFY-2).
 
-Nothing is written. Words are not compared, for a later release may say things better; facts are: what came in, what was
-decided, what was read for it, what it set, and where the run stood afterwards.
+This writes nothing. Facts are compared: the input, the decisions, what they read and set, and the resulting position.
+Descriptions are not compared, because a later release may use other words.
 """
 
 import json
@@ -36,11 +36,11 @@ Code = Literal[
     "missing_capture",
     "chain_broken",
 ]
-"""Why a record does not verify; a closed set."""
+"""The reasons why a record does not verify: a closed set."""
 
 
 class Mismatch(Published):
-    """One thing that the log says and that does not follow: the node, what stands there, what follows, what to do."""
+    """A recorded fact that the replay does not confirm: the node, the place, both values, and what to do."""
 
     code: Code
     session: SessionId
@@ -53,9 +53,9 @@ class Mismatch(Published):
 def verify_session(
     reader: SessionReader, plans: Plans, session_id: SessionId, *, is_forced: bool = False
 ) -> tuple[Mismatch, ...]:
-    """Return what of a session does not verify, at most one thing a node, in the order of its log; else nothing.
+    """Return the mismatches of a session in log order, at most one for each node; empty if all verifies.
 
-    What another build decided with other operators is not compared, and that is told; `is_forced` compares it.
+    A decision of a build with other operators is reported but not compared; `is_forced` compares it.
 
     Raises:
         StoreFailureError: The disk failed.
@@ -70,7 +70,7 @@ def verify_session(
 
 
 def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
-    """Return a sentence about an append that was interrupted in a session, or None. It is no mismatch.
+    """Return a sentence about an interrupted append of a session, or None. This is not a mismatch.
 
     Raises:
         StoreFailureError: The disk failed.
@@ -96,7 +96,7 @@ class _Check:
             try:
                 recorded = recorded_plan(before, after, events)
                 if recorded is not None:
-                    yield from self._plan(recorded)
+                    yield from self._check_plan(recorded)
             except BrokenChainError as error:
                 yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
             before = after
@@ -115,22 +115,22 @@ class _Check:
     def _restore(self) -> str:
         return f"{_RESTORE} `interlock session repair {self.session}`."
 
-    def _plan(self, recorded: RecordedPlan) -> Iterator[Mismatch]:
+    def _check_plan(self, recorded: RecordedPlan) -> Iterator[Mismatch]:
         try:
-            found = self._judged(recorded)
+            found = self._find_mismatch(recorded)
         except UnknownVersionError as error:
             found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, _NEWER)
         except ContentDamagedError as error:
-            is_capture = error.digest == _capture_of(recorded)
+            is_capture = error.digest == _recorded_capture(recorded)
             code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
             what = "capture" if is_capture else error.what
             found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore())
         if found is not None:
             yield found
 
-    def _judged(self, recorded: RecordedPlan) -> Mismatch | None:
-        """Return the first thing of a plan that does not follow, or None where all of it does."""
-        node, reference = recorded.node, _capture_of(recorded)
+    def _find_mismatch(self, recorded: RecordedPlan) -> Mismatch | None:
+        """Return the first mismatch of a plan, or None if it verifies."""
+        node, reference = recorded.node, _recorded_capture(recorded)
         capture = stored_object(self.reader, reference) if reference is not None else None
         if capture is not None and not self.is_forced and capture.get("catalogue") != catalogue_digest():
             found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
@@ -142,31 +142,31 @@ class _Check:
         if isinstance(derived, str):
             found = f"recorded: a decision; replayed: none, because: {derived}"
             return self.mismatch("decision_mismatch", node, recorded.key.kind, found, _ASK)
-        return self._compared(recorded, derived, capture)
+        return self._compare(recorded, derived, capture)
 
-    def _compared(
+    def _compare(
         self, recorded: RecordedPlan, derived: AppendPlan, capture: Mapping[str, Json] | None
     ) -> Mismatch | None:
-        made = _capture_made(derived)
+        made = _derived_capture(derived)
         if capture is None and made:
             found = "recorded: no capture; replayed: decisions that have one"
             return self.mismatch("missing_capture", recorded.node, "decision_trace_appended", found, _ASK)
-        apart = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
-        if apart is not None:
-            return self.mismatch(apart.code, recorded.node, apart.where, apart.found, _ASK)
+        difference = compared_captures(capture or {}, made) or compared_events(recorded.events, derived)
+        if difference is not None:
+            return self.mismatch(difference.code, recorded.node, difference.where, difference.found, _ASK)
         for ref, _ in derived.snapshots:
             self.reader.snapshot(ref)
         return None
 
 
-def _capture_of(recorded: RecordedPlan) -> Digest | None:
-    """Return the captured record that a plan refers to, if it does."""
+def _recorded_capture(recorded: RecordedPlan) -> Digest | None:
+    """Return the digest of the captured record that a plan refers to, if there is one."""
     traces = [event.data for event in recorded.events if isinstance(event, DecisionTraceAppendedEvent)]
     return next((trace.capture_ref for trace in traces if trace.capture_ref is not None), None)
 
 
-def _capture_made(derived: AppendPlan) -> dict[str, Json]:
-    """Return the captured record that a derived plan comes with; empty where nothing was decided."""
+def _derived_capture(derived: AppendPlan) -> dict[str, Json]:
+    """Return the captured record of a replayed plan; empty if it has no decisions."""
     made = dict(derived.artifacts)
     for draft in derived.drafts:
         if isinstance(draft.data, DecisionTraceAppended) and draft.data.capture_ref is not None:

@@ -1,7 +1,6 @@
-"""A page for people: a few kinds of block, drawn for a terminal, as Markdown or as HTML.
+"""A page for people: a few kinds of block, rendered for a terminal, as Markdown or as HTML.
 
-Our words and others' are told apart, so that each drawing has one place where others' words lose whatever they could
-do there.
+Untrusted text has its own type, so each renderer has one place that escapes it.
 """
 
 from dataclasses import dataclass
@@ -10,18 +9,18 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class UntrustedText:
-    """Somebody else's words within a line: an agent's, an author's, a client's. They may hold anything."""
+    """Text within a line from an agent, an author or a client. It may contain anything."""
 
     text: str
 
 
 Line: TypeAlias = tuple[str | UntrustedText, ...]
-"""One line, of our words and others'."""
+"""One line: Interlock's own text (`str`) and untrusted text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """A heading; level 1 is a run, 2 a part of what is told of it, 3 a step."""
+    """A heading; level 1 is a run, 2 a section of its report, 3 a step."""
 
     level: int
     line: Line
@@ -29,7 +28,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What is so, by name."""
+    """Named properties, one row each."""
 
     rows: tuple[tuple[str, Line], ...]
 
@@ -43,21 +42,21 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A line of text by itself."""
+    """A single line of text."""
 
     line: Line
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Others' words of many lines, shown as they were written."""
+    """Untrusted text of many lines, shown unchanged apart from escaping."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Text whose columns matter."""
+    """Preformatted text, shown in a fixed-width font."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""A page as Markdown. Others' words stand in code, where no Markdown, HTML, mention or link of theirs is one."""
+"""Renders a page as Markdown. Untrusted text is put in code, where its Markdown, HTML, mentions and links are inert."""
 
 import textwrap
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""One session's readable record: what its resource holds. Writes nothing."""
+"""The readable record of one session, as its resource shows it. Writes nothing."""
 
 from interlock.kernel.budgets import ECHO_BYTES_MAX, RECORD_BYTES_MAX, RECORD_STEPS_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -15,9 +15,9 @@ _SHORT = RenderOptions(newest_first=True, is_whole=False, is_for_others=True)
 
 
 def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
-    """Return a session's runs as Markdown: where they stand, what was done, what is open.
+    """Return a session's runs as Markdown: the current step, the finished steps, the open gaps.
 
-    A long one is told in short: the latest steps, the newest first, and what is still too long is cut and said to be.
+    A long record is shortened to the latest steps, newest first, then cut at the limit; a note says so.
 
     Raises:
         SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.

@@ -1,4 +1,4 @@
-"""Runs as lists show them: which of them are wanted, by what is told of each, and in which order."""
+"""The rows of run lists: which runs match a filter, and in which order."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListFilter:
-    """Which runs a list shows; what is left out asks for nothing.
+    """Which runs a list shows; an empty field matches every run.
 
-    `branch` is one, or how one begins; `since_ms` is in milliseconds since the epoch.
+    `branch` is a branch name or its beginning; `since_ms` is in milliseconds since the epoch.
     """
 
     statuses: frozenset[RunStatus] = frozenset()
@@ -32,7 +32,7 @@ class ListFilter:
     since_ms: int | None = None
 
     def fits(self, run: RunSummary) -> bool:
-        """Say whether a run is wanted."""
+        """Say whether a run matches."""
         if self.statuses and run.status not in self.statuses:
             return False
         if self.workflow is not None and run.workflow_id != self.workflow:
@@ -46,27 +46,27 @@ class ListFilter:
 
 
 def rows_of(summary: SessionSummary) -> tuple[Row, ...]:
-    """Return the rows of a session."""
+    """Return the rows of a session, one for each run."""
     return tuple(Row(session=summary.session, run=run) for run in summary.runs)
 
 
 def newest_first(rows: Iterable[Row]) -> list[Row]:
-    """Return rows by when their runs were last worked on, the newest first and the unknown last; then by id."""
+    """Sort rows by latest activity, newest first and unknown times last; then by id."""
     placed = sorted(rows, key=lambda row: (row.session, row.run.run))
     return sorted(placed, key=_age)
 
 
 def texts_of(row: Row) -> tuple[str, ...]:
-    """Return what words are looked for in, unless every step is read: label, workflow, goal, the tip's notes."""
+    """Return the texts of a row that are searched: label, workflow, goal, and the notes of the tip."""
     run = row.run
     return run.label, run.workflow_id, run.workflow_name, run.goal or "", run.notes or ""
 
 
 def holds_all(texts: Iterable[str], words: Iterable[str]) -> bool:
-    """Say whether some texts together hold every word.
+    """Say whether the texts together contain every word.
 
-    Words are compared as everywhere (RES-5). One that holds none of the characters which that knows, as in other
-    scripts, is looked for as it stands.
+    Words are compared as in every search (RES-5). A word without any searchable character, for example in another
+    script, matches as a substring.
     """
     whole = "\n".join(texts)
     found, plain = tokens(whole), _plain(whole)
@@ -83,9 +83,9 @@ def _plain(text: str) -> str:
 
 
 def moment_of(text: str | None) -> int | None:
-    """Return a recorded time in milliseconds since the epoch; None where there is none, or it is no time.
+    """Parse a recorded time into milliseconds since the epoch; None if it is missing or invalid.
 
-    A time without a zone is UTC, as all recorded ones are.
+    A time without a zone is UTC, as all recorded times are.
     """
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The account of a run for people: what it is, where it stands, what was done on the way, what is still open."""
+"""The report of a session for people: its runs, their current step, the finished steps, and what is open."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from interlock.views.summary import RunSummary
 
 
 class Artifact(Published):
-    """What an attempt brought beside its notes. `kind` is what it calls itself; None where it does not say."""
+    """An artifact of an attempt. `kind` is the kind that its content states; None if it states none."""
 
     digest: Digest
     kind: str | None
@@ -38,9 +38,9 @@ class Artifact(Published):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """A step on the way to where the run stands. `at` is when it was done; `refused` says why, attempt by attempt.
+    """A step on the path to the current one. `at` is the time when it was done.
 
-    `checkpoint` are the notes of its last checkpoint.
+    `refused` holds the blockers of each refused attempt; `checkpoint` the notes of the step's last checkpoint.
     """
 
     node: NodeId
@@ -55,7 +55,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """An end of the run's graph: the step that is pending there, None where the run is complete."""
+    """A leaf of the run's graph, with its pending step; `place` is None if the run is complete there."""
 
     node: NodeId
     place: StepLabel | None
@@ -65,7 +65,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapReport:
-    """An open gap: the step that left it, None for the start, when, and what would resolve it."""
+    """An open gap: its step (None for the start), its time, and what would resolve it."""
 
     gap: GapRecorded
     node: NodeId
@@ -76,9 +76,10 @@ class GapReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """All that is told of a run. `steps` run from the first to where it stands, without the `left_out` earliest ones.
+    """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
-    `blockers` say why it does not go on; `context_keys` are those at its preferred tip; `observed` is where it began.
+    `blockers` say why it is blocked; `context_keys` are those at its preferred tip; `observed` is the git position at
+    which it began.
     """
 
     summary: RunSummary
@@ -90,7 +91,7 @@ class RunReport:
     left_out: int
     branches: tuple[Branch, ...]
     graph: GraphNode
-    scene: RunContext
+    run_context: RunContext
     blockers: tuple[Blocker, ...]
     gaps: tuple[GapReport, ...]
     context_keys: tuple[str, ...]
@@ -99,7 +100,7 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
-    """All that is told of a session: its runs, in the order they began."""
+    """The report of a session: its runs, in the order they began."""
 
     session: SessionId
     events: int
@@ -107,81 +108,81 @@ class SessionReport:
 
 
 class SessionReporter:
-    """Makes accounts of one session. Writes nothing."""
+    """Makes reports of one session. Writes nothing."""
 
     def __init__(self, reader: SessionReader, plans: Plans, history: History) -> None:
         self._reader = reader
         self._plans = plans
-        self._facts = history.facts
+        self._session = history.facts
         self._times = _times(history)
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
-        """Return the account of these runs, each with at most the last so many steps.
+        """Report these runs, each with at most its last `steps_max` steps.
 
         Raises:
             ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
         """
-        told = {one.run: one for one in summary_of(self._facts, self._plans).runs if one.run in runs}
+        selected = {one.run: one for one in summary_of(self._session, self._plans).runs if one.run in runs}
         return SessionReport(
-            session=self._facts.session,
-            events=self._facts.next_index,
-            runs=tuple(self._run(summary, steps_max) for summary in told.values()),
+            session=self._session.session,
+            events=self._session.next_index,
+            runs=tuple(self._run(summary, steps_max) for summary in selected.values()),
         )
 
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
-        """Return what is open on a run.
+        """Report the open gaps of a run.
 
         Raises:
             ContentDamagedError: Its pinned workflow or a snapshot is missing or damaged.
         """
-        found = open_gaps(self._facts, run)
-        return self._gaps(load_run_context(self._facts, self._facts.runs[run], self._plans)) if found else ()
+        found = open_gaps(self._session, run)
+        return self._gaps(load_run_context(self._session, self._session.runs[run], self._plans)) if found else ()
 
     def _run(self, summary: RunSummary, steps_max: int | None) -> RunReport:
-        run = self._facts.runs[summary.run]
-        scene = load_run_context(self._facts, run, self._plans)
-        tip, graph = self._facts.nodes[summary.tip], run_graph(self._facts, run.run)
-        legs = path_to(self._facts, tip)
-        done = legs[:-1] if summary.is_complete else legs
+        run = self._session.runs[summary.run]
+        run_context = load_run_context(self._session, run, self._plans)
+        tip, graph = self._session.nodes[summary.tip], run_graph(self._session, run.run)
+        path = path_to(self._session, tip)
+        done = path[:-1] if summary.is_complete else path
         shown = done if steps_max is None else done[-steps_max:]
-        refusal = refusal_of(self._facts, tip)
+        refusal = refusal_of(self._session, tip)
         return RunReport(
             summary=summary,
             workflow_hash=run.workflow_hash,
             source_kind=run.source_kind,
             source_ref=run.source_ref,
             preferences=tip.preferences,
-            steps=tuple(self._step(scene, leg) for leg in shown),
+            steps=tuple(self._step(run_context, path_step) for path_step in shown),
             left_out=len(done) - len(shown),
-            branches=tuple(self._branch(scene, leaf) for leaf in leaves(graph)),
+            branches=tuple(self._branch(run_context, leaf) for leaf in leaves(graph)),
             graph=graph,
-            scene=scene,
+            run_context=run_context,
             blockers=refusal.blockers if refusal is not None else (),
-            gaps=self._gaps(scene),
-            context_keys=tuple(sorted(self._facts.context(tip.node))),
+            gaps=self._gaps(run_context),
+            context_keys=tuple(sorted(self._session.context(tip.node))),
             observed=self._observed(run.run),
         )
 
-    def _step(self, scene: RunContext, leg: PathStep) -> StepReport:
-        place = scene.place(leg.at)
-        assert place is not None, "a run goes on from a step only"
-        brought = leg.passed_to
-        artifacts = self._artifacts(brought) if brought is not None else ()
-        refusals = [refusal_of(scene.session, node) for node in leg.refused]
-        held = [notes_of_checkpoint(node) for node in (leg.at, *leg.refused)]
+    def _step(self, run_context: RunContext, path_step: PathStep) -> StepReport:
+        place = run_context.place(path_step.at)
+        assert place is not None, "only a pending step can be followed by another"
+        successor = path_step.passed_to
+        artifacts = self._artifacts(successor) if successor is not None else ()
+        refusals = [refusal_of(run_context.session, node) for node in path_step.refused]
+        held = [notes_of_checkpoint(node) for node in (path_step.at, *path_step.refused)]
         return StepReport(
-            node=leg.at.node,
+            node=path_step.at.node,
             place=place,
-            is_done=brought is not None,
-            at=self._times.get(brought.node) if brought is not None else None,
-            notes=self._notes(brought) if brought is not None else None,
+            is_done=successor is not None,
+            at=self._times.get(successor.node) if successor is not None else None,
+            notes=self._notes(successor) if successor is not None else None,
             checkpoint=next((notes for notes in reversed(held) if notes is not None), None),
             refused=tuple(one.blockers for one in refusals if one is not None),
             artifacts=artifacts,
         )
 
     def _notes(self, node: Node) -> str | None:
-        """Return the notes of an attempt, whole: a recap has the beginning of long ones, an artifact all of them."""
+        """Return the full notes of an attempt; long notes are stored whole in an artifact."""
         for digest, payload in _payloads(node):
             if payload.content_type == WHOLE_NOTES_CONTENT_TYPE:
                 try:
@@ -212,39 +213,39 @@ class SessionReporter:
             is_readable=is_readable,
         )
 
-    def _branch(self, scene: RunContext, leaf: GraphNode) -> Branch:
+    def _branch(self, run_context: RunContext, leaf: GraphNode) -> Branch:
         node = leaf.node
-        return Branch(node=node.node, place=scene.place(node), is_tip=leaf.is_tip, at=self._times.get(node.node))
+        return Branch(node=node.node, place=run_context.place(node), is_tip=leaf.is_tip, at=self._times.get(node.node))
 
-    def _gaps(self, scene: RunContext) -> tuple[GapReport, ...]:
+    def _gaps(self, run_context: RunContext) -> tuple[GapReport, ...]:
         return tuple(
             GapReport(
                 gap=one.gap,
                 node=one.node.node,
-                step=scene.place(one.step) if one.step is not None else None,
+                step=run_context.place(one.step) if one.step is not None else None,
                 at=self._times.get(one.node.node),
                 remedy=remedy(one.gap.reason, is_of_start=one.step is None),
             )
-            for one in open_gaps(scene.session, scene.run.run)
+            for one in open_gaps(run_context.session, run_context.run.run)
         )
 
     def _observed(self, run: RunId) -> Mapping[ObservationKey, str]:
         keys: tuple[ObservationKey, ...] = get_args(ObservationKey)
         observed: dict[ObservationKey, str] = {}
         for key in keys:
-            value = self._facts.observed(run, key)
+            value = self._session.observed(run, key)
             if value is not None:
                 observed[key] = value
         return observed
 
 
 def _payloads(node: Node) -> list[tuple[Digest, ArtifactPayload]]:
-    """Return what the attempt that made a node stored by digest."""
+    """Return the artifacts that the attempt stored which made a node, with their digests."""
     own = [output.payload for output in node.outputs if not output.is_of_checkpoint]
     return [(one.sha256, one) for one in own if isinstance(one, ArtifactPayload)]
 
 
 def _times(history: History) -> Mapping[NodeId, str]:
-    """Return when each node was made, as far as that is recorded."""
+    """Return the time at which each node was made, if it is recorded."""
     made = (event for plan in history.appended for event in plan if isinstance(event, NodeCreatedEvent))
     return {event.scope.node_id: event.recorded_at for event in made if event.recorded_at is not None}

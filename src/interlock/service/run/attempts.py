@@ -1,4 +1,4 @@
-"""From the log to what an attempt is judged by: the same facts for a first call and for whoever looks again later."""
+"""Reads from the log what an attempt is judged by: the same facts for the first call and for a later replay."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,13 +21,15 @@ from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
 
-def attempt_on(reader: SessionReader, scene: RunContext, node: Node, attempt: AttemptId, request: Request) -> Attempt:
-    """Return an attempt on a node with the facts that the log gives.
+def attempt_on(
+    reader: SessionReader, run_context: RunContext, node: Node, attempt: AttemptId, request: Request
+) -> Attempt:
+    """Build an attempt on a node from the request and the log.
 
     Raises:
         ContentDamagedError: A snapshot or an artifact is missing or damaged.
     """
-    session = scene.session
+    session = run_context.session
     return Attempt(
         session=session.session,
         run=node.run,
@@ -35,9 +37,9 @@ def attempt_on(reader: SessionReader, scene: RunContext, node: Node, attempt: At
         attempt=attempt,
         is_fork=attempt != ack_attempt(node.node),
         refusals=node.refusals,
-        snapshot=scene.snapshot(node),
+        snapshot=run_context.snapshot(node),
         preferences=node.preferences,
-        workflow=scene.workflow,
+        workflow=run_context.workflow,
         request=request,
         context=session.context(node.node),
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
@@ -46,7 +48,7 @@ def attempt_on(reader: SessionReader, scene: RunContext, node: Node, attempt: At
 
 
 def brought_by(reader: SessionReader, node: Node) -> Request:
-    """Return the evidence that the attempt brought which made a node.
+    """Read the evidence of the attempt that made a node.
 
     Raises:
         ContentDamagedError: An artifact is missing or damaged.
@@ -61,7 +63,7 @@ def brought_by(reader: SessionReader, node: Node) -> Request:
 
 
 def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | None:
-    """Return all of the notes that an attempt brought, or as much as can be read of them; they hang on the node."""
+    """Return the full notes of an attempt, which are outputs of the node; the shortened ones if these are damaged."""
     notes: str | None = None
     for output in node.outputs:
         payload = output.payload
@@ -77,10 +79,10 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
 
 
 def answered_at(reader: SessionReader, node: Node) -> Answered | None:
-    """Return what a person answered who was asked before the run came to a node; None where nobody was.
+    """Return the answer of a person who was asked before the run came to a node; None if nobody was asked.
 
     Raises:
-        ContentDamagedError: The record is missing or damaged, or no reply although its bytes are those of its name.
+        ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
     """
     for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
         try:
@@ -91,10 +93,10 @@ def answered_at(reader: SessionReader, node: Node) -> Answered | None:
 
 
 def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
-    """Return the JSON object that is stored under a digest.
+    """Load the JSON object that is stored under a digest.
 
     Raises:
-        ContentDamagedError: It is missing or damaged, or no object although its bytes are those of its name.
+        ContentDamagedError: It is missing or damaged, or its bytes are intact but not a JSON object.
     """
     try:
         value: object = json.loads(reader.artifact(digest))
@@ -114,7 +116,7 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:
-    """Yield what other attempts on a node's step left open: those on its whole chain of refused attempts."""
+    """Yield the open gaps of all attempts on a node's step, on the whole chain of refused attempts."""
     waiting = [chain_head(session, node)]
     while waiting:
         here = waiting.pop()

@@ -1,4 +1,4 @@
-"""From the facts of a session to the facts of an answer: what a node's step is, and how a run is named."""
+"""A run with its session and its workflow: from these, answers name the run and its steps."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from interlock.views.session import Node, Run, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLabel:
-    """A step as lists name it: its title, its number, counted from 1, and the pass of the loop it is in."""
+    """A step as lists name it: its title, its number from 1, and the current pass of its innermost loop."""
 
     title: str
     number: int
@@ -22,7 +22,7 @@ class StepLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """A run of a session with the workflow it pins: what every answer about it is told from."""
+    """A run, its session and its pinned workflow: the source of every answer about the run."""
 
     session: Session
     run: Run
@@ -30,7 +30,7 @@ class RunContext:
     plans: Plans
 
     def words(self, node: Node | None = None) -> RunView:
-        """Return the run as it is named; the goal is that of the node's own branch."""
+        """Return how answers name the run; the goal is the one at the node, by default at the preferred tip."""
         at = node.node if node is not None else self.run.tip
         goal = self.session.context(at).get("goal") if at is not None else None
         return RunView(
@@ -43,7 +43,7 @@ class RunContext:
         )
 
     def stands_at(self, node: Node) -> str:
-        """Return in words where a run stands that stands at a node."""
+        """Return in words the position of a node: its pending step, or the end of the run."""
         place = self.place(node)
         if place is None:
             return "its end, complete"
@@ -58,7 +58,7 @@ class RunContext:
         return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
 
     def passing(self, path: tuple[LoopFrame, ...]) -> LoopPass | None:
-        """Return the pass of the innermost of the loops around a step; None where there is none."""
+        """Return the current pass of the innermost loop around a step; None if it is in no loop."""
         if not path:
             return None
         loop = self.workflow.graphs.loops[path[-1].loop_id]
@@ -70,7 +70,7 @@ class RunContext:
         return self._title(node, state.pending.step) if isinstance(state, Running) else "Complete"
 
     def _title(self, node: Node, pending: PendingStep) -> str:
-        """Render a pending step's title; a recap asks for hundreds, of which few are templates."""
+        """Render a pending step's title. A recap renders hundreds, so plain ones skip the context."""
         title = self.workflow.steps[pending.step_id].title
         if "{{" not in title:
             return rendered_line(title, {})
@@ -88,7 +88,7 @@ class RunContext:
 
 
 def load_run_context(session: Session, run: Run, plans: Plans) -> RunContext:
-    """Return the scene of a run.
+    """Load a run with its pinned workflow.
 
     Raises:
         ContentDamagedError: Its pinned workflow is missing or damaged.

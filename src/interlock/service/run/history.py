@@ -1,4 +1,4 @@
-"""The history of a session for people who look: its fold, and each plan of its log."""
+"""The history of a session for read-only views: its state, and each appended plan of its log."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ from interlock.views.session import Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A session's facts and its events, one tuple for each plan that was appended, oldest first."""
+    """A session's state and its events: one tuple for each appended plan, oldest first."""
 
     facts: Session
     appended: tuple[tuple[Event, ...], ...]
 
 
 def history_of(reader: SessionReader, session: SessionId) -> History | None:
-    """Return a session's history; None where no such session has one.
+    """Load a session's history; None if there is no such session or its log is empty.
 
-    Every view that shows one session reads it here and nowhere else, so what is shown of a damaged one (HIS-2) is
-    decided here. Today that is nothing: the damage is raised.
+    Every view of one session reads it here, so this is the one place that decides what is shown of a damaged session
+    (HIS-2). Today nothing is shown: the damage is raised.
 
     Raises:
         SessionUnhealthyError: Its log does not verify.
@@ -36,7 +36,7 @@ def history_of(reader: SessionReader, session: SessionId) -> History | None:
 
 
 def session_of_node(reader: SessionReader, node: NodeId) -> Session | None:
-    """Return the session that holds a node, if one does. Sessions that do not verify are passed over.
+    """Find the session that contains a node, if there is one. Sessions that do not verify are skipped.
 
     Raises:
         StoreFailureError: The disk failed.

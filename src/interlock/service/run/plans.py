@@ -1,4 +1,4 @@
-"""Pinned workflows and snapshots as runs execute them: verified on load, the most recent kept."""
+"""A cache of pinned workflows and snapshots, which are verified when they are loaded."""
 
 from interlock.kernel.budgets import SNAPSHOTS_KEPT_MAX, WORKFLOWS_KEPT_MAX
 from interlock.kernel.ids import SnapshotRef, WorkflowHash
@@ -13,7 +13,7 @@ from interlock.store.ports.reader import SessionReader
 
 
 class Plans:
-    """Loads what is immutable under its digest, once."""
+    """Loads pinned workflows and snapshots, and keeps the most recent ones; they are immutable."""
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
@@ -37,7 +37,7 @@ class Plans:
         return self._snapshots.get((ref, workflow_hash), lambda: self._load_snapshot(ref, workflow_hash))
 
     def keep(self, ref: SnapshotRef, snapshot: ExecutionSnapshot) -> None:
-        """Keep a snapshot that this process just made true, so that it is not read back."""
+        """Keep a snapshot that this process is about to append, so that it need not be read back."""
         self._snapshots.put((ref, snapshot.workflow_hash), snapshot)
 
     def keep_start(self, plan: AppendPlan) -> None:

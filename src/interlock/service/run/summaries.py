@@ -1,4 +1,4 @@
-"""Summaries of sessions: made of the log, cached beside it by whoever appends, used by whoever looks (RES-4)."""
+"""Summaries of sessions: derived from the log, cached next to it by each append, used by lists and searches (RES-4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from interlock.views.summary import RunSummary, SessionSummary, parse_summary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A session that no summary is made of: why, in the words of its health."""
+    """A session that cannot be summarized, with its health and what is wrong."""
 
     session: SessionId
     health: str
@@ -27,18 +27,18 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All sessions of a data directory: those that can be told of, and those that cannot."""
+    """All sessions of a data directory: those with a summary, and those that cannot be read."""
 
     sessions: tuple[SessionSummary, ...]
     unreadable: tuple[Unreadable, ...]
 
     def newest_first(self) -> list[SessionSummary]:
-        """Return the sessions that can be told of by when they were last worked on, the unknown at the end."""
+        """Return the readable sessions by latest activity, newest first; unknown times are last."""
         return sorted(self.sessions, key=lambda one: one.last_at or "", reverse=True)
 
 
 class Summaries:
-    """The summaries of all sessions of one store. What did not change since the last time is not read again."""
+    """The summaries of all sessions of one store. A session that has not changed is not read again."""
 
     def __init__(self) -> None:
         self._kept: dict[SessionId, tuple[LogVersion, SessionSummary | Unreadable]] = {}
@@ -63,10 +63,10 @@ class Summaries:
             progress(number, len(marks))
             kept = self._kept.get(session)
             if kept is None or kept[0] != mark:
-                told = _read(reader, plans, session)
-                if told is None:
+                entry = _read(reader, plans, session)
+                if entry is None:
                     continue
-                self._kept[session] = kept = (mark, told)
+                self._kept[session] = kept = (mark, entry)
             yield kept[1]
 
 
@@ -87,32 +87,32 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
 
 
 def summary_of(session: Session, plans: Plans) -> SessionSummary:
-    """Return what is told of a session.
+    """Summarize a session.
 
     Raises:
         ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
     """
     runs = sorted(session.runs.values(), key=lambda run: run.index)
-    told = tuple(_run(load_run_context(session, run, plans)) for run in runs)
-    return SessionSummary(session=session.session, events=session.next_index, runs=told)
+    summaries = tuple(_run(load_run_context(session, run, plans)) for run in runs)
+    return SessionSummary(session=session.session, events=session.next_index, runs=summaries)
 
 
-def _run(scene: RunContext) -> RunSummary:
-    session, run = scene.session, scene.run
+def _run(run_context: RunContext) -> RunSummary:
+    session, run = run_context.session, run_context.run
     assert run.tip is not None, "a run has a root"
     tip = session.nodes[run.tip]
-    words, place = scene.words(tip), scene.place(tip)
+    words, place = run_context.words(tip), run_context.place(tip)
     return RunSummary(
         run=run.run,
         label=words.label,
         workflow_id=run.workflow_id,
-        workflow_name=scene.workflow.name,
+        workflow_name=run_context.workflow.name,
         goal=words.goal,
-        status=run_status(session, tip, scene.snapshot(tip)),
+        status=run_status(session, tip, run_context.snapshot(tip)),
         tip=tip.node,
         step=place.title if place is not None else None,
         number=place.number if place is not None else None,
-        total=len(scene.workflow.numbers),
+        total=len(run_context.workflow.numbers),
         nodes=run.nodes,
         notes=current_notes(tip),
         client=run.client,

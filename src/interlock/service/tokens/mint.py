@@ -1,4 +1,4 @@
-"""The tokens of a run, minted with the key ring in the form that is configured (TOK-1, TOK-8)."""
+"""Makes the tokens of a run, signed with the key ring, in the configured format (TOK-1, TOK-8)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Argument = Literal["ackToken", "stateToken", "checkpointToken"]
 PREFIXES: Mapping[Argument, str] = MappingProxyType(
     {"ackToken": "ack_", "stateToken": "st_", "checkpointToken": "chk_"}
 )
-"""How a short token begins that is for an argument."""
+"""The prefix of a short token, by the argument that takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Mint:
     form: TokenFormat = 2
 
     def state(self, node: NodeId) -> str:
-        """Return the token that looks at a node."""
+        """Return the token that shows a node and changes nothing."""
         if self._is_short(node):
             return self._short(ShortKind.STATE, node)
         ref = StateRef(session=self.session.session, run=self.run.run, node=node, workflow_hash=self.run.workflow_hash)
@@ -69,8 +69,8 @@ class Mint:
 
 
 def minting(ports: ReadPorts, ring: KeyRing, session: Session, run: Run) -> Mint:
-    """Return what mints a run's tokens in the configured form.
+    """Return the mint of a run, for the configured token format.
 
-    The key ring is a parameter, because whoever appends reads it before: after an append it must not fail.
+    The key ring is a parameter because callers that append load it first: after an append, loading it must not fail.
     """
     return Mint(ring=ring, session=session, run=run, form=ports.token_format)

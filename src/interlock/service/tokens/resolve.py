@@ -1,4 +1,4 @@
-"""Resolving tokens with the key ring, or saying what was meant (TOK-3, TOK-8, ANS-15)."""
+"""Resolves tokens with the key ring; a wrong token is refused with a suggestion (TOK-3, TOK-8, ANS-15)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled
 from interlock.store.ports.errors import SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
 
-_WANTED = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
+_KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,33 +31,33 @@ class SentTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedToken:
-    """The node or attempt that a verified token refers to, and its session if that had to be loaded to find it."""
+    """The node or attempt that a verified token refers to; `session` is set if it was loaded to find that."""
 
     ref: TokenRef
     session: Session | None
 
 
 def resolve_token(ports: ReadPorts, sent: SentTokens, known: Session | None = None) -> ResolvedToken | Refusal:
-    """Return what a token refers to, or why it is refused. A failed signature reads the key ring once more.
+    """Return what a token refers to, or why it is refused. If the signature fails, the key ring is read again once.
 
-    `known` is a session that is loaded already.
+    `known` is a session that is already loaded.
 
     Raises:
         StoreFailureError, SessionUnhealthyError, KeyRingDamagedError: See `service.failures`.
     """
-    found = _verified(ports, sent.token)
+    found = _verify(ports, sent.token)
     if isinstance(found, TokenFault):
-        return _unverified(ports, found, sent)
+        return _refuse_unverified(ports, found, sent)
     if isinstance(found, ShortRef):
-        resolved = _whole(ports, found, sent.argument, known)
+        resolved = _resolve_short(ports, found, sent.argument, known)
     else:
         resolved = ResolvedToken(ref=found, session=None)
-    if isinstance(resolved, Refusal) or token_kind(resolved.ref) is _WANTED[sent.argument]:
+    if isinstance(resolved, Refusal) or token_kind(resolved.ref) is _KIND_OF_ARGUMENT[sent.argument]:
         return resolved
-    return _wrong_kind(ports, resolved, sent.argument)
+    return _refuse_kind(ports, resolved, sent.argument)
 
 
-def _verified(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
+def _verify(ports: ReadPorts, token: SentToken) -> TokenRef | ShortRef | TokenFault:
     found = token.verify(_keys(ports, fresh=False))
     is_foreign = isinstance(found, TokenFault) and found.code is ErrorCode.TOKEN_BAD_SIGNATURE
     return token.verify(_keys(ports, fresh=True)) if is_foreign else found
@@ -69,9 +69,9 @@ def _keys(ports: ReadPorts, *, fresh: bool) -> Sequence[SigningKey]:
 
 
 def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> Session | None:
-    """Return the session of a verified token, which names a node with this tag; None if it does not exist.
+    """Load the session of a verified token, which names a node with this tag; None if it does not exist.
 
-    What is wrong with it names the run with this label.
+    An error names the run by `label`.
 
     Raises:
         StoreFailureError, SessionUnhealthyError: See `service.failures`.
@@ -84,8 +84,10 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
         raise
 
 
-def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None) -> ResolvedToken | Refusal:
-    """Return what a short reference refers to in its session, or that history is gone (TOK-5, TOK-8)."""
+def _resolve_short(
+    ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session | None
+) -> ResolvedToken | Refusal:
+    """Find what a short reference refers to in its session, or refuse it because the history is lost (TOK-5, TOK-8)."""
     is_known = known is not None and known.session == ref.session
     session = known if is_known else load_session(ports, ref.session, ref.label, ref.tag)
     whole = whole_reference(session, ref) if session is not None else None
@@ -93,7 +95,7 @@ def _whole(ports: ReadPorts, ref: ShortRef, argument: Argument, known: Session |
 
 
 def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
-    """Return the reference that a short one stands for in its session; None where the session has no such node."""
+    """Expand a short reference within its session; None if the session has no such node."""
     node = session.nodes.get(session.tags.get(ref.tag, NodeId("")))
     if node is None:
         return None
@@ -109,7 +111,7 @@ def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
 def scope_mismatch(
     message: str, suggestion: str, *, instead: Mapping[str, Json] | None = None, **details: Json
 ) -> Refusal:
-    """Return the refusal of a token that is ours but does not belong here."""
+    """Refuse a token that Interlock issued but that does not fit this call."""
     return Refusal(
         code=ErrorCode.TOKEN_SCOPE_MISMATCH,
         message=message,
@@ -120,7 +122,7 @@ def scope_mismatch(
 
 
 def lost_history(argument: Argument, *, words: RunView | None = None, label: str = "") -> Refusal:
-    """Return the refusal of a token whose node or attempt the log does not hold: history is gone (TOK-5)."""
+    """Refuse a valid token whose node or attempt is not in the log: history was lost (TOK-5)."""
     named: dict[str, Json] = words.to_json() if words else {"label": label}
     return Refusal(
         code=ErrorCode.TOKEN_UNKNOWN_NODE,
@@ -132,30 +134,30 @@ def lost_history(argument: Argument, *, words: RunView | None = None, label: str
     )
 
 
-def _wrong_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) -> Refusal:
+def _refuse_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) -> Refusal:
     ref, kind = resolved.ref, token_kind(resolved.ref)
     named: dict[str, Json] = {"label": ref.run[-LABEL_CHARS:]}
     session = resolved.session or ports.load(ref.session, tag_of(ref.node))
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
     node = session.nodes.get(ref.node) if session is not None else None
     if place is not None:
-        named = place.scene.words(node).to_json()
-    meant = place.current(argument, node) if place is not None and node is not None else None
+        named = place.run_context.words(node).to_json()
+    suggested = place.current(argument, node) if place is not None and node is not None else None
     of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
     refusal = scope_mismatch(
         f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
         f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
         f" `{PREFIXES[argument]}`.",
         found=kind.value,
-        expected=_WANTED[argument].value,
+        expected=_KIND_OF_ARGUMENT[argument].value,
         run=named,
     )
-    if meant is not None:
-        return replace(refusal, correction=Correction(instead={argument: meant}))
-    return _with_look(refusal, place)
+    if suggested is not None:
+        return replace(refusal, correction=Correction(instead={argument: suggested}))
+    return _add_look_call(refusal, place)
 
 
-def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusal:
+def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusal:
     argument, text = sent.argument, sent.token.text
     match fault.code:
         case ErrorCode.TOKEN_UNSUPPORTED_VERSION:
@@ -174,16 +176,16 @@ def _unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) -> Refusa
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
-    meant = suggest_token(ports, text, argument, sent.run)
-    if meant is not None:
+    suggested = suggest_token(ports, text, argument, sent.run)
+    if suggested is not None:
         near = "It is nearly the same as a token that was issued here. If you mean that token, send the call below."
         fix = f"{near} Otherwise: {fix}"
-        return replace(refusal, suggestion=fix, correction=Correction(instead={argument: meant}))
+        return replace(refusal, suggestion=fix, correction=Correction(instead={argument: suggested}))
     places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
-    return _with_look(refusal, next((place for place in places if place is not None), None))
+    return _add_look_call(refusal, next((place for place in places if place is not None), None))
 
 
-def _with_look(refusal: Refusal, place: RunTokens | None) -> Refusal:
-    """Return a refusal with the call that shows where the run stands, or that finds it, where it is not known."""
+def _add_look_call(refusal: Refusal, place: RunTokens | None) -> Refusal:
+    """Add the call that shows the run's current step; if the run is not known, the call that finds runs."""
     look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
     return replace(refusal, correction=look)

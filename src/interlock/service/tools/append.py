@@ -1,4 +1,4 @@
-"""Append a plan, and tell what came of it to whoever looks for the session later (RES-4)."""
+"""Append a plan, and cache the summary by which the session is found later (RES-4)."""
 
 from interlock.kernel.budgets import SUMMARY_RUNS_MAX
 from interlock.record.append_plan import AppendPlan, Stamps
@@ -12,19 +12,19 @@ from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
 
-def append_plan(ports: Ports, witness: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
-    """Append a plan, and cache what is told of the session after it. The cache is derived: without it all still holds.
+def append_plan(ports: Ports, lock: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
+    """Append a plan, and cache the session's new summary. The cache is optional: readers can rebuild it.
 
     Raises:
         StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
     """
     stamps = Stamps(mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=actor)
     with ports.read.trace.span("append"):
-        session = ports.writer.append(witness, plan, stamps)
+        session = ports.writer.append(lock, plan, stamps)
     if len(session.runs) <= SUMMARY_RUNS_MAX:
         try:
-            ports.writer.cache_summary(witness, summary_of(session, ports.read.plans).to_bytes())
+            ports.writer.cache_summary(lock, summary_of(session, ports.read.plans).to_bytes())
         except (ContentDamagedError, UnknownVersionError, StoreFailureError):
-            # The append stands; a reader who finds no summary of it makes one.
+            # The append is done; a reader that finds no summary makes one.
             return session
     return session

@@ -31,7 +31,7 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointCommand:
-    """A parsed call; `request` holds notes and artifacts alone."""
+    """A parsed call; `request` holds only notes and artifacts."""
 
     tokens: SentTokens
     request: Request = field(default_factory=Request)
@@ -40,9 +40,9 @@ class CheckpointCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A checkpoint that was requested, its target, and the keys that sign its answer.
+    """A requested checkpoint, its target, and the keys that sign the answer.
 
-    The keys are read before anything is appended: once it is, nothing may keep the answer back.
+    The keys are read before the append: after it, nothing may prevent the answer.
     """
 
     target: Target
@@ -51,7 +51,7 @@ class _Call:
 
 
 def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Refusal:
-    """Make a checkpoint, or tell of it when it was made.
+    """Make a checkpoint, or return the recorded one.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -62,34 +62,34 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
     call = _Call(target=target, request=command.request, ring=ports.key_ring.ensured())
-    session, made = target.scene.session, node_of_attempt(target.attempt)
+    session, made = target.run_context.session, node_of_attempt(target.attempt)
     if made in session.nodes:
         return _render_recorded(ports, call, session)
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
-    with ports.hold(session.session) as witness:
-        now = witness.session
+    with ports.hold(session.session) as lock:
+        now = lock.session
         if now is None or target.node.node not in now.nodes:
-            return lost_history("checkpointToken", words=target.scene.words())
+            return lost_history("checkpointToken", words=target.run_context.words())
         session = now
         if made not in session.nodes:
             refusal = _refusal(target, session)
             if refusal is not None:
                 return refusal
-            session = append_plan(ports, witness, _plan(target, session, command.request), command.actor)
+            session = append_plan(ports, lock, _plan(target, session, command.request), command.actor)
     return _render_recorded(ports, call, session)
 
 
 def _refusal(target: Target, session: Session) -> Refusal | None:
-    """Refuse a checkpoint that no recorded history leads to, one of an end, and one too many (TOK-5, CHK-4)."""
-    node, scene = session.nodes[target.node.node], target.scene
+    """Refuse a token ahead of the recorded history, a complete run, and a checkpoint over the limit (TOK-5, CHK-4)."""
+    node, run_context = session.nodes[target.node.node], target.run_context
     is_next = target.attempt == checkpoint_attempt(node.node, node.checkpoints)
-    if not is_next or not isinstance(scene.snapshot(node).state, Running):
-        return lost_history("checkpointToken", words=scene.words(node))
+    if not is_next or not isinstance(run_context.snapshot(node).state, Running):
+        return lost_history("checkpointToken", words=run_context.words(node))
     if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
         return None
-    words = scene.words(node)
+    words = run_context.words(node)
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The step of run `{words.label}` has {node.checkpoints} checkpoints, which is the limit.",
@@ -101,7 +101,7 @@ def _refusal(target: Target, session: Session) -> Refusal | None:
 def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
     node, attempt = session.nodes[target.node.node], target.attempt
     assert attempt is not None, "a checkpoint is an attempt"
-    # What the attempt brought that made the node stays: a checkpoint corrects an earlier checkpoint only.
+    # A checkpoint replaces the notes of an earlier checkpoint only, not those of the attempt that made the node.
     current = current_output(node, "recap")
     return plan_checkpoint(
         Checkpoint(
@@ -109,7 +109,7 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
             run=node.run,
             node=node.node,
             attempt=attempt,
-            workflow_hash=target.scene.run.workflow_hash,
+            workflow_hash=target.run_context.run.workflow_hash,
             snapshot=node.snapshot,
             request=request,
             supersedes=current.output_id if current is not None and current.is_of_checkpoint else None,
@@ -119,18 +119,18 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
 
 @after_append()
 def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
-    """Render a recorded checkpoint, the same each time: later events have no part in it."""
+    """Render a recorded checkpoint, always the same: later events do not change it."""
     target = call.target
     assert target.attempt is not None, "a checkpoint is an attempt"
-    scene = replace(target.scene, session=session, run=session.runs[target.scene.run.run])
+    run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
-    step = render_pending_step(scene, node)
+    step = render_pending_step(run_context, node)
     assert step is not None, "a checkpoint is of a step"
-    mint = minting(ports.read, call.ring, session, scene.run)
+    mint = minting(ports.read, call.ring, session, run_context.run)
     following = _number(node, target.attempt) + 1
     return render_checkpoint(
         CheckpointModel(
-            run=scene.words(node),
+            run=run_context.words(node),
             node=made.node,
             step=step,
             state_token=mint.state(made.node),
@@ -138,7 +138,7 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
             ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
             warnings=(
                 *warnings.notes_cut(_notes(node, target.attempt)),
-                *_ignored(made, call.request),
+                *_warn_of_ignored(made, call.request),
                 *secret_warnings(None, whole_notes(ports.read.reader, node, target.attempt)),
             ),
         )
@@ -146,24 +146,24 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
 
 
 def _number(node: Node, attempt: AttemptId) -> int:
-    """Return which checkpoint of its node an attempt made, counted from 0."""
+    """Return the number, from 0, of the checkpoint that an attempt made on its node."""
     return next(number for number in range(node.checkpoints) if checkpoint_attempt(node.node, number) == attempt)
 
 
 def _notes(node: Node, attempt: AttemptId) -> str | None:
-    """Return the notes that a checkpoint brought, as they are kept."""
-    wanted = derived_id("out", attempt, "notes")
-    payloads = [output.payload for output in node.outputs if output.output_id == wanted]
+    """Return the notes of a checkpoint, as they are stored."""
+    notes_id = derived_id("out", attempt, "notes")
+    payloads = [output.payload for output in node.outputs if output.output_id == notes_id]
     return next((payload.notes_markdown for payload in payloads if isinstance(payload, NotesPayload)), None)
 
 
 def _was_done(session: Session, node: Node, made: Node) -> bool:
-    """Say whether the step had been reported when the checkpoint was made."""
+    """Say whether the step was already reported when the checkpoint was made."""
     advance = session.advance(node.node, ack_attempt(node.node))
     return advance is not None and advance.index < made.index
 
 
-def _ignored(made: Node, request: Request) -> tuple[Warned, ...]:
+def _warn_of_ignored(made: Node, request: Request) -> tuple[Warned, ...]:
     if made.request_digest in (None, request.digest()):
         return ()
     message = (

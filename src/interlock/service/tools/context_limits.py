@@ -1,4 +1,4 @@
-"""Context as callers send it: within its budget as a whole, without reserved keys (CTX-4)."""
+"""Limits of the context that callers send: total size, depth, keys and numbers (CTX-4)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast
@@ -106,7 +106,7 @@ def _holds_reserved(value: object) -> bool:
 
 
 def _reads_back_otherwise(item: object) -> bool:
-    """Say whether a number's canonical text is an integer that no reader need keep exact."""
+    """Say whether a number's canonical text is an integer that other readers may not read back exactly."""
     return isinstance(item, float) and SAFE_INTEGER_MAX < abs(item) < _WRITTEN_WITH_EXPONENT_FROM
 
 

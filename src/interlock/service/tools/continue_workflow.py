@@ -1,4 +1,4 @@
-"""`continue_workflow`: the tokens decide whether it looks (rehydrate) or acts (advance)."""
+"""`continue_workflow`: the token decides whether it shows a node (rehydrate) or attempts to advance it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ class ContinueCommand:
 
 
 def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusal | HumanInputRequired:
-    """Look at a node, or attempt to advance it; an attempt may wait for a person.
+    """Show a node, or attempt to advance it; an attempt may need a person's answer.
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -38,12 +38,12 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if isinstance(target, Refusal):
         return target
     if target.attempt is None:
-        return rehydrate(ports.read, target, _source_hash(ports, command, target.scene.run))
+        return rehydrate(ports.read, target, _source_hash(ports, command, target.run_context.run))
     return advance(ports, target, command.request, command.actor)
 
 
 def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | None:
-    """Return what the source of a run's workflow compiles to now; None where it is gone, or does not compile."""
+    """Return the hash of the workflow's current source; None if the source is gone or does not compile."""
     entry = ports.catalog.view(command.workspace).entries.get(run.workflow_id)
     if entry is None or (entry.source.kind, entry.source.ref) != (run.source_kind, run.source_ref):
         return None

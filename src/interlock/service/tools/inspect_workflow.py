@@ -99,7 +99,7 @@ def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refu
 
 
 def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> Answer:
-    """Add what will run, step by step; where that is too much for an answer, the outline and where the whole is."""
+    """Add the plan, step by step; if it is too long for an answer, the outline and a link to the whole plan."""
     plan = workflow.plan.to_json()
     whole = text + "".join(f"\n\n{lines}" for lines in step_lines(workflow))
     if utf8_bytes(whole) <= INSPECT_BYTES_MAX and len(json.dumps(plan, ensure_ascii=False)) <= INSPECT_BYTES_MAX:
@@ -114,7 +114,7 @@ def _with_plan(data: InspectAnswer, text: str, workflow: CompiledWorkflow) -> An
 
 
 def plan_text(catalog: Catalog, workflow_id: str, workspace: Path | None) -> str | Refusal:
-    """Return a workflow's whole plan as text: every step with its prompt and the evidence it asks for."""
+    """Return a workflow's whole plan as text: every step with its prompt and the evidence that it requires."""
     found = find_startable(catalog.view(workspace), workflow_id)
     if isinstance(found, Refusal):
         return found
@@ -147,7 +147,7 @@ def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
 
 
 def _step(workflow: CompiledWorkflow, node: PlanNode) -> InspectedStep:
-    assert node.task is not None, "a step that is handed out is a task"
+    assert node.task is not None, "every step of a plan is a task"
     return InspectedStep(
         step_id=node.node_id,
         title=node.title,
@@ -159,11 +159,11 @@ def _step(workflow: CompiledWorkflow, node: PlanNode) -> InspectedStep:
 
 
 def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json]:
-    told: dict[str, Json] = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    described: dict[str, Json] = declared.model_dump(mode="json", by_alias=True, exclude_unset=True)
     steps = workflow.set_by.get(declared.key, ())
     if steps:
-        told["setBy"] = list(steps)
-    return told
+        described["setBy"] = list(steps)
+    return described
 
 
 def _summary_text(entry: Entry, pinned: Pinnable) -> str:

@@ -1,4 +1,4 @@
-"""`list_workflows`: what can be started, what cannot and why. Writes nothing."""
+"""`list_workflows`: the workflows that can be started, and the refused files with the reason. Writes nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListCommand:
-    """A parsed call; `query` words must all occur, `tag` must be one of a workflow's tags."""
+    """A parsed call; a workflow matches if it contains all words of `query` and has the tag `tag`."""
 
     workspace: Path | None
     query: str | None = None
@@ -56,7 +56,7 @@ class ListAnswer(Published):
 
 
 def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int = LIST_ENTRIES_MAX) -> Answer:
-    """Return the workflows that match and the files that were refused, at most so many of each."""
+    """Return the matching workflows and the refused files, at most `entries_max` of each."""
     view = catalog.view(command.workspace)
     matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
@@ -71,7 +71,7 @@ def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int =
 
 
 def matches(entry: Entry, command: ListCommand) -> bool:
-    """Say whether a workflow is one that was asked for."""
+    """Say whether a workflow matches the call's query and tag."""
     document = entry.document
     if command.tag is not None and command.tag not in document.tags:
         return False

@@ -1,4 +1,4 @@
-"""Where a workspace stands, as it is recorded and as it is asked for later (OBS-1)."""
+"""The git position of a workspace as observations: recorded at the start, searched later (OBS-1)."""
 
 from collections.abc import Iterator
 
@@ -10,15 +10,15 @@ from interlock.store.ports.workspace import GitAnchors
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
-    """Return the observations of a workspace: its path only where somebody asked for it, its digest always.
+    """Return the observations of a workspace: always the digest of its path, the path itself only if configured.
 
-    What is longer than a value may be is left out: a part of a branch's name is another branch.
+    A value over its length limit is left out, not cut: a cut branch name would name another branch.
     """
     return tuple(_observed(anchors, keeps_repo_root=keeps_repo_root))
 
 
 def repo_root_hash(repo_root: str) -> Digest:
-    """Return the digest by which a repository is told from others without keeping its path."""
+    """Return the digest that identifies a repository without storing its path."""
     return digest_of_bytes(repo_root.encode("utf-8", "surrogatepass"))
 
 

@@ -1,4 +1,4 @@
-"""The step that is pending at a node, as it is handed out: its prompt, and what a call that reports it must hold."""
+"""The pending step of a node as answers show it: its prompt, and what a call that reports it must contain."""
 
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
@@ -10,31 +10,31 @@ from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
 
-def render_pending_step(scene: RunContext, node: Node) -> PendingStepView | None:
-    """Return the step that is pending at a node, rendered with the node's context; None if it is complete.
+def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView | None:
+    """Render the pending step of a node with the node's context; None if the run is complete there.
 
     Raises:
         ContentDamagedError: The node's snapshot is missing or damaged.
     """
-    state = scene.snapshot(node).state
+    state = run_context.snapshot(node).state
     if not isinstance(state, Running):
         return None
     pending = state.pending.step
-    step = scene.workflow.steps[pending.step_id]
+    step = run_context.workflow.steps[pending.step_id]
     assert step.task is not None, "a pending step is a task"
-    graphs = scene.workflow.graphs
-    seen = with_loop_variables(graphs, scene.session.context(node.node), pending.loop_path)
+    graphs = run_context.workflow.graphs
+    seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
     return PendingStepView(
-        number=scene.workflow.numbers[step.node_id],
-        total=len(scene.workflow.numbers),
+        number=run_context.workflow.numbers[step.node_id],
+        total=len(run_context.workflow.numbers),
         step_id=step.node_id,
         title=rendered_line(step.title, seen),
-        prompt=prompt_of(scene.workflow, step, seen),
+        prompt=prompt_of(run_context.workflow, step, seen),
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
-        loop=scene.passing(pending.loop_path),
-        artifacts=wanted_artifacts(scene.workflow, step),
+        loop=run_context.passing(pending.loop_path),
+        artifacts=wanted_artifacts(run_context.workflow, step),
         context_keys=step.task.produces,
         context=seen,
         parallel_with=graphs.parallel_to(step.node_id),

@@ -1,7 +1,7 @@
-"""What an agent without memory needs beside the step: what was done, what there is, where it goes on (REC-1).
+"""The recap for an agent without memory: what was done, what is stored, and what came later (REC-1).
 
-The whole is one text within its budget: the notes of a checkpoint first, then what came after the step if it is done,
-then the names of what is stored, and the newest notes of the way here in all the room that is left.
+One text within a byte budget. The notes of a checkpoint, the later work if the step is done, and the names of stored
+values have their own limits; the newest notes on the path to the node fill the rest.
 """
 
 import json
@@ -34,37 +34,37 @@ from interlock.views.session import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recap:
-    """A place that is looked at, with what is needed to tell of it."""
+    """The position to describe, and what is needed to describe it."""
 
     reader: SessionReader
-    scene: RunContext
-    standing: NodePosition
+    run_context: RunContext
+    position: NodePosition
 
     def text(self) -> str | None:
-        """Return what is told, within the recap's budget; None where there is nothing to tell.
+        """Return the recap, within its budget; None if there is nothing to say.
 
         Raises:
             ContentDamagedError: A snapshot or an artifact is missing or damaged.
         """
-        leading, trailing = [*self._of_checkpoint(), *self._since()], list(self._stored())
+        leading, trailing = [*self._checkpoint_notes(), *self._later_work()], list(self._stored_names())
         room = RECAP_BYTES_MAX - sum(utf8_bytes(one) + 2 for one in (*leading, *trailing))
-        done = recap(self.scene.session, self.standing.first, self.scene.title, bytes_max=room)
+        done = recap(self.run_context.session, self.position.first, self.run_context.title, bytes_max=room)
         return "\n\n".join([*leading, *([done] if done is not None else []), *trailing]) or None
 
-    def _of_checkpoint(self) -> Iterator[str]:
-        here = self.standing.last
+    def _checkpoint_notes(self) -> Iterator[str]:
+        here = self.position.last
         notes = notes_of_checkpoint(here)
-        if notes is not None and self.standing.passed_to is None:
-            head = f"**Notes of the last checkpoint of this step, {title_in_code(self.scene.title(here))}**"
+        if notes is not None and self.position.passed_to is None:
+            head = f"**Notes of the last checkpoint of this step, {title_in_code(self.run_context.title(here))}**"
             yield truncated(f"{head}\n{quoted(notes)}", RECAP_CHECKPOINT_BYTES_MAX)
 
-    def _since(self) -> Iterator[str]:
-        """Tell what came after a step that is done: on the way to where it stands, and on other branches (REC-1)."""
-        if self.standing.passed_to is None:
+    def _later_work(self) -> Iterator[str]:
+        """Yield what came after a finished step: on the path to the tip, and on other branches (REC-1)."""
+        if self.position.passed_to is None:
             return
-        session, first = self.scene.session, self.standing.first
+        session, first = self.run_context.session, self.position.first
         tip = session.nodes[tip_below(session, first)]
-        since = recap(session, tip, self.scene.title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
+        since = recap(session, tip, self.run_context.title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
         if since is not None:
             yield f"**Done after this step, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
@@ -76,16 +76,16 @@ class Recap:
             yield functions
 
     def _branch(self, child: Node) -> str:
-        session = self.scene.session
+        session = self.run_context.session
         tip = session.nodes[tip_below(session, child)]
         is_preferred = session.runs[tip.run].tip == tip.node
-        at = self.scene.place(tip)
+        at = self.run_context.place(tip)
         place = title_in_code(at.title) if at is not None else "Complete"
         return f"{tip.depth - child.depth + 1} steps, now at: {place}{' (preferred)' if is_preferred else ''}"
 
     def _functions_since(self, first: Node, tip: Node) -> str | None:
-        """Define the functions that the steps told of refer to, beside those of the step that is looked at."""
-        session = self.scene.session
+        """Define the functions that the later steps use, except those of the shown step."""
+        session = self.run_context.session
         here, steps = tip, list[PlanNode]()
         while here.node != first.node and here.parent is not None:
             here = session.nodes[here.parent]
@@ -94,7 +94,7 @@ class Recap:
         named = {
             one.name: one
             for step in reversed(steps)
-            for one in visible_functions(self.scene.workflow, step)
+            for one in visible_functions(self.run_context.workflow, step)
             if step.task is not None and one.name in step.task.functions and one.name not in shown
         }
         if not named:
@@ -104,28 +104,28 @@ class Recap:
         )
 
     def _step(self, node: Node) -> list[PlanNode]:
-        state = self.scene.snapshot(node).state
-        return [self.scene.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
+        state = self.run_context.snapshot(node).state
+        return [self.run_context.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
 
-    def _stored(self) -> Iterator[str]:
-        """Name artifacts and context keys, whose values stay where they are (REC-1); the goal is told anyway."""
+    def _stored_names(self) -> Iterator[str]:
+        """Yield the names of artifacts and context keys, without values (REC-1). The goal has its own place."""
         artifacts = [f"- {kind} {digest}" for kind, digest in self._artifacts()]
         if artifacts:
             lines = "\n".join(artifacts)
             yield truncated(f"**Stored artifacts, newest first**\n{lines}", RECAP_NAMES_BYTES_MAX)
-        keys = sorted(self.scene.session.context(self.standing.last.node).keys() - {"goal"})
+        keys = sorted(self.run_context.session.context(self.position.last.node).keys() - {"goal"})
         if keys:
-            told = ", ".join(map(in_code, keys))
-            yield truncated(f"**Context keys that are set**: {told}", RECAP_NAMES_BYTES_MAX)
+            key_names = ", ".join(map(in_code, keys))
+            yield truncated(f"**Context keys that are set**: {key_names}", RECAP_NAMES_BYTES_MAX)
 
     def _artifacts(self) -> Iterator[tuple[str, str]]:
-        """Yield the kind, in code, and the digest of the artifacts on the way here, the newest first."""
+        """Yield the kind (in code) and the short digest of the artifacts on the path to the node, newest first."""
         outputs = (
             output.payload
-            for node in nodes_above(self.scene.session, self.standing.last)
+            for node in nodes_above(self.run_context.session, self.position.last)
             for output in reversed(node.outputs)
         )
-        # A retry keeps what a refused attempt brought: each is named once.
+        # A retry stores the artifacts of a refused attempt again: name each once.
         digests = dict.fromkeys(
             payload.sha256
             for payload in outputs

@@ -1,4 +1,4 @@
-"""Rehydrate: show a node as it is. Pure over the log: two calls give the same bytes (READ-1, ADV-8)."""
+"""Rehydrate: show a node. Depends only on the log: two calls give the same bytes (READ-1, ADV-8)."""
 
 from dataclasses import dataclass, replace
 
@@ -22,103 +22,105 @@ from interlock.views.session import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Here:
+class _View:
     reader: SessionReader
-    scene: RunContext
+    run_context: RunContext
     node: Node
-    standing: NodePosition
+    position: NodePosition
     mint: Mint
 
 
 def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None = None) -> Answer:
-    """Return the addressed node's own step and where it stands; `source_hash` is what its workflow compiles to now.
+    """Show the addressed node: its step and its position. `source_hash` is the hash of the workflow's current source.
 
     Raises:
         StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
     """
-    scene, node = target.scene, target.node
+    run_context, node = target.run_context, target.node
     ring = ports.key_ring.keys()
     if ring is None:
         raise KeyRingDamagedError("the key ring vanished after a token verified")
-    here = _Here(
+    view = _View(
         reader=ports.reader,
-        scene=scene,
+        run_context=run_context,
         node=node,
-        standing=node_position(scene.session, node.node),
-        mint=Mint(ring=ring, session=scene.session, run=scene.run, form=ports.token_format),
+        position=node_position(run_context.session, node.node),
+        mint=Mint(ring=ring, session=run_context.session, run=run_context.run, form=ports.token_format),
     )
     with ports.trace.span("render"):
-        facts = _facts(here)
-        changed = tuple(warnings.source_changed(scene.run, source_hash))
-        return render_answer(replace(facts, warnings=(*facts.warnings, *changed)))
+        answer_model = _build_model(view)
+        changed = tuple(warnings.source_changed(run_context.run, source_hash))
+        return render_answer(replace(answer_model, warnings=(*answer_model.warnings, *changed)))
 
 
-def _facts(here: _Here) -> AnswerModel:
-    scene, node, standing = here.scene, here.node, here.standing
-    at = standing.first if standing.passed_to is not None else standing.last
-    facts = AnswerModel(
+def _build_model(view: _View) -> AnswerModel:
+    run_context, node, position = view.run_context, view.node, view.position
+    at = position.first if position.passed_to is not None else position.last
+    answer_model = AnswerModel(
         occasion="rehydrate",
-        run=scene.words(node),
-        state_token=here.mint.state(at.node),
-        step=render_pending_step(scene, node),
+        run=run_context.words(node),
+        state_token=view.mint.state(at.node),
+        step=render_pending_step(run_context, node),
         preferences=at.preferences,
-        recap=Recap(reader=here.reader, scene=scene, standing=standing).text(),
-        guidance=guidance_of(scene.workflow),
-        references=scene.workflow.references,
+        recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
+        guidance=guidance_of(run_context.workflow),
+        references=run_context.workflow.references,
     )
-    if facts.step is None:
-        return facts
-    if standing.passed_to is not None:
-        return _passed(here, facts)
-    if standing.is_used_up:
-        return _used_up(here, facts)
-    last = standing.last
-    ack = here.mint.ack(last.node)
+    if answer_model.step is None:
+        return answer_model
+    if position.passed_to is not None:
+        return _add_redirect(view, answer_model)
+    if position.is_used_up:
+        return _add_retry_fork(view, answer_model)
+    last = position.last
+    ack = view.mint.ack(last.node)
     is_free = last.checkpoints < CHECKPOINTS_PER_NODE_MAX
-    checkpoint = here.mint.checkpoint(last.node, last.checkpoints) if is_free else None
-    return replace(facts, ack_token=ack, checkpoint_token=checkpoint, blockers=standing.blockers)
+    checkpoint = view.mint.checkpoint(last.node, last.checkpoints) if is_free else None
+    return replace(answer_model, ack_token=ack, checkpoint_token=checkpoint, blockers=position.blockers)
 
 
-def _passed(here: _Here, facts: AnswerModel) -> AnswerModel:
-    """The step is done: no token that would silently fork it, but the way to where the run stands (ADV-9)."""
-    scene, first = here.scene, here.standing.first
-    tip = scene.session.nodes[tip_below(scene.session, first)]
-    stands = scene.stands_at(tip)
-    where = f"already done; the run is at {stands}"
-    run_tip = scene.run.tip
+def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
+    """Add to a finished step the token of the current one; no ack token, which would fork the step silently (ADV-9)."""
+    run_context, first = view.run_context, view.position.first
+    tip = run_context.session.nodes[tip_below(run_context.session, first)]
+    tip_place = run_context.stands_at(tip)
+    where = f"already done; the run is at {tip_place}"
+    run_tip = run_context.run.tip
     if run_tip is not None and run_tip != tip.node:
-        preferred = scene.stands_at(scene.session.nodes[run_tip])
-        where = f"already done; this branch is at {stands}; the run's preferred branch is at {preferred}"
-    assert facts.step is not None, "a step that is done was a step"
+        preferred = run_context.stands_at(run_context.session.nodes[run_tip])
+        where = f"already done; this branch is at {tip_place}; the run's preferred branch is at {preferred}"
+    assert answer_model.step is not None, "a step that is done was a step"
     return replace(
-        facts,
-        redirect=here.mint.state(tip.node),
-        fork=_fork(here, "To redo this step on a new branch, keeping the old one,"),
+        answer_model,
+        redirect=view.mint.state(tip.node),
+        fork=_fork(view, "To redo this step on a new branch, keeping the old one,"),
         where=where,
-        warnings=(Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(facts.step.title)} is {where}."),),
+        warnings=(
+            Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(answer_model.step.title)} is {where}."),
+        ),
     )
 
 
-def _used_up(here: _Here, facts: AnswerModel) -> AnswerModel:
-    """Nothing more is recorded on this chain; a fork of its first node goes on (BLK-5)."""
-    scene, first = here.scene, here.standing.first
-    warned = Warned(
+def _add_retry_fork(view: _View, answer_model: AnswerModel) -> AnswerModel:
+    """Add the fork to retry a step whose attempts are used up: nothing more is recorded on its chain (BLK-5)."""
+    run_context, first = view.run_context, view.position.first
+    warning = Warned(
         code="ATTEMPT_LIMIT_REACHED",
         message=f"The step was refused {ATTEMPTS_PER_STEP_MAX - 1} times in a row; ask the user before you try again.",
     )
-    facts = replace(
-        facts,
-        blockers=here.standing.blockers,
-        warnings=(warned,),
-        fork=_fork(here, "To retry the step on a new branch,"),
+    answer_model = replace(
+        answer_model,
+        blockers=view.position.blockers,
+        warnings=(warning,),
+        fork=_fork(view, "To retry the step on a new branch,"),
     )
-    tip = tip_below(scene.session, first)
-    # Where the tip is this chain's own end, looking there would lead back here: only another fork goes on.
-    if tip == here.standing.last.node:
-        return facts
-    return replace(facts, redirect=here.mint.state(tip))
+    tip = tip_below(run_context.session, first)
+    # If the tip is the end of this chain, a redirect would lead back here: only a fork continues.
+    if tip == view.position.last.node:
+        return answer_model
+    return replace(answer_model, redirect=view.mint.state(tip))
 
 
-def _fork(here: _Here, words: str) -> Fork:
-    first = here.standing.first
-    return Fork(ack_token=here.mint.fork(first.node, first.forks), note=f"{words} send this as `ackToken`.")
+def _fork(view: _View, words: str) -> Fork:
+    first = view.position.first
+    return Fork(ack_token=view.mint.fork(first.node, first.forks), note=f"{words} send this as `ackToken`.")

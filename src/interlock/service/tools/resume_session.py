@@ -1,4 +1,4 @@
-"""`resume_session`: find the run to go on with when no token is at hand. Writes nothing (RES-1, READ-1)."""
+"""`resume_session`: find the run to continue if no token is known. Writes nothing (RES-1, READ-1)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class ResumeCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A candidate whose session was verified, with the token that shows it."""
+    """A candidate whose session was loaded and verified, with the token that shows it."""
 
     candidate: Candidate
     state_token: str
@@ -77,58 +77,58 @@ class ResumeAnswer(Published):
 
 
 def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
-    """Return the runs that may be the one that is looked for, best first.
+    """Find the runs that match the call, best first.
 
     Raises:
         StoreFailureError, KeyRingDamagedError: See `service.failures`.
     """
-    wanted = _wanted(ports, command)
+    run_query = _build_query(ports, command)
     with ports.trace.span("load"):
         listing = ports.listing()
-    order = ranked(listing.sessions, wanted)
-    found, skipped = _verified(ports, order) if order else ([], 0)
-    if skipped and not found and not wanted.is_exact:
-        # What matched cannot be read; what can be is offered as where nothing matches.
-        order = ranked(listing.sessions, RunQuery(repo=wanted.repo))
-        found, skipped = _verified(ports, order)
-    more = max(len(order) - len(found) - skipped, 0)
-    reasons = list(_reasons(command, wanted, [one.candidate for one in found]))
-    # What cannot be read may be what is looked for, unless it is known to be another session.
-    unreadable = skipped + sum(wanted.session in (None, one.session) for one in listing.unreadable)
+    ordered = ranked(listing.sessions, run_query)
+    found, skipped = _load_candidates(ports, ordered) if ordered else ([], 0)
+    if skipped and not found and not run_query.is_exact:
+        # No matching session can be read: offer the readable ones, as if nothing had matched.
+        ordered = ranked(listing.sessions, RunQuery(repo=run_query.repo))
+        found, skipped = _load_candidates(ports, ordered)
+    more = max(len(ordered) - len(found) - skipped, 0)
+    reasons = list(_reasons(command, run_query, [one.candidate for one in found]))
+    # An unreadable session may be the wanted one, unless another session id was given.
+    unreadable = skipped + sum(run_query.session in (None, one.session) for one in listing.unreadable)
     if unreadable:
         reasons.append(f"Left out because they cannot be read: {unreadable}. Ask the user to run `interlock doctor`.")
     return _answer(found, " ".join(reasons) or None, more)
 
 
-def _wanted(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
-    """Return what is looked for. Where nothing is said, it is where the caller's workspace stands in git."""
-    wanted = RunQuery(
+def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
+    """Build the query. If the call says nothing, it is the git position of the caller's workspace."""
+    run_query = RunQuery(
         words=tokens(command.query or ""),
         branch=command.git_branch,
         head_sha=command.git_head_sha,
         session=command.session,
         run=command.run,
     )
-    here = ports.anchors(command.workspace) if not wanted.is_exact else NOWHERE
-    is_silent = wanted.is_open and command.query is None
+    here = ports.anchors(command.workspace) if not run_query.is_exact else NOWHERE
+    is_unspecified = run_query.is_open and command.query is None
     return RunQuery(
-        words=wanted.words,
-        branch=here.branch if is_silent else wanted.branch,
-        head_sha=here.head_sha if is_silent else wanted.head_sha,
+        words=run_query.words,
+        branch=here.branch if is_unspecified else run_query.branch,
+        head_sha=here.head_sha if is_unspecified else run_query.head_sha,
         repo=repo_root_hash(here.repo_root) if here.repo_root is not None else None,
-        session=wanted.session,
-        run=wanted.run,
+        session=run_query.session,
+        run=run_query.run,
     )
 
 
-def _verified(ports: ReadPorts, order: Sequence[Candidate]) -> tuple[list[_Found], int]:
-    """Return the first candidates whose sessions verify, and how many before them did not (RES-3)."""
+def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[list[_Found], int]:
+    """Return the first candidates whose sessions verify, and how many were skipped (RES-3)."""
     ring = ports.key_ring.keys()
     if ring is None:
         raise KeyRingDamagedError("sessions are stored, but the key ring that signs their tokens is gone")
     found: list[_Found] = []
     skipped = 0
-    for candidate in order:
+    for candidate in ordered:
         if len(found) == CANDIDATES_MAX:
             break
         token = _token(ports, ring, candidate)
@@ -150,19 +150,19 @@ def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
     return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
 
 
-def _reasons(command: ResumeCommand, wanted: RunQuery, found: Sequence[Candidate]) -> Iterator[str]:
-    """Say why nothing matched, or what the matching left out."""
-    if wanted.is_exact and not found:
+def _reasons(command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate]) -> Iterator[str]:
+    """Yield why nothing matched, or what was ignored."""
+    if run_query.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
         where = f"session {command.session!r}" if command.run and command.session else "this data directory"
         yield f"There is no {named} in {where}."
         return
-    if command.query is not None and not wanted.words:
+    if command.query is not None and not run_query.words:
         said = one_line(command.query, ECHO_BYTES_MAX)
         yield f"The query {said!r} has no searchable word (letters a to z, digits, `_`, `-`)."
     if not found:
         yield "No run is stored here. Begin with `list_workflows` and `start_workflow`."
-    elif found[0].why == ("recency_fallback",) and not (wanted.is_open and command.query is None):
+    elif found[0].why == ("recency_fallback",) and not (run_query.is_open and command.query is None):
         yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."
 
 
@@ -171,7 +171,7 @@ def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
     parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to continue**" if shown else "**No run was found**"]
     if reason is not None:
         parts.append(reason)
-    parts += [_words(number, one) for number, one in enumerate(shown, start=1)]
+    parts += [_entry(number, one) for number, one in enumerate(shown, start=1)]
     if more:
         parts.append(f"{more} more; narrow by `query`, `gitBranch`, `sessionId` or `runId`.")
     data = ResumeAnswer(candidates=tuple(map(_candidate, shown)), reason=reason, more=more or None)
@@ -218,7 +218,7 @@ def _candidate(one: _Found) -> CandidateOut:
     )
 
 
-def _words(number: int, one: _Found) -> str:
+def _entry(number: int, one: _Found) -> str:
     run = one.candidate.run
     step = title_in_code(run.step) if run.step is not None else None
     place = f"step {run.number} of {run.total}: {step}" if step is not None else "complete"

@@ -39,7 +39,7 @@ from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
 SESSION_STAND_IN = "<sessionId of an answer of that session>"
-"""Stands for a session that only the caller can name."""
+"""The placeholder for a session id that only the caller knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class StartCommand:
 
 
 def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | HumanInputRequired:
-    """Begin a run and return its first step; one that is to do more alone than the baseline may wait for a person.
+    """Begin a run and return its first step. More autonomy than the baseline may need a person's approval.
 
-    The same call again, after one that may be recorded and got no answer, makes no second run (FAIL-2).
+    Repeating a call that got no answer and may be recorded does not begin a second run (FAIL-2).
 
     Raises:
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
@@ -71,10 +71,10 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
-    earlier = _earlier(ports, key)
+    earlier = _find_earlier_start(ports, key)
     if isinstance(earlier, Answer):
         return earlier
-    joined = _joined(ports, command.session)
+    joined = _load_joined(ports, command.session)
     if isinstance(joined, Refusal):
         return joined
     ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.shell), run=mint_run(ports.shell))
@@ -85,7 +85,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
         ports.unanswered.forget(ids)
         raise
     except Exception:
-        # Not before it failed: an equal start that comes meanwhile is a start of its own.
+        # Kept only after the failure: an equal start that arrives meanwhile begins its own run.
         ports.unanswered.keep(ids)
         raise
     if isinstance(outcome, Answer):
@@ -93,14 +93,14 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     return outcome
 
 
-def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
-    """Return the answer of a start that was sent before and not answered, or the ids that it has if it is not recorded.
+def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None:
+    """Return the answer of an equal, unanswered start; if that is not recorded, only its ids.
 
-    None if the call is a start of its own: nothing was sent before, the run went on since, so that somebody found it in
-    another way, or the run is damaged.
+    None if the call begins a new run: there was no such start, its run has advanced (so a caller found it in another
+    way), or its run is damaged.
 
     Raises:
-        UnansweredError: The disk failed, so it is not known what is recorded.
+        UnansweredError: The disk failed, so it is unknown what is recorded.
     """
     ids = ports.unanswered.find(key)
     if ids is None:
@@ -109,9 +109,9 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
     try:
         with named(ids.session, ids.run, is_repeat=True):
             ring = ports.key_ring.ensured()
-            # Only under the lock is it decided whether what was written counts (APP-6).
-            with ports.hold(ids.session) as witness:
-                session = witness.session
+            # Only taking the lock decides whether an interrupted append takes effect (APP-6).
+            with ports.hold(ids.session) as lock:
+                session = lock.session
             if session is None or ids.run not in session.runs:
                 return ids
             run = session.runs[ids.run]
@@ -126,7 +126,7 @@ def _earlier(ports: Ports, key: StartKey) -> Answer | StartIds | None:
 def _begin(
     ports: Ports, command: StartCommand, entry: Entry, ids: StartIds, joined: Session | None
 ) -> Answer | Refusal | HumanInputRequired:
-    """Record a run under its ids, in the session that it joins or in a new one, and return its first step."""
+    """Record a run with these ids, in the session that it joins or in a new one, and return its first step."""
     pinned = entry.compiled
     assert isinstance(pinned, Pinnable), "what is begun compiled"
     baseline = (joined.baseline if joined is not None else None) or ports.baseline
@@ -145,22 +145,22 @@ def _begin(
     )
     plan = plan_start(start)
     if isinstance(plan, Violation):
-        return _cannot_begin(plan)
-    waits = _autonomy_asked(command, baseline, pinned.workflow.name)
-    if waits is not None:
-        return waits
-    # All that the answer needs is read before the append: once that is made, nothing may keep the answer back.
+        return _refuse_start(plan)
+    approval_request = _ask_for_autonomy(command, baseline, pinned.workflow.name)
+    if approval_request is not None:
+        return approval_request
+    # All that the answer needs is read before the append: after it, nothing may prevent the answer.
     ring = ports.key_ring.ensured()
     ports.read.plans.keep_start(plan)
-    with ports.hold(ids.session) as witness:
-        if joined is not None and witness.session is None:
-            return _no_session(ids.session)  # it was collected since it was looked at
-        session = append_plan(ports, witness, plan, command.actor)
+    with ports.hold(ids.session) as lock:
+        if joined is not None and lock.session is None:
+            return _no_session(ids.session)  # it was deleted after it was loaded
+        session = append_plan(ports, lock, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run])
 
 
-def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
-    """Return the session that a run joins, None for a new one. What its first run began with stays so (CTX-7)."""
+def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
+    """Load the session that a run joins; None for a new session."""
     if session is None:
         return None
     return ports.read.load(session) or _no_session(session)
@@ -168,34 +168,34 @@ def _joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None
 
 @after_append()
 def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
-    """Render the first step of a run that began."""
+    """Render the first step of a new run."""
     assert run.root is not None, "a start makes a root"
-    scene, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
+    run_context, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, ring, session, run)
-    step = render_pending_step(scene, node)
+    step = render_pending_step(run_context, node)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
                 occasion="start",
-                run=scene.words(node),
+                run=run_context.words(node),
                 state_token=mint.state(node.node),
                 ack_token=mint.ack(node.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,
                 step=step,
                 warnings=(
                     *warnings.disclosed(node),
-                    *warnings.beyond_advice(scene.workflow, node.preferences),
+                    *warnings.beyond_advice(run_context.workflow, node.preferences),
                     *secret_warnings(session.deltas.get(node.node), notes=None),
                 ),
                 preferences=node.preferences,
-                guidance=guidance_of(scene.workflow),
-                references=scene.workflow.references,
+                guidance=guidance_of(run_context.workflow),
+                references=run_context.workflow.references,
             )
         )
 
 
 def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable] | Refusal:
-    """Return the workflow of an id, compiled, or a refusal that names its faults, or the id that was meant."""
+    """Find and compile the workflow with an id; else refuse, with its faults or with the most similar id."""
     entry = view.entries.get(workflow_id)
     if entry is not None:
         compiled = entry.compiled
@@ -205,11 +205,11 @@ def find_startable(view: CatalogView, workflow_id: str) -> tuple[Entry, Pinnable
     if refused is not None:
         return _invalid(refused, workflow_id)
     guess = view.nearest(workflow_id)
-    meant = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
+    hint = f"Did you mean `{guess}`? Otherwise call" if guess else "Call"
     return Refusal(
         code=ErrorCode.WORKFLOW_NOT_FOUND,
         message=f"There is no workflow {workflow_id!r}.",
-        suggestion=f"{meant} `list_workflows` for the ids that exist.",
+        suggestion=f"{hint} `list_workflows` for the ids that exist.",
         details={"workflowId": workflow_id, **({"didYouMean": guess} if guess else {})},
         correction=Correction(instead={"workflowId": guess}) if guess else Correction(tool=LIST_TOOL),
     )
@@ -234,39 +234,43 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
 
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
-    """Return why the initial context does not hold what a workflow declares, or None where it does."""
-    unfit = {one.key: found for one in workflow.inputs if (found := _misfit(one, context.get(one.key))) is not None}
-    if not unfit:
+    """Return why the initial context does not fit the declared inputs of a workflow, or None if it fits."""
+    mismatches = {
+        one.key: found for one in workflow.inputs if (found := _find_mismatch(one, context.get(one.key))) is not None
+    }
+    if not mismatches:
         return None
-    lines = "\n".join(f"- {_misfit_words(one, unfit[one.key])}" for one in workflow.inputs if one.key in unfit)
-    # What a step sets by itself is not asked for, unless what came for it does not fit.
-    wanted = [one for one in workflow.inputs if one.required or one.key in unfit or one.key not in workflow.set_by]
+    lines = "\n".join(
+        f"- {_describe_mismatch(one, mismatches[one.key])}" for one in workflow.inputs if one.key in mismatches
+    )
+    # Inputs that a step sets are not asked for, unless they are required or their value does not fit.
+    wanted = [one for one in workflow.inputs if one.required or one.key in mismatches or one.key not in workflow.set_by]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"`context` lacks inputs that the workflow declares, or holds invalid ones:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
-        details={"path": f"context.{next(iter(unfit))}", "wanted": [_wanted(one) for one in wanted]},
-        correction=Correction(instead={"context": {one.key: _stand_in(one) for one in wanted}}),
+        details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
+        correction=Correction(instead={"context": {one.key: _placeholder(one) for one in wanted}}),
     )
 
 
-def _misfit(declared: ContextInput, value: object) -> TypeMismatch | None:
-    """Return why a value does not fit; what only says what belongs there is no value."""
-    if value == _stand_in(declared):
+def _find_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
+    """Return why a value does not fit; the placeholder of a suggested call does not count as a value."""
+    if value == _placeholder(declared):
         return TypeMismatch(found="the placeholder", wanted=describe_type(declared.type), is_kind=True)
     return type_mismatch(declared, value)
 
 
-def _stand_in(declared: ContextInput) -> str:
+def _placeholder(declared: ContextInput) -> str:
     return f"<{declared.type}: {declared.description}>"
 
 
-def _misfit_words(declared: ContextInput, unfit: TypeMismatch) -> str:
-    what = f"`{declared.key}` ({declared.type}): {declared.description} Found {unfit.found}"
-    return f"{what}." if unfit.is_kind else f"{what}; use {unfit.wanted}."
+def _describe_mismatch(declared: ContextInput, mismatch: TypeMismatch) -> str:
+    what = f"`{declared.key}` ({declared.type}): {declared.description} Found {mismatch.found}"
+    return f"{what}." if mismatch.is_kind else f"{what}; use {mismatch.wanted}."
 
 
-def _wanted(declared: ContextInput) -> dict[str, Json]:
+def _describe_input(declared: ContextInput) -> dict[str, Json]:
     wanted: dict[str, Json] = {
         "key": declared.key,
         "type": declared.type,
@@ -278,8 +282,8 @@ def _wanted(declared: ContextInput) -> dict[str, Json]:
     return wanted
 
 
-def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> HumanInputRequired | Refusal | None:
-    """Ask a person before a run may do more alone than the baseline says, where the client can ask (GATE-5)."""
+def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -> HumanInputRequired | Refusal | None:
+    """Ask a person before a run gets more autonomy than the baseline, if the client can ask (GATE-5)."""
     wanted = command.request.preferences.over(baseline)
     if not command.request.asking.client_can or not raises_autonomy(baseline, wanted):
         return None
@@ -287,11 +291,11 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
     if reply is not None and reply.action == "accept":
         return None
     said = f"They said: {reply.comment}" if reply is not None and reply.comment else None
-    told = (reply.unheard() if reply is not None else None) or said
+    reply_words = (reply.unheard() if reply is not None else None) or said
     refusal = Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was started."
-        + (f" {told}" if told else ""),
+        + (f" {reply_words}" if reply_words else ""),
         suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
         details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
     )
@@ -303,8 +307,8 @@ def _autonomy_asked(command: StartCommand, baseline: Preferences, name: str) -> 
     return HumanInputRequired(question=question, subject=subject, answer=refusal)
 
 
-def _cannot_begin(finding: Violation) -> Refusal:
-    """Return why a run cannot reach its first step: what it turns on must be in the initial context (WALK-4)."""
+def _refuse_start(finding: Violation) -> Refusal:
+    """Refuse a start that cannot reach a first step: its conditions read keys of the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,

@@ -1,4 +1,4 @@
-"""What a call is about: a verified token's node in a healthy session, in the run it says (TOK-6, ANS-2)."""
+"""The target of a call: the node of a verified token, in a healthy session, in the named run (TOK-6, ANS-2)."""
 
 import json
 from dataclasses import dataclass, replace
@@ -21,15 +21,15 @@ from interlock.views.session import LABEL_CHARS, Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The node a call addresses, its run, and the attempt it makes, if it makes one."""
+    """The node that a call addresses, its run, and the attempt; None for a call that only reads."""
 
-    scene: RunContext
+    run_context: RunContext
     node: Node
     attempt: AttemptId | None
 
 
 def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
-    """Return the target that a call names, or why its tokens and its run name none, or not the same one.
+    """Find the target of a call, or refuse the call if its tokens and its run name none, or different ones.
 
     Raises:
         StoreFailureError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
@@ -44,20 +44,20 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     session = resolved.session or load_session(ports, ref.session, label, tag_of(ref.node))
     if session is None or ref.run not in session.runs:
         return lost_history(sent.argument, label=label)
-    scene = load_run_context(session, session.runs[ref.run], ports.plans)
+    run_context = load_run_context(session, session.runs[ref.run], ports.plans)
     node = session.nodes.get(ref.node)
     if node is None or node.run != ref.run:
-        return lost_history(sent.argument, words=scene.words())
-    refusal = _disagreement(ports, scene, node, sent, check)
-    if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != scene.run.workflow_hash:
-        refusal = _hash_mismatch(scene)
+        return lost_history(sent.argument, words=run_context.words())
+    refusal = _check_agreement(ports, run_context, node, sent, check)
+    if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != run_context.run.workflow_hash:
+        refusal = _refuse_other_hash(run_context)
     if refusal is not None:
         return refusal
-    return Target(scene=scene, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
+    return Target(run_context=run_context, node=node, attempt=ref.attempt if isinstance(ref, AttemptRef) else None)
 
 
 def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) -> TokenRef | Refusal | None:
-    """Return what the `stateToken` refers to that was sent as a check; None if none was sent."""
+    """Resolve the `stateToken` that was sent as a check; None if none was sent."""
     if sent.check is None:
         return None
     try:
@@ -67,43 +67,51 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
             f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the"
             f" `{sent.argument}` belongs to another run.",
             f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
-            instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean")},
+            instead={"stateToken": None, sent.argument: _token_placeholder(sent.argument, "the run you mean")},
         )
     return check if isinstance(check, Refusal) else check.ref
 
 
-def _disagreement(
-    ports: ReadPorts, scene: RunContext, node: Node, sent: SentTokens, check: TokenRef | None
+def _check_agreement(
+    ports: ReadPorts, run_context: RunContext, node: Node, sent: SentTokens, check: TokenRef | None
 ) -> Refusal | None:
-    """Refuse a call whose label or whose second token names another run or step than its token."""
+    """Refuse a call whose `run` or second token names another run or step than its first token."""
     run = sent.run
-    if run is not None and not (len(run) >= len(scene.words(node).label) and scene.run.run.endswith(run)):
-        return _another_run(ports, scene, node, sent, run)
+    if run is not None and not (len(run) >= len(run_context.words(node).label) and run_context.run.run.endswith(run)):
+        return _refuse_other_run(ports, run_context, node, sent, run)
     if check is None:
         return None
-    if check.run != scene.run.run or check.session != scene.session.session:
-        return _two_runs(ports, scene, node, sent.argument, check)
-    return None if _is_same_place(scene.session, node, check) else _two_steps(scene, node, sent.argument)
+    if check.run != run_context.run.run or check.session != run_context.session.session:
+        return _refuse_two_runs(ports, run_context, node, sent.argument, check)
+    return (
+        None
+        if _is_same_place(run_context.session, node, check)
+        else _refuse_two_steps(run_context, node, sent.argument)
+    )
 
 
-def _another_run(ports: ReadPorts, scene: RunContext, node: Node, sent: SentTokens, run: str) -> Refusal:
-    """Refuse a token whose run is not the one that the call names: the call meant one of the two (TOK-6).
+def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sent: SentTokens, run: str) -> Refusal:
+    """Refuse a token of another run than the call names (TOK-6).
 
-    Which step of which run the evidence is of is not known: the token is the caller's to name, not ours to guess.
+    Only the caller knows which of the two runs the evidence is for, so no token is guessed.
     """
-    words, found = scene.words(node), one_line(run, ECHO_BYTES_MAX)
+    words, found = run_context.words(node), one_line(run, ECHO_BYTES_MAX)
     same = f'To continue run `{words.label}`, send the same token with `run: "{words.label}"`.'
     refusal = scope_mismatch(
         f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
         f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
         run=words.to_json(),
         found=found,
-        instead={"stateToken": None, sent.argument: _token_of(sent.argument, "the run you mean"), "run": "<its label>"},
+        instead={
+            "stateToken": None,
+            sent.argument: _token_placeholder(sent.argument, "the run you mean"),
+            "run": "<its label>",
+        },
     )
-    place = place_labelled(ports, run, scene.session)
+    place = place_labelled(ports, run, run_context.session)
     if place is None:
         return refusal
-    other = place.scene.words()
+    other = place.run_context.words()
     named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
     look = json.dumps(place.look(), separators=(",", ":"))
     return replace(
@@ -111,47 +119,49 @@ def _another_run(ports: ReadPorts, scene: RunContext, node: Node, sent: SentToke
         suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows its current step. {same}",
         correction=Correction(
-            instead={"stateToken": None, sent.argument: _token_of(sent.argument, f"run {other.label}")}
+            instead={"stateToken": None, sent.argument: _token_placeholder(sent.argument, f"run {other.label}")}
         ),
     )
 
 
-def _token_of(argument: Argument, run: str) -> str:
-    """Return what stands for a token that only the caller can name."""
+def _token_placeholder(argument: Argument, run: str) -> str:
+    """Return the placeholder for a token that only the caller knows."""
     return f"<{argument} of the last answer of {run}>"
 
 
 def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
-    """Say whether two tokens name one node; any node of one chain of refused attempts or its checkpoints counts."""
+    """Say whether two tokens name the same step: nodes of one chain of refused attempts, or their checkpoints."""
     other = session.nodes.get(check.node)
     return other is not None and chain_head(session, other).node == chain_head(session, node).node
 
 
-def _two_runs(ports: ReadPorts, scene: RunContext, node: Node, argument: Argument, check: TokenRef) -> Refusal:
-    words = scene.words(node)
+def _refuse_two_runs(
+    ports: ReadPorts, run_context: RunContext, node: Node, argument: Argument, check: TokenRef
+) -> Refusal:
+    words = run_context.words(node)
     place = place_of_run(ports, check.session, check.run)
     named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
     if place is not None:
-        other_words = place.scene.words()
+        other_words = place.run_context.words()
         named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
-    if check.run == scene.run.run:
+    if check.run == run_context.run.run:
         named += f" of another session, {check.session}: one is a copy of the other"
     return scope_mismatch(
         f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
         f" `stateToken` to {named}.",
         f"Send only the `{argument}` of the run you mean; it identifies its run.",
         run=words.to_json(),
-        instead={"stateToken": None, argument: _token_of(argument, "the run you mean")},
+        instead={"stateToken": None, argument: _token_placeholder(argument, "the run you mean")},
     )
 
 
-def _two_steps(scene: RunContext, node: Node, argument: Argument) -> Refusal:
-    words = scene.words(node)
+def _refuse_two_steps(run_context: RunContext, node: Node, argument: Argument) -> Refusal:
+    words = run_context.words(node)
     return scope_mismatch(
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
         f"Send only the `{argument}` of the step you mean; it identifies its step.",
         run=words.to_json(),
-        instead={"stateToken": None, argument: _token_of(argument, "the step you mean")},
+        instead={"stateToken": None, argument: _token_placeholder(argument, "the step you mean")},
     )
 
 
@@ -159,8 +169,8 @@ def _goal(goal: str | None) -> str:
     return f", goal {goal[:NAMED_GOAL_CHARS_MAX]!r}" if goal else ""
 
 
-def _hash_mismatch(scene: RunContext) -> Refusal:
-    words = scene.words()
+def _refuse_other_hash(run_context: RunContext) -> Refusal:
+    words = run_context.words()
     return Refusal(
         code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,
         message=f"The `stateToken` is for another version of the workflow than run `{words.label}` uses.",

@@ -1,4 +1,4 @@
-"""What an agent is warned of: derived from the log alone, so that a replay says the same (ANS-19)."""
+"""Warnings for agents, derived only from the log, so that a replay gives the same warnings (ANS-19)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,7 +17,7 @@ _RISK_ORDER = ("conservative", "balanced", "aggressive")
 
 
 def notes_cut(notes: str | None) -> Iterator[Warned]:
-    """Warn of notes that were over their budget."""
+    """Warn that notes were over their limit."""
     if notes is not None and notes.endswith(TRUNCATION_MARKER) and utf8_bytes(notes) >= NOTES_BYTES_MAX - 3:
         message = (
             f"The notes are over {NOTES_BYTES_MAX} bytes. Recaps show them cut, with a marker at the end; the full"
@@ -27,7 +27,7 @@ def notes_cut(notes: str | None) -> Iterator[Warned]:
 
 
 def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
-    """Tell that a run goes on as it was pinned, though its source says something else by now (REC-2)."""
+    """Warn that the source of a run's workflow has changed, and the run keeps its pinned version (REC-2)."""
     if now is None or now == run.workflow_hash:
         return
     message = (
@@ -37,13 +37,13 @@ def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
     yield Warned(code="WORKFLOW_SOURCE_CHANGED", message=message)
 
 
-def decided_otherwise(scene: RunContext, node: Node) -> Iterator[Warned]:
-    """Warn of loops that ended because their passes are used up, and of levels that were read otherwise (WALK-3)."""
+def decided_otherwise(run_context: RunContext, node: Node) -> Iterator[Warned]:
+    """Warn of loops that ended at their limit, and of levels whose spelling was normalised (WALK-3)."""
     for entry in node.trace:
         refs = entry.refs or ()
         loop = next((ref.loop_id for ref in refs if isinstance(ref, LoopRef)), None)
         passes = next((ref.value for ref in refs if isinstance(ref, IterationRef)), None)
-        if entry.kind == "exited_loop" and loop and passes == scene.workflow.graphs.loops[loop].max_iterations:
+        if entry.kind == "exited_loop" and loop and passes == run_context.workflow.graphs.loops[loop].max_iterations:
             message = f"The loop {loop!r} ended at its limit of {passes} passes, not because it was done."
             yield Warned(code="LOOP_LIMIT_REACHED", message=message)
         if entry.kind == "evaluated_condition" and any(isinstance(ref, StepRef) for ref in refs):
@@ -51,37 +51,36 @@ def decided_otherwise(scene: RunContext, node: Node) -> Iterator[Warned]:
 
 
 def disclosed(node: Node) -> Iterator[Warned]:
-    """Tell what was missing where the run went on all the same."""
+    """Warn of what was missing when the run continued without it."""
     critical = [gap for gap in node.gaps if gap.severity == "critical" and gap.resolution.kind == "unresolved"]
-    for words in _counted(critical):
+    for words in _summaries(critical):
         yield Warned(code="GAP_RECORDED", message=f"Missing, recorded as a gap of this run: {words}")
 
 
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
-    """Tell what a run left open when it came to its end at a node.
+    """Warn of the gaps that were open when a run completed at a node.
 
-    What happened later, on whatever branch, changes nothing of it: a replay says what the first answer said (ANS-19).
+    Later events on any branch do not change this: a replay gives the same warning as the first answer (ANS-19).
     """
     then = [one for one in session.nodes.values() if one.run == node.run and one.index <= node.index]
-    told = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
-    resolved = {gap.resolution.resolves_gap_id for gap in told if gap.resolution.kind == "resolves"}
-    still = [
+    recorded_gaps = [gap for one in sorted(then, key=lambda one: one.index) for gap in one.gaps]
+    resolved = {gap.resolution.resolves_gap_id for gap in recorded_gaps if gap.resolution.kind == "resolves"}
+    open_gaps = [
         gap
-        for gap in told
+        for gap in recorded_gaps
         if gap.severity == "critical" and gap.resolution.kind == "unresolved" and gap.gap_id not in resolved
     ]
-    if not still:
+    if not open_gaps:
         return
-    listed = " ".join(f"({number}) {words}" for number, words in enumerate(_counted(still), start=1))
-    message = f"The run is complete with {len(still)} open gaps; report each to the user: {listed}"
+    listed = " ".join(f"({number}) {words}" for number, words in enumerate(_summaries(open_gaps), start=1))
+    message = f"The run is complete with {len(open_gaps)} open gaps; report each to the user: {listed}"
     yield Warned(code="COMPLETE_WITH_GAPS", message=message)
 
 
 def claimed(node: Node) -> Iterator[Warned]:
-    """Warn of facts that rest on the agent's word alone, as the risk policy asks (MODE-4).
+    """Warn of facts that only the agent claims, as the risk policy says (MODE-4).
 
-    Conservative: each of them. Balanced: those that a decision used, which are the claims that opened a gate.
-    Aggressive: none.
+    Conservative: all of them. Balanced: only claims that opened a gate. Aggressive: none.
     """
     policy = node.preferences.risk_policy
     if policy == "aggressive":
@@ -98,7 +97,7 @@ def claimed(node: Node) -> Iterator[Warned]:
 
 
 def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Iterator[Warned]:
-    """Warn of preferences that go further than the author recommends; nothing is refused for it (MODE-5)."""
+    """Warn of preferences beyond the author's recommendation; they are not refused (MODE-5)."""
     advice = workflow.recommended
     if advice is None:
         return
@@ -116,7 +115,7 @@ def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Itera
         yield Warned(code="BEYOND_RECOMMENDATION", message=message)
 
 
-def _counted(gaps: Iterable[GapRecorded]) -> Iterator[str]:
+def _summaries(gaps: Iterable[GapRecorded]) -> Iterator[str]:
     listed = list(gaps)
     for gap in listed[:WARNED_GAPS_MAX]:
         yield one_line(gap.summary, WARNED_GAP_BYTES_MAX)

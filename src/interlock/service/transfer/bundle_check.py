@@ -1,4 +1,4 @@
-"""Everything that is judged of a bundle before any of it is stored (BND-4, BND-5)."""
+"""All checks of a bundle, made before any of it is stored (BND-4, BND-5)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from interlock.views.session import BrokenHistoryError, Session, evolve, new_ses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedBundle:
-    """A bundle that holds what it says: fit to be stored as it is."""
+    """A bundle that passed all checks and can be stored."""
 
     session: SessionId
     history: tuple[tuple[Event, ...], ...]
@@ -30,13 +30,13 @@ class CheckedBundle:
 
 
 def checked_bundle(data: bytes) -> CheckedBundle:
-    """Return what a bundle's bytes hold, all of it judged.
+    """Parse and check the bytes of a bundle.
 
     Raises:
-        BundleError: It is not fit to be imported; the code says in which way.
+        BundleError: It cannot be imported; the code says why.
     """
     bundle = parse_bundle(data)
-    facts = _folded(bundle)
+    folded = _fold(bundle)
     history = _history(bundle.session)
     named = collect_references(bundle.session.events)
     contents = Contents(
@@ -44,23 +44,23 @@ def checked_bundle(data: bytes) -> CheckedBundle:
         workflows=_workflows(bundle.session, named),
         artifacts=_artifacts(bundle.session, named),
     )
-    _check_fit(bundle.session, facts, contents)
-    return CheckedBundle(session=facts.session, history=history, contents=contents, banner=bundle.salvage)
+    _check_fit(bundle.session, folded, contents)
+    return CheckedBundle(session=folded.session, history=history, contents=contents, banner=bundle.salvage)
 
 
-def _folded(bundle: Bundle) -> Session:
-    """Return the fold of the events: that there is one is what their order means."""
-    facts = new_session(bundle.session.session_id)
+def _fold(bundle: Bundle) -> Session:
+    """Fold the events into a session, which checks their order."""
+    folded = new_session(bundle.session.session_id)
     for at, event in enumerate(bundle.session.events):
         try:
-            facts = evolve(facts, event)
+            folded = evolve(folded, event)
         except BrokenHistoryError as error:
             _refuse(ErrorCode.BUNDLE_EVENT_ORDER_INVALID, f"session.events[{at}]", str(error))
-    return facts
+    return folded
 
 
 def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
-    """Return the events in the groups that the manifest makes of them, which must attest exactly these bytes."""
+    """Group the events as the manifest says; the manifest must be exactly the one that these events produce."""
     history, at = list[tuple[Event, ...]](), 0
     for record in session.manifest:
         if isinstance(record, SegmentClosed):
@@ -112,11 +112,11 @@ def _artifacts(session: BundledSession, named: References) -> dict[Digest, bytes
 
 
 def _check_names(part: str, named: Iterable[str], held: Iterable[str], missing: ErrorCode) -> None:
-    """Hold that a map has exactly what the events refer to."""
-    due, there = set(named), set(held)
-    for name in sorted(due - there):
+    """Check that a map contains exactly what the events refer to."""
+    referenced, present = set(named), set(held)
+    for name in sorted(referenced - present):
         _refuse(missing, f"session.{part}.{name}", "missing, but events refer to it")
-    for name in sorted(there - due):
+    for name in sorted(present - referenced):
         _refuse(ErrorCode.BUNDLE_INVALID_FORMAT, f"session.{part}.{name}", "no event refers to it")
 
 
@@ -125,10 +125,10 @@ def _check_digest(part: str, name: Digest, data: bytes) -> None:
         _refuse(ErrorCode.BUNDLE_INTEGRITY_FAILED, f"session.{part}.{name}", "its content does not match its digest")
 
 
-def _check_fit(session: BundledSession, facts: Session, contents: Contents) -> None:
-    """Hold that every pinned workflow can be read, and that every node's state is possible in its run's plan."""
+def _check_fit(session: BundledSession, folded: Session, contents: Contents) -> None:
+    """Check that every pinned workflow can be read, and that every node's state is possible in its run's plan."""
     plans = {one: _plan(one, data) for one, data in contents.workflows.items()}
-    pairs = {(node.snapshot, facts.runs[node.run].workflow_hash): None for node in facts.nodes.values()}
+    pairs = {(node.snapshot, folded.runs[node.run].workflow_hash): None for node in folded.nodes.values()}
     for ref, workflow_hash in pairs:
         snapshot = session.snapshots[ref]
         is_of_plan = snapshot.workflow_hash == workflow_hash
@@ -150,7 +150,7 @@ def _plan(workflow_hash: WorkflowHash, data: bytes) -> CompiledWorkflow:
 
 
 def _check_patterns(workflow: CompiledWorkflow, where: str) -> None:
-    """Hold that every pattern is one that a file could have: what is pinned is not judged again when it is run."""
+    """Check every pattern as in a workflow file, because a pinned workflow is not checked again when it runs."""
     patterns = PatternChecker()
     for step in workflow.steps.values():
         criteria = step.task.evidence.criteria if step.task is not None else None

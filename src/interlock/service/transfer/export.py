@@ -1,4 +1,4 @@
-"""Export: one session with all it refers to as a bundle (BND-6). Reads only."""
+"""Export one session, with all content that it refers to, as a bundle (BND-6). Writes nothing to the store."""
 
 import json
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from interlock.version import VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A bundle's bytes and what they hold; `banner` if they are not the whole session."""
+    """The bytes of a bundle and what they contain; `banner` is set if that is not the whole session."""
 
     data: bytes
     bundle_id: str
@@ -41,7 +41,7 @@ class Exported:
 def export_session(
     reader: SessionReader, shell: Clock, session: SessionId, *, is_salvage: bool = False
 ) -> Exported | Refusal:
-    """Return a session as a bundle. With `is_salvage` what is sound of a damaged one, under a banner that says so.
+    """Export a session as a bundle. With `is_salvage`, export the undamaged part of a damaged one, marked by a banner.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
@@ -50,10 +50,10 @@ def export_session(
     if isinstance(prefix, Refusal):
         return prefix
     if prefix.banner is not None and not is_salvage:
-        return _damaged(prefix, prefix.banner)
+        return _refuse_damaged(prefix, prefix.banner)
     size = _size(prefix.contents)
     if size > BUNDLE_BYTES_MAX:
-        return _too_many_bytes(session, size)
+        return _refuse_bytes(session, size)
     events: list[Json] = [event.to_json() for events in prefix.history for event in events]
     envelope = BundleEnvelope(
         bundle_schema_version=1,
@@ -64,10 +64,10 @@ def export_session(
     )
     data = seal_bundle(envelope, _session(prefix, events))
     if len(data) > BUNDLE_BYTES_MAX:
-        return _too_many_bytes(session, len(data))
+        return _refuse_bytes(session, len(data))
     if find_excess(data, BUNDLE_BOUNDS) is not None:
         found = f"more than {BUNDLE_VALUES_MAX} values, or values nested deeper than {BUNDLE_DEPTH_MAX} levels"
-        return _too_large(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
+        return _refuse_size(session, found, {"valuesMax": BUNDLE_VALUES_MAX})
     return Exported(data=data, bundle_id=envelope.bundle_id, session=session, events=len(events), banner=prefix.banner)
 
 
@@ -84,7 +84,7 @@ def _session(prefix: SoundPrefix, events: list[Json]) -> dict[str, Json]:
 
 
 def _manifest(session: SessionId, history: Sequence[Sequence[Event]]) -> list[Json]:
-    """Return the manifest's records: they follow from the events, and are those of the log that was read."""
+    """Return the records of the manifest; they follow from the events, so they equal those of the log."""
     return [json.loads(line) for _, group in attest_history(session, history) for line in group.data.splitlines()]
 
 
@@ -93,7 +93,7 @@ def _size(contents: Contents) -> int:
     return sum(len(data) for part in parts for data in part.values())
 
 
-def _damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
+def _refuse_damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{prefix.session} is damaged, so it is not exported. Its first {prefix.events} events are undamaged."
@@ -103,12 +103,12 @@ def _damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
     )
 
 
-def _too_many_bytes(session: SessionId, size: int) -> Refusal:
+def _refuse_bytes(session: SessionId, size: int) -> Refusal:
     found = f"{size} bytes or more; the limit is {BUNDLE_BYTES_MAX}"
-    return _too_large(session, found, {"bytes": size, "bytesMax": BUNDLE_BYTES_MAX})
+    return _refuse_size(session, found, {"bytes": size, "bytesMax": BUNDLE_BYTES_MAX})
 
 
-def _too_large(session: SessionId, found: str, details: dict[str, Json]) -> Refusal:
+def _refuse_size(session: SessionId, found: str, details: dict[str, Json]) -> Refusal:
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"A bundle of {session} would have {found}.",

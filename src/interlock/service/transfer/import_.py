@@ -1,4 +1,4 @@
-"""Import: a bundle becomes a session, under its own id where that is free (BND-7, BND-8)."""
+"""Import a bundle as a session, under its own id if that is free (BND-7, BND-8)."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What came of a bundle: the session, that of the bundle, and its banner if it was not a whole session."""
+    """The imported session, the session id in the bundle (`source`), and the banner of an incomplete bundle."""
 
     restored: Restored
     source: SessionId
@@ -29,7 +29,7 @@ class Imported:
 
 
 def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
-    """Make a session of a bundle's bytes. All of it is judged before any of it is stored.
+    """Make a session from the bytes of a bundle. All of it is checked before any of it is stored.
 
     Raises:
         SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.

@@ -1,4 +1,4 @@
-"""Repair: what is sound of a damaged session becomes a session of its own; the damaged one stays (SAL-3)."""
+"""Repair: copy the undamaged part of a session into a new session; the damaged one is not changed (SAL-3)."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from interlock.service.transfer.salvage import sound_prefix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """The session that was made, the damaged one it came of, and what was left out and why."""
+    """The new session, the damaged one (`source`), and what was left out and why."""
 
     restored: Restored
     source: SessionId
@@ -19,7 +19,7 @@ class Repaired:
 
 
 def repair_session(ports: Restoring, session: SessionId) -> Repaired | Refusal:
-    """Copy the sound beginning of a damaged session into a new one.
+    """Copy the undamaged beginning of a damaged session into a new one.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError, KeyRingDamagedError: See `service.failures`.

@@ -1,4 +1,4 @@
-"""Making a session of a history that comes from elsewhere, and how its runs go on."""
+"""Make a session from the history of another one, and say how its runs continue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ from interlock.views.status import RunStatus, run_status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """How a run goes on: the run in words, its status, and the call that shows where it stands."""
+    """How a run continues: its names, its status, and the call that shows its current step."""
 
     run: RunView
     status: RunStatus
     next_call: NextCall
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as commands print it."""
+        """Return it as JSON, as commands print it."""
         return {**self.run.to_json(), "status": self.status, "nextCall": self.next_call.to_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A session that was made of another one's history, and how each of its runs goes on."""
+    """A session that was made from the history of another one, and how each of its runs continues."""
 
     session: SessionId
     events: int
@@ -48,7 +48,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoring:
-    """What making a session takes."""
+    """The ports that are needed to make a session from a history."""
 
     read: ReadPorts
     writer: SessionWriter
@@ -56,33 +56,36 @@ class Restoring:
     shell: Clock
 
     def restored(self, wanted: SessionId | None, history: Sequence[Sequence[Event]], contents: Contents) -> Restored:
-        """Make a session of a history, under the wanted id if that is free, else under a fresh one.
+        """Make a session from a history, under the wanted id if that is free, else under a new id.
 
         Raises:
             SessionBusyError, StoreFailureError, KeyRingDamagedError: See `service.failures`; nothing was recorded.
             UnansweredError: The session may be recorded.
         """
-        # Nothing is stored that could not be told how to go on with.
+        # The key ring comes first: without it the answer could not say how the runs continue.
         ring = self.key_ring.ensured()
-        facts = None
+        made_session = None
         if wanted is not None and _is_free(self.read.reader, wanted):
-            facts = self._made(wanted, history, contents)
-        while facts is None:
-            facts = self._made(mint_session(self.shell), history, contents)
-        with named(facts.session), after_append():
-            ways_on = _ways_on(self.read, ring, facts)
-        return Restored(session=facts.session, events=facts.next_index, groups=len(history), ways_on=ways_on)
+            made_session = self._make(wanted, history, contents)
+        while made_session is None:
+            made_session = self._make(mint_session(self.shell), history, contents)
+        with named(made_session.session), after_append():
+            ways_on = _build_continuations(self.read, ring, made_session)
+        return Restored(
+            session=made_session.session, events=made_session.next_index, groups=len(history), ways_on=ways_on
+        )
 
-    def _made(self, session: SessionId, history: Sequence[Sequence[Event]], contents: Contents) -> Session | None:
-        """Make the session; None if another one came to have its id.
+    def _make(self, session: SessionId, history: Sequence[Sequence[Event]], contents: Contents) -> Session | None:
+        """Make the session; None if another session has taken the id.
 
-        An import that may be recorded counts once its session is locked again: then it is this one, and made already.
+        An earlier import of the same history that may be recorded takes effect when the session is locked again: then
+        the session is already made.
         """
-        moved = tuple(tuple(copy_to_session(event, session) for event in events) for events in history)
-        with named(session), self.writer.hold(session) as witness:
-            if witness.session is None:
-                return self.writer.restore(witness, moved, contents)
-            return witness.session if self.read.reader.history(session) == moved else None
+        rewritten = tuple(tuple(copy_to_session(event, session) for event in events) for events in history)
+        with named(session), self.writer.hold(session) as lock:
+            if lock.session is None:
+                return self.writer.restore(lock, rewritten, contents)
+            return lock.session if self.read.reader.history(session) == rewritten else None
 
 
 def _is_free(reader: SessionReader, session: SessionId) -> bool:
@@ -92,12 +95,12 @@ def _is_free(reader: SessionReader, session: SessionId) -> bool:
         return False
 
 
-def _ways_on(read: ReadPorts, ring: KeyRing, session: Session) -> tuple[Continuation, ...]:
+def _build_continuations(read: ReadPorts, ring: KeyRing, session: Session) -> tuple[Continuation, ...]:
     ways: list[Continuation] = []
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         assert run.tip is not None, "a run begins with its root, in one plan"
-        scene, tip = load_run_context(session, run, read.plans), session.nodes[run.tip]
-        words, token = scene.words(), Mint(ring=ring, session=session, run=run).state(run.tip)
-        status = run_status(session, tip, scene.snapshot(tip))
+        run_context, tip = load_run_context(session, run, read.plans), session.nodes[run.tip]
+        words, token = run_context.words(), Mint(ring=ring, session=session, run=run).state(run.tip)
+        status = run_status(session, tip, run_context.snapshot(tip))
         ways.append(Continuation(run=words, status=status, next_call=look_call(token, words.label)))
     return tuple(ways)

@@ -1,4 +1,4 @@
-"""What of a session is sound: the longest beginning of its log that verifies and has all it refers to (SAL-1)."""
+"""Finds the undamaged part of a session: the longest beginning of its log that verifies, with all content (SAL-1)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundPrefix:
-    """The sound beginning of a session and all it refers to; `banner` says why it is not the whole, None if it is."""
+    """The undamaged beginning of a session and its content; `banner` says what is missing, None if nothing is."""
 
     session: SessionId
     history: tuple[tuple[Event, ...], ...]
@@ -27,40 +27,40 @@ class SoundPrefix:
 
     @property
     def events(self) -> int:
-        """How many events it holds."""
+        """The number of its events."""
         return sum(map(len, self.history))
 
 
 def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Refusal:
-    """Return the sound beginning of a session, or why there is none.
+    """Return the undamaged beginning of a session, or why there is none.
 
     Raises:
         SessionBusyError, UnknownVersionError, StoreFailureError: See `service.failures`.
     """
-    # What is not listed is no name of ours, and is not looked for on the disk.
+    # An id that is not listed is not a session name, so it must not become a path.
     salvaged = reader.salvage(session) if session in reader.sessions() else None
     if salvaged is None:
-        return _not_there(session)
+        return _refuse_missing(session)
     if salvaged.health is Health.UNKNOWN_VERSION:
-        return _newer(salvaged)
-    read = _Reading(reader)
-    banner = _of_the_log(salvaged) if salvaged.code is not None else None
+        return _refuse_newer(salvaged)
+    read = _ContentReader(reader)
+    banner = _log_banner(salvaged) if salvaged.code is not None else None
     history = salvaged.history
     for at, events in enumerate(history):
         try:
-            read.take_in(events)
+            read.read_content(events)
         except ContentDamagedError as damage:
-            banner = _of_content(salvaged, at, damage)
+            banner = _content_banner(salvaged, at, damage)
             history = history[:at]
             break
     if not history:
         assert banner is not None, "a session without history and without damage is not there"
-        return _nothing_usable(session, banner)
+        return _refuse_unusable(session, banner)
     return SoundPrefix(session=session, history=history, contents=read.contents(history), banner=banner)
 
 
 def left_out_words(banner: SalvageBanner) -> str:
-    """Return what a banner leaves out, in words: from where on, why, and how much."""
+    """Return in words what the banner says was left out: from where on, why, and how much."""
     counts = (
         f"appends: {banner.groups_left_out}, events: {banner.events_left_out}, bytes: {banner.bytes_left_out}"
         f"{'' if banner.is_count_known else ' (at least; some of it cannot be read)'}"
@@ -69,23 +69,23 @@ def left_out_words(banner: SalvageBanner) -> str:
 
 
 def health_words(salvaged: Salvaged) -> str:
-    """Return in words what a log that does not verify is worth."""
+    """Return in words the health of a damaged log, and how much of it verifies."""
     events = sum(map(len, salvaged.history))
     sound = f"the {events} events before it verify" if events else "nothing before it verifies"
     return f"{salvaged.health.value}: {salvaged.found}; {sound} ({salvaged.code})"
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Reads each piece of content once."""
+class _ContentReader:
+    """Reads content, each item only once."""
 
     reader: SessionReader
     snapshots: dict[SnapshotRef, bytes] = field(default_factory=dict[SnapshotRef, bytes])
     workflows: dict[WorkflowHash, bytes] = field(default_factory=dict[WorkflowHash, bytes])
     artifacts: dict[Digest, bytes] = field(default_factory=dict[Digest, bytes])
 
-    def take_in(self, events: Sequence[Event]) -> None:
-        """Read what events refer to.
+    def read_content(self, events: Sequence[Event]) -> None:
+        """Read the content that events refer to.
 
         Raises:
             ContentDamagedError: Some of it is missing or damaged.
@@ -102,7 +102,7 @@ class _Reading:
                 self.artifacts[digest] = self.reader.artifact(digest)
 
     def contents(self, history: Sequence[Sequence[Event]]) -> Contents:
-        """Return what this history refers to, which was read, and nothing else."""
+        """Return the content that this history refers to, which must have been read."""
         named = collect_references(chain.from_iterable(history))
         return Contents(
             snapshots={ref: self.snapshots[ref] for ref in named.snapshots},
@@ -111,14 +111,14 @@ class _Reading:
         )
 
 
-def _of_the_log(salvaged: Salvaged) -> SalvageBanner:
+def _log_banner(salvaged: Salvaged) -> SalvageBanner:
     code = salvaged.code
     assert code is not None, "only a damaged log bears a banner of its own"
     return _banner(code, salvaged, salvaged.left_out, (salvaged.where, salvaged.found))
 
 
-def _of_content(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
-    """Return the banner of a history that is cut before the group with this number, for want of its content."""
+def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
+    """Return the banner of a history that is cut before group `at`, because content of that group is damaged."""
     rest = list(attest_history(salvaged.session, salvaged.history))[at:]
     left_out = replace(
         salvaged.left_out,
@@ -145,7 +145,7 @@ def _banner(code: SalvageCode, salvaged: Salvaged, left_out: Omitted, damage: tu
     )
 
 
-def _not_there(session: SessionId) -> Refusal:
+def _refuse_missing(session: SessionId) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_FOUND,
         message=f"There is no session {one_line(session, FOUND_BYTES_MAX)!r} in this data directory.",
@@ -153,7 +153,7 @@ def _not_there(session: SessionId) -> Refusal:
     )
 
 
-def _newer(salvaged: Salvaged) -> Refusal:
+def _refuse_newer(salvaged: Salvaged) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{salvaged.session} was written by a newer Interlock ({salvaged.where}: {salvaged.found}).",
@@ -162,7 +162,7 @@ def _newer(salvaged: Salvaged) -> Refusal:
     )
 
 
-def _nothing_usable(session: SessionId, banner: SalvageBanner) -> Refusal:
+def _refuse_unusable(session: SessionId, banner: SalvageBanner) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{banner.code}: no part of {session} can be used. Unusable: {left_out_words(banner)}.",
