@@ -1,8 +1,8 @@
-"""What happens next: an attempt judged against the pinned plan. Pure: same inputs, same plan.
+"""Decides an attempt against the pinned plan. Pure: same inputs, same plan of events.
 
-One pass: the evidence is judged, what the step sets is put on top of what came in, the run goes on through the plan,
-and last, where a person has to say yes, it is seen whether one did. Nothing of it holds unless all of it does; in a run
-that never stops everything that is missing is disclosed instead (MODE-2, BLK-2).
+The order: check the evidence, apply what the step sets, run on to the next task, and check approvals last. The attempt
+succeeds as a whole or not at all. In a run that never stops, everything that is missing is disclosed instead (MODE-2,
+BLK-2).
 """
 
 from dataclasses import dataclass, field
@@ -56,13 +56,13 @@ from interlock.record.snapshot import Running, build_snapshot
 
 
 def decide_advance(attempt: Attempt) -> Decision:
-    """Judge an attempt. The same evidence on the same facts always comes to the same decision."""
+    """Decide an attempt. The same evidence in the same state always gives the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
     outcome = _outcome(attempt, state)
     if isinstance(outcome, ApprovalMissing):
         return outcome
-    if isinstance(outcome, _Went):
+    if isinstance(outcome, _Transition):
         return _advanced(attempt, outcome)
     blockers = blockers_of(outcome)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
@@ -71,10 +71,10 @@ def decide_advance(attempt: Attempt) -> Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Went:
-    """Where an attempt leads: what it sets on the way, why it went there, what it observed and left open."""
+class _Transition:
+    """A successful attempt: the walk to the next task, what the step set, and what stays open."""
 
-    moved: WalkResult
+    walk: WalkResult
     trace: tuple[TraceEntry, ...]
     effects: Context
     observed: tuple[Record, ...]
@@ -85,42 +85,42 @@ class _Went:
 
 
 @dataclass(slots=True)
-class _Pass:
-    """What one attempt still owes. In a run that never stops owing stops nothing."""
+class _Violations:
+    """The violations of one attempt. In a run that never stops they do not refuse it."""
 
     never_stops: bool
     findings: list[Violation] = field(default_factory=list[Violation])
 
     def is_refused(self) -> bool:
-        """Say whether the attempt ends here."""
+        """Say whether the attempt is refused."""
         return bool(self.findings) and not self.never_stops
 
 
-def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Violation] | ApprovalMissing":
-    """Judge the evidence, then go on through the plan; nothing moves unless both succeed."""
+def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation] | ApprovalMissing":
+    """Check the evidence, then run to the next task; nothing changes unless both succeed."""
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
     context = merge_context(attempt.context, attempt.request.context)
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
-    owed = _Pass(attempt.never_stops)
-    judged = judge(workflow, node, attempt.evidence, seen)
+    violations = _Violations(attempt.never_stops)
+    judgement = judge(workflow, node, attempt.evidence, seen)
     observed = observed_in(node, attempt.evidence.artifacts, attempt.attempt)
-    owed.findings += [*judged.findings, *observed.findings]
-    if owed.is_refused():
-        return owed.findings
-    effects = _effects(workflow, node, Sources(context=seen, evidence=judged.values), owed)
-    effects = _fitting(effects, context, owed)
-    if owed.is_refused():
-        return owed.findings
-    marks = ExecutionState(workflow.graphs, state)
-    marks.complete(node.node_id)
+    violations.findings += [*judgement.findings, *observed.findings]
+    if violations.is_refused():
+        return violations.findings
+    effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)
+    effects = _fitting(effects, context, violations)
+    if violations.is_refused():
+        return violations.findings
+    state_after = ExecutionState(workflow.graphs, state)
+    state_after.complete(node.node_id)
     decisions = loop_decisions_of(attempt.evidence.artifacts)
-    moved = run_to_next_task(
-        workflow, marks, merge_context(context, effects), decisions, never_stops=attempt.never_stops
+    walk = run_to_next_task(
+        workflow, state_after, merge_context(context, effects), decisions, never_stops=attempt.never_stops
     )
-    if isinstance(moved, Suspended):
-        return [finding_of(moved)]
-    owed.findings += map(finding_of, moved.disclosed)
+    if isinstance(walk, Suspended):
+        return [finding_of(walk)]
+    violations.findings += map(finding_of, walk.disclosed)
     gate = check_approval(attempt, node, seen)
     match gate:
         case ApprovalMissing():
@@ -128,77 +128,77 @@ def _outcome(attempt: Attempt, state: Running) -> "_Went | list[Violation] | App
         case NotApproved() if not attempt.never_stops:
             return list(gate.findings)
         case NotApproved():
-            owed.findings += gate.findings
+            violations.findings += gate.findings
         case Approved() | None:
             pass
-    return _Went(
-        moved=moved,
-        trace=(*judged.trace, *_own_reasons(node, effects, gate), *moved.trace),
+    return _Transition(
+        walk=walk,
+        trace=(*judgement.trace, *_own_reasons(node, effects, gate), *walk.trace),
         effects=effects,
         observed=observed.records,
-        findings=tuple(owed.findings),
+        findings=tuple(violations.findings),
         claims=gate.claims if isinstance(gate, Approved) else (),
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
     )
 
 
-def finding_of(stuck: Suspended) -> Violation:
-    """Return what keeps a run from going on as it is written, as a finding."""
-    match stuck.reason:
+def finding_of(suspended: Suspended) -> Violation:
+    """Return the violation for what stopped a walk."""
+    match suspended.reason:
         case Undecided():
-            return reasons.undecided(stuck.reason, rendered_line(stuck.node.title, stuck.seen))
+            return reasons.undecided(suspended.reason, rendered_line(suspended.node.title, suspended.seen))
         case PassAborted():
-            return reasons.aborted(stuck.node.node_id, stuck.reason)
+            return reasons.aborted(suspended.node.node_id, suspended.reason)
         case LoopLimit(loop_id=loop_id, iteration=iteration, max_iterations=maximum):
             return reasons.loop_limit(loop_id, iteration, maximum)
         case EndlessWalk():
-            return reasons.endless(stuck.node.node_id)
+            return reasons.endless(suspended.node.node_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What a `set` may copy: the context, and what the evidence says. The one never stands in for the other."""
+    """What a `set` may copy: the context and the evidence. Neither is a fallback for the other."""
 
     context: Context
     evidence: Context
 
     def at(self, path: str) -> object:
-        """Return what stands at a path, or ABSENT."""
+        """Return the value at a path, or ABSENT."""
         is_evidence = path.partition(".")[0] in EVIDENCE_ROOTS
         return value_at(self.evidence if is_evidence else self.context, path)
 
 
-def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, owed: _Pass) -> Context:
-    """Return what a step sets when it is done. All actions read the same facts; none sees what another sets (EFF-2).
+def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, violations: _Violations) -> Context:
+    """Return what a step sets when it is done. All actions read the context from before the step (EFF-2).
 
-    What evidence may leave out sets nothing where it was left out.
+    A `set` from optional evidence that was not sent sets nothing.
     """
     assert node.task is not None, "only a task sets anything"
     effects: dict[str, Json] = {}
     for action in node.task.sets:
         found = sources.at(action.source) if action.source is not None else action.value
         title = rendered_line(node.title, sources.context)
-        unfit = unfit_set(workflow, title, action, found) if found is not ABSENT else None
-        if unfit is not None:
-            owed.findings.append(unfit)
+        mismatch = unfit_set(workflow, title, action, found) if found is not ABSENT else None
+        if mismatch is not None:
+            violations.findings.append(mismatch)
         elif found is not ABSENT:
             effects[action.key] = cast("Json", found)
         elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
-            owed.findings.append(reasons.missing_key(title, action.source))
+            violations.findings.append(reasons.missing_key(title, action.source))
     return effects
 
 
-def _fitting(effects: Context, context: Context, owed: _Pass) -> Context:
-    """Return what a step sets, or nothing where the context would grow beyond its budget."""
+def _fitting(effects: Context, context: Context, violations: _Violations) -> Context:
+    """Return what a step sets, or nothing if the context would exceed its budget."""
     if effects and (measured := len(canonical_bytes(dict(merge_context(context, effects))))) > CONTEXT_BYTES_MAX:
-        owed.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
+        violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
         return {}
     return effects
 
 
 def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
-    """Return what was decided at the step itself: who opened its gate, and what it set."""
+    """Return the trace of the step itself: who approved it, and what it set."""
     words: list[str] = []
     if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
@@ -212,9 +212,9 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved 
     )
 
 
-def _advanced(attempt: Attempt, went: _Went) -> Advanced:
+def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
     child, run = node_of_attempt(attempt.attempt), attempt.run
-    snapshot = build_snapshot(attempt.snapshot.workflow_hash, went.moved.state)
+    snapshot = build_snapshot(attempt.snapshot.workflow_hash, transition.walk.state)
     ref, written = outputs_stored(snapshot)
     edge = PlannedEdge(
         edge_kind="acked_step",
@@ -223,20 +223,20 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
         cause="intentional_fork" if attempt.is_fork else "tip_advance",
         cause_position=0,
     )
-    outputs = outputs_of(attempt, went.answered)
-    left = (*went.findings, *went.claims)
+    outputs = outputs_of(attempt, transition.answered)
+    left = (*transition.findings, *transition.claims)
     still_open = frozenset(one.gap_id(origin) for origin, _ in attempt.open_gaps for one in left)
-    captured = DecisionCapture(decided=went.moved.decided, effects=went.effects, gate=went.gate)
-    trace, captures = trace_drafts(went.trace, run, child, attempt.attempt, captured)
+    captured = DecisionCapture(decided=transition.walk.decided, effects=transition.effects, gate=transition.gate)
+    trace, captures = trace_drafts(transition.trace, run, child, attempt.attempt, captured)
     drafts = [
         advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
-        *effects_draft(went.effects, run, child, attempt.attempt),
-        *on_node(run, child, went.observed),
-        *on_node(run, child, gaps_of(went.findings, attempt.attempt)),
-        *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in went.claims]),
+        *effects_draft(transition.effects, run, child, attempt.attempt),
+        *on_node(run, child, transition.observed),
+        *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
+        *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
         *on_node(run, child, gap_resolved_events(attempt, still_open)),
         *trace,
     ]
@@ -250,9 +250,9 @@ def _advanced(attempt: Attempt, went: _Went) -> Advanced:
 
 
 def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
-    """A refused attempt is a child with its parent's snapshot and no edge; what came with it hangs on it (BLK-2).
+    """Plan a refused attempt: a child node with its parent's snapshot, no edge, and the sent outputs (BLK-2).
 
-    More autonomy does not, where a person is to be asked for it: nobody has said yes.
+    A raised autonomy that a person must approve is not recorded.
     """
     child = node_of_attempt(attempt.attempt)
     ref, _ = outputs_stored(attempt.snapshot)
@@ -267,12 +267,12 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
 
 
 def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Violation | None:
-    """Return why a value may not be set, or None where it may.
+    """Return why a value may not be set, or None if it may.
 
-    A key that nobody declares takes anything: routines that a workflow unfolds set keys of their own.
+    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
     """
     declared = next((one for one in workflow.inputs if one.key == action.key), None)
-    unfit = type_mismatch(declared, value) if declared is not None else None
-    if unfit is None:
+    mismatch = type_mismatch(declared, value) if declared is not None else None
+    if mismatch is None:
         return None
-    return reasons.unfit_key(step_title, action.key, action.source or action.key, unfit)
+    return reasons.unfit_key(step_title, action.key, action.source or action.key, mismatch)

@@ -1,4 +1,4 @@
-"""What a checkpoint records: a bookmark of a node, and what the agent wants kept of its work so far. Pure."""
+"""Plans a checkpoint: a bookmark of a node, and the agent's notes and artifacts so far. Pure."""
 
 from dataclasses import dataclass
 
@@ -33,9 +33,9 @@ class Checkpoint:
 
 
 def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
-    """Return the plan of a checkpoint: a node that stands where its parent stands, and outputs on that parent (CHK-1).
+    """Return the plan of a checkpoint: a node with its parent's state, and outputs on that parent (CHK-1).
 
-    Nothing moves: the run's tip, the step that is pending and every token stay as they were.
+    The run's tip, the pending step and every token stay unchanged.
     """
     run, node, attempt = checkpoint.run, checkpoint.node, checkpoint.attempt
     made = node_of_attempt(attempt)

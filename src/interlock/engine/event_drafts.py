@@ -64,7 +64,7 @@ def node_created_event(attempt: Attempt, child: NodeId, kind: data.NodeKind, ref
 def attempt_output_events(
     attempt: Attempt, child: NodeId, outputs: Sequence[StoredArtifact], preferences: PreferenceDelta
 ) -> list[EventDraft]:
-    """What came with an attempt, attached to the node it creates: outputs, then context, then preferences."""
+    """The outputs, context and preferences of an attempt, on the node that it creates."""
     request = attempt.evidence
     drafts = notes_draft(attempt.attempt, request, run=attempt.run, node=child)
     drafts += artifact_drafts(attempt.attempt, outputs, run=attempt.run, node=child)
@@ -84,7 +84,7 @@ def attempt_output_events(
 
 
 def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[StoredArtifact, ...]:
-    """Return what an attempt stores by digest, in the locked order; with what a person answered, if one was asked."""
+    """Return what an attempt stores, ordered by digest; with the person's answer, if there is one."""
     found = list(attempt.evidence.stored_artifacts())
     if answered is not None:
         written = answered.to_bytes()
@@ -95,7 +95,7 @@ def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[Stor
 def context_draft(
     delta: Context, run: RunId, node: NodeId, context_id: str, source: str = "agent_delta"
 ) -> list[EventDraft]:
-    """`context_set`, where there is something to set."""
+    """`context_set`, if there is something to set."""
     if not delta:
         return []
     context = data.ContextSet.model_validate(
@@ -132,8 +132,8 @@ def trace_drafts(
 ) -> tuple[list[EventDraft], tuple[tuple[Digest, bytes], ...]]:
     """`decision_trace_appended`: why the run went where it went, and the captured record that it refers to.
 
-    Where nothing was decided there is nothing to record. More reasons than one event holds become several events; the
-    last one counts what is left out.
+    If nothing was decided, nothing is recorded. Reasons that do not fit in one event become several events; the last
+    one counts what is left out.
     """
     if not trace:
         return [], ()
@@ -154,7 +154,7 @@ def trace_drafts(
 
 
 def _events(trace: Sequence[TraceEntry]) -> list[list[TraceEntry]]:
-    """Return reasons as they are told event by event, each within its budgets."""
+    """Split reasons into events, each within its budgets."""
     events: list[list[TraceEntry]] = [[]]
     for number, entry in enumerate(trace):
         if not _fits([*events[-1], entry]):
@@ -167,13 +167,13 @@ def _events(trace: Sequence[TraceEntry]) -> list[list[TraceEntry]]:
 
 
 def _counting(entries: Sequence[TraceEntry], rest: Sequence[TraceEntry]) -> list[TraceEntry]:
-    """Return the last event's reasons, with a count for those that are left out; where the run went stays, last."""
+    """Return the last event's reasons, with a count of those that are left out; the last reason stays."""
     for kept in range(len(entries) - 1, -1, -1):
         left_out = len(entries) - kept + len(rest) - 1
         counted = TraceEntry(kind="selected_next_step", summary=f"{left_out} further reasons are left out.", refs=())
-        told = [*entries[:kept], counted, rest[-1]]
-        if _fits(told):
-            return told
+        shown = [*entries[:kept], counted, rest[-1]]
+        if _fits(shown):
+            return shown
     raise AssertionError("a count and one reason fit in every event")
 
 
@@ -185,7 +185,7 @@ def _fits(entries: Sequence[TraceEntry]) -> bool:
 def notes_draft(
     attempt: AttemptId, request: Request, *, run: RunId, node: NodeId, supersedes: OutputId | None = None
 ) -> list[EventDraft]:
-    """`node_output_appended` of notes, where there are any to speak of."""
+    """`node_output_appended` of notes, if there are any."""
     if not request.has_notes():
         return []
     notes = data.NotesPayload(payload_kind="notes", notes_markdown=request.stored_notes())
@@ -222,5 +222,5 @@ def _output(
 
 
 def effects_draft(effects: Context, run: RunId, node: NodeId, origin: Origin) -> list[EventDraft]:
-    """`context_set` of what a step sets when it is done: after what came in, and apart from it."""
+    """`context_set` of what a step sets when it is done: after the sent context, as an event of its own."""
     return context_draft(effects, run, node, derived_id("ctx", origin, "effects"), "merge")

@@ -1,4 +1,4 @@
-"""What only a person can give before a step is done: what is asked, and what came back (GATE-1)."""
+"""Questions that only a person can answer before a step is done, and the replies (GATE-1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,36 +31,36 @@ class QuestionItem:
 
     @property
     def wants_answer(self) -> bool:
-        """Say whether the answer is a text; else a yes is enough."""
+        """Say whether the answer is a text. If not, a yes is enough."""
         return self.reason not in WITHOUT_ANSWER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a person is asked in one go. `title` names the run and the step in words."""
+    """All questions of one step to a person. `title` names the run and the step."""
 
     title: str
     asks: tuple[QuestionItem, ...]
 
     def digest(self) -> Digest:
-        """Return what a reply must refer to, so that it opens no other gate."""
+        """Return the digest that a reply must carry, so that it approves nothing else."""
         asks: list[Json] = [{"reason": one.reason, "ask": one.ask, "choiceKind": one.choice_kind} for one in self.asks]
         return digest_of({"asks": asks})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a person answered. `answers` hold one text for each ask that wants one, by its place from 1, as text."""
+    """A person's answer. `answers` has one text for each ask that needs one; its key is the ask's number from 1."""
 
     action: Literal["accept", "decline", "cancel"]
     client: str
     answers: Mapping[str, str]
     comment: str | None = None
     fault: str | None = None
-    """Why a `cancel` is one although the person did not cancel, in words; it stands in no other reply."""
+    """Why this is a `cancel` although the person did not cancel; None in every other reply."""
 
     def unheard(self) -> str | None:
-        """Return in words why there is no answer; None where there is one."""
+        """Return why there is no answer; None if there is one."""
         if self.action != "cancel":
             return None
         if self.fault:
@@ -68,7 +68,7 @@ class Reply:
         return f"The user was asked (through {self.client}) and closed the question without an answer."
 
     def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":
-        """Return the reply as it is kept: what was asked, what was answered, through which client."""
+        """Return the record to store: the questions, the answers and the client."""
         asked = tuple(
             AskOut(reason=one.reason, ask=one.ask, answer=self.answers.get(str(number)) or None)
             for number, one in enumerate(asks, start=1)
@@ -93,14 +93,14 @@ class Answered(Published):
     kind: Literal["wr.confirmation"]
 
     def reply(self) -> Reply:
-        """Return the reply that this was kept of."""
+        """Return the reply that this record was made from."""
         answers = {str(number): one.answer for number, one in enumerate(self.asks, start=1) if one.answer is not None}
         return Reply(action="accept", client=self.client, answers=answers, comment=self.comment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalContext:
-    """How people can be asked: whether the client can, what agents may claim, what a person said to this attempt."""
+    """How a person can be asked: by the client or not, which claims of agents count, the reply to this attempt."""
 
     client_can: bool = False
     claims: GateClaims = "when_client_cannot_ask"
@@ -108,7 +108,7 @@ class ApprovalContext:
 
     @property
     def takes_claims(self) -> bool:
-        """Say whether an agent's word is enough."""
+        """Say whether an agent's claim is enough."""
         return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
 
 
@@ -116,6 +116,6 @@ NO_APPROVAL = ApprovalContext()
 
 
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:
-    """Say whether a step asks for a confirmation. What cannot be decided is confirmed: the cautious way (GATE-1)."""
+    """Say whether a step asks for a confirmation. If the condition cannot be decided, it does (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
     return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False

@@ -1,4 +1,4 @@
-"""What an agent brings back, parsed and within its budgets: the only form in which evidence is judged."""
+"""The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,13 +11,13 @@ from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
 
 NOTES_PLACEHOLDER = "<what you did, decided and produced>"
-"""Stands in the call an answer shows. Sent back as it stands it is no evidence."""
+"""The notes in the call that an answer shows. Sent back unchanged it is no evidence."""
 
 ARTIFACT_CONTENT_TYPE = "application/json"
 WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
-"""Notes beyond their budget are recorded cut; the whole is kept beside them."""
+"""Notes beyond their budget are recorded cut; the complete text is stored as an artifact of this type."""
 REPLY_CONTENT_TYPE = "application/vnd.interlock.confirmation+json"
-"""What a person answered who was asked; an agent's own statement is an artifact like any other."""
+"""A person's answer. An agent's own statement is an artifact like any other."""
 CONFIRMATION_KIND = "wr.confirmation"
 
 
@@ -34,7 +34,7 @@ class PreferenceDelta:
         return {key: value for key, value in named.items() if value is not None}
 
     def over(self, base: Preferences) -> Preferences:
-        """Return the preferences that hold with this change on top of others."""
+        """Return `base` with this change applied."""
         return Preferences.model_validate(base.to_json() | dict(self.changes()))
 
 
@@ -58,9 +58,9 @@ class Request:
     asking: ApprovalContext = NO_APPROVAL
 
     def digest(self) -> Digest:
-        """Return the digest of what was sent, by which a replay with another is told (ADV-7).
+        """Return the digest of what was sent, by which a replay with other content is detected (ADV-7).
 
-        A confirmation takes no part, nor do notes that say nothing: the log does not keep them.
+        Confirmations and empty notes do not count: the log does not keep them.
         """
         sent = {digest_of(dict(one)): dict(one) for one in self.artifacts if one.get("kind") != CONFIRMATION_KIND}
         output: dict[str, Json] = {"artifacts": [sent[digest] for digest in sorted(sent)]}
@@ -70,10 +70,10 @@ class Request:
         return digest_of({"output": output, "context": dict(self.context), "preferences": preferences})
 
     def over(self, earlier: "Request", *, unnamed: str | None = None) -> "Request":
-        """Return what an attempt brings with what a refused one before it brought: only what was missing need be sent.
+        """Return this request completed by an earlier, refused one, so that an agent sends only what was missing.
 
-        Notes that came now stand for the earlier ones; an artifact stands for the earlier ones of its kind and,
-        where it is a rating, of its assessment. `unnamed` is the assessment that a rating is of which names none.
+        New notes replace the earlier ones. A new artifact replaces those of its kind or, if it is a rating, of its
+        assessment. `unnamed` is the assessment of a rating that names none.
         """
         sent = {_subject(artifact, unnamed) for artifact in self.artifacts}
         kept = tuple(artifact for artifact in earlier.artifacts if _subject(artifact, unnamed) not in sent)
@@ -81,12 +81,12 @@ class Request:
         return replace(self, notes=notes, artifacts=(*self.artifacts, *kept))
 
     def in_stored_order(self) -> "Request":
-        """Return the request as the log gives it back: what counts must not hang on the order of artifacts."""
+        """Return the request in the order in which the log stores it, so that the order of artifacts never matters."""
         ordered = sorted(self.artifacts, key=lambda item: digest_of(dict(item)))
         return replace(self, artifacts=tuple(ordered))
 
     def has_notes(self) -> bool:
-        """Say whether there are notes to speak of."""
+        """Say whether there are notes, other than the placeholder."""
         said = (self.notes or "").strip().strip("`*_\"' \n")
         return bool(said) and said != NOTES_PLACEHOLDER
 
@@ -95,7 +95,7 @@ class Request:
         return truncated(self.notes or "", NOTES_BYTES_MAX)
 
     def stored_artifacts(self) -> tuple[StoredArtifact, ...]:
-        """Return what is stored by digest, in the locked order, each once: artifacts, and notes that had to be cut."""
+        """Return the artifacts to store, and notes that had to be cut: each once, ordered by digest."""
         found = [(ARTIFACT_CONTENT_TYPE, canonical_bytes(dict(item))) for item in self.artifacts]
         if self.has_notes() and self.stored_notes() != self.notes:
             found.append((WHOLE_NOTES_CONTENT_TYPE, (self.notes or "").encode("utf-8")))
@@ -107,12 +107,12 @@ class Request:
 
 
 def is_placeholder(text: Json) -> bool:
-    """Say whether a text says what belongs in its place: `<…>`, as the calls that answers show hold them."""
+    """Say whether a text is a placeholder `<…>`, as in the calls that answers show."""
     return isinstance(text, str) and text.startswith("<") and text.endswith(">")
 
 
 def without_placeholders(value: Json, say: Callable[[str], str]) -> Json:
-    """Return a copy of a JSON value in which each placeholder is replaced by what is said for its words."""
+    """Return a copy of a JSON value in which each placeholder is replaced by what `say` returns for its words."""
     if isinstance(value, dict):
         return {key: without_placeholders(member, say) for key, member in value.items()}
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def without_placeholders(value: Json, say: Callable[[str], str]) -> Json:
 
 
 def placeholder_left(value: Json, shown: Json) -> str | None:
-    """Return the path of a text that still is the placeholder of what was shown; None where each was replaced."""
+    """Return the path of a text that still is the shown placeholder; None if all were replaced."""
     if isinstance(value, dict) and isinstance(shown, dict):
         for key in shown.keys() & value.keys():
             found = placeholder_left(value[key], shown[key])

@@ -1,4 +1,4 @@
-"""How a run begins: the plan that pins the workflow, makes the root and stands it at the first step. Pure."""
+"""Plans the start of a run: it pins the workflow and makes the root node at the first step. Pure."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from interlock.record.snapshot import build_snapshot
 class Start:
     """A run that is to begin. `is_new_session` says whether its session begins with it (ADV-2).
 
-    `observed` is where its workspace stands: facts of a new session, of the run alone where it joins one (OBS-5).
+    `observed` is the state of its workspace: recorded for a new session, or only for the run if it joins one (OBS-5).
     """
 
     session: SessionId
@@ -46,22 +46,22 @@ def root_node(run: RunId) -> NodeId:
 def plan_start(start: Start) -> AppendPlan | Violation:
     """Return the plan that begins a run: pinned workflow, root node, baseline preferences, initial context.
 
-    What the first step turns on must be in the initial context: without it nothing begins, unless the run never stops;
-    then what is missing is disclosed on the root (MODE-2).
+    The initial context must contain what decides the first step. Without it nothing begins, unless the run never stops:
+    then the missing values are disclosed on the root (MODE-2).
     """
     effective = start.request.preferences.over(start.baseline)
     context = merge_context({}, start.request.context)
     never_stops = effective.autonomy == "full_auto_never_stop"
-    moved = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
-    if isinstance(moved, Suspended):
-        return finding_of(moved)
-    ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, moved.state))
+    walk = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
+    if isinstance(walk, Suspended):
+        return finding_of(walk)
+    ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))
     root = root_node(start.run)
-    trace, captures = trace_drafts(moved.trace, start.run, root, start.run, DecisionCapture(decided=moved.decided))
+    trace, captures = trace_drafts(walk.trace, start.run, root, start.run, DecisionCapture(decided=walk.decided))
     drafts = [
         *([EventDraft(data=data.SessionCreated())] if start.is_new_session else []),
         *([EventDraft(data=one) for one in start.observed] if start.is_new_session else []),
-        *_begun(
+        *_first_events(
             start,
             root,
             data.NodeCreated(
@@ -69,9 +69,9 @@ def plan_start(start: Start) -> AppendPlan | Violation:
             ),
         ),
         *([] if start.is_new_session else [EventDraft(data=one, run=start.run) for one in start.observed]),
-        *on_node(start.run, root, [_baseline(start, effective)]),
+        *on_node(start.run, root, [_baseline_event(start, effective)]),
         *context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
-        *on_node(start.run, root, gaps_of(map(finding_of, moved.disclosed), start.run)),
+        *on_node(start.run, root, gaps_of(map(finding_of, walk.disclosed), start.run)),
         *trace,
     ]
     return AppendPlan(
@@ -83,7 +83,7 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     )
 
 
-def _begun(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraft]:
+def _first_events(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraft]:
     run_started = data.RunStarted(
         workflow_id=start.workflow.workflow_id,
         workflow_hash=start.workflow_hash,
@@ -93,7 +93,7 @@ def _begun(start: Start, root: NodeId, node: data.NodeCreated) -> list[EventDraf
     return [EventDraft(data=run_started, run=start.run), EventDraft(data=node, run=start.run, node=root)]
 
 
-def _baseline(start: Start, effective: Preferences) -> data.PreferencesChanged:
+def _baseline_event(start: Start, effective: Preferences) -> data.PreferencesChanged:
     return data.PreferencesChanged(
         change_id=ChangeId(derived_id("prefchg", start.run, "baseline")),
         source="user" if start.request.preferences.changes() else "system",

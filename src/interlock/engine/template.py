@@ -1,4 +1,4 @@
-"""`{{key.path}}` in authored text: rendered with the node's context when a step is handed out (PLAN-6).
+"""`{{key.path}}` in authored text: rendered with the node's context when an agent receives the step (PLAN-6).
 
 Callers set the values. None of them can pass for the author's or Interlock's words by its lines, or hide in them.
 """
@@ -20,7 +20,7 @@ _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 def rendered(template: str, context: Mapping[str, Json]) -> str:
     """Return the text with each hole filled once; an unset key shows as a visible mark, an object as compact JSON.
 
-    A value of several lines stands as a quote on lines of its own.
+    A value of several lines becomes a quote on lines of its own.
     """
     return _rendered(template, context, _inserted)
 
@@ -51,7 +51,7 @@ def _inserted(value: str) -> str:
 
 
 def with_loop_variables(graphs: Graphs, context: Context, frames: Iterable[LoopFrame]) -> Context:
-    """Return the context with what the loops around a step add: passes from 1, indexes from 0, items."""
+    """Return the context with the variables of the loops around a step: passes from 1, indexes from 0, items."""
     seen: dict[str, Json] | None = None
     for frame in frames:
         loop = graphs.loops[frame.loop_id]

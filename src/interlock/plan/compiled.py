@@ -19,7 +19,7 @@ from interlock.record.outcome import Capability
 
 
 class ContractPack(Record):
-    """A contract that the plan refers to, as it was when the plan was compiled (EVID-1)."""
+    """A contract that the plan refers to, pinned when the plan was compiled (EVID-1)."""
 
     contract_ref: str
     version: IndexField
@@ -50,14 +50,14 @@ class AppliedFeature(Record):
 
 
 class CompiledWarning(Record):
-    """Something the compiler found odd; it keeps nothing from running."""
+    """A warning of the compiler; the workflow can still run."""
 
     code: str
     message: str
 
 
 class CompiledWorkflow(Record):
-    """Everything that rendering, judging and going on need; self-contained."""
+    """Everything that a run needs to render, check and continue; self-contained."""
 
     schema_version: Literal[1]
     workflow_id: str
@@ -83,12 +83,12 @@ class CompiledWorkflow(Record):
 
     @cached_property
     def steps(self) -> dict[str, PlanNode]:
-        """The plan's steps that are handed out, by id, in plan order."""
+        """The plan's tasks by id, in plan order."""
         return {node.node_id: node for node in self.plan.nodes if node.task is not None}
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Each step's place among those that are handed out, counted from 1."""
+        """Each task's number, counted from 1."""
         return {step_id: at for at, step_id in enumerate(self.steps, start=1)}
 
     @cached_property
@@ -101,7 +101,7 @@ class CompiledWorkflow(Record):
         """The steps that set a context key, by key, in plan order."""
         found: dict[str, list[str]] = {}
         for step_id, node in self.steps.items():
-            assert node.task is not None, "a step that is handed out is a task"
+            assert node.task is not None, "a step is a task"
             for key in dict.fromkeys(action.key for action in node.task.sets):
                 found.setdefault(key, []).append(step_id)
         return {key: tuple(step_ids) for key, step_ids in found.items()}
@@ -113,7 +113,7 @@ class CompiledWorkflow(Record):
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:
-    """Return a compiled workflow's hash and the bytes it is the hash of."""
+    """Return a compiled workflow's hash and its canonical bytes."""
     data = workflow.to_bytes()
     return WorkflowHash(digest_of_bytes(data)), data
 
@@ -123,7 +123,7 @@ def parse_compiled(data: bytes) -> CompiledWorkflow:
 
     Raises:
         UnknownVersionError: A newer Interlock compiled it.
-        MalformedRecordError: It is none.
+        MalformedRecordError: The bytes are no compiled workflow.
     """
     try:
         return CompiledWorkflow.model_validate_json(data, by_name=False)

@@ -24,7 +24,7 @@ class Graphs:
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
 
     def schedule(self, condition_id: str) -> Schedule:
-        """Return a condition as the decision graph that is run, put in order once (decision 18)."""
+        """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
             schedule = build_schedule(build_graph({condition_id: self.conditions[condition_id]}))
             assert isinstance(schedule, Schedule), f"a condition is a sound graph: {schedule}"
@@ -33,7 +33,7 @@ class Graphs:
 
     @classmethod
     def of(cls, plan: Plan) -> "Graphs":
-        """Return the index of a plan. Of ids that stand twice the last counts; validation tells them."""
+        """Index a plan. Of duplicate ids the last one counts; validation reports them."""
         scope_of: dict[str, str | None] = {node.node_id: None for node in plan.nodes}
         scope_of |= {node_id: loop.loop_id for loop in plan.loops for node_id in loop.body}
         members: dict[str | None, list[PlanNode]] = defaultdict(list)
@@ -55,7 +55,7 @@ class Graphs:
         )
 
     def loops_around(self, node_id: str) -> tuple[str, ...]:
-        """Return the loops in whose bodies a node stands, outermost first."""
+        """Return the loops around a node, outermost first."""
         around: list[str] = []
         scope = self.scope_of[node_id]
         while scope is not None and scope not in around:

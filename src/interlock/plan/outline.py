@@ -1,4 +1,4 @@
-"""A plan in words, for whoever decides whether to start it: steps with the evidence they want, loops, ways, gates."""
+"""Renders a plan as text for a reader who decides whether to start it: steps, required evidence, loops, branches."""
 
 from collections.abc import Iterator
 
@@ -19,9 +19,9 @@ def outline_lines(workflow: CompiledWorkflow) -> list[str]:
 
 
 def input_lines(workflow: CompiledWorkflow) -> list[str]:
-    """Return one line for each declared context key: what a run is started with, and what its steps set by themselves.
+    """Return one line for each declared context key: those to send at the start, and those that steps set.
 
-    A required key is of the first sort even where a step sets it later.
+    A required key is sent at the start even if a step sets it later.
     """
     lines: list[str] = []
     for one in workflow.inputs:
@@ -35,10 +35,10 @@ def input_lines(workflow: CompiledWorkflow) -> list[str]:
 
 
 def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
-    """Yield each step that is handed out, whole: its prompt, what joins it under which condition, its evidence."""
+    """Yield each task in full: its prompt, its conditional fragments, its evidence."""
     for number, node in enumerate(workflow.steps.values(), start=1):
         task = node.task
-        assert task is not None, "a step that is handed out is a task"
+        assert task is not None, "a step is a task"
         parts = [f"## {number}. {node.title} (`{node.node_id}`)"]
         parts += [f"*{task.agent_role}*"] if task.agent_role else []
         parts.append(task.prompt)
@@ -54,7 +54,7 @@ def step_lines(workflow: CompiledWorkflow) -> Iterator[str]:
 def _line(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
     match node.kind:
         case "task":
-            return f"{workflow.numbers[node.node_id]}. {node.title} (`{node.node_id}`{_wants(node)})"
+            return f"{workflow.numbers[node.node_id]}. {node.title} (`{node.node_id}`{_requirements(node)})"
         case "loop":
             return f"↻ {node.title} (`{node.node_id}`): {loop_words(workflow, workflow.graphs.loops[node.node_id])}"
         case "decision":
@@ -67,23 +67,23 @@ def _line(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
             return None
 
 
-def _wants(node: PlanNode) -> str:
+def _requirements(node: PlanNode) -> str:
     assert node.task is not None, "a task"
-    said: list[str] = []
+    parts: list[str] = []
     if node.evidence_schema_ref not in (None, NOTES_CONTRACT):
         optional = "" if node.task.evidence.artifact_required or node.task.evidence.assessments else " (optional)"
-        said.append(f"evidence {node.evidence_schema_ref}{optional}")
+        parts.append(f"evidence {node.evidence_schema_ref}{optional}")
     if node.task.evidence.criteria is not None:
-        said.append("criteria on its notes")
+        parts.append("criteria on its notes")
     if node.task.confirmation is not None:
         when = (
             "" if isinstance(node.task.confirmation, Always) else f" when {describe_condition(node.task.confirmation)}"
         )
-        said.append(f"needs confirmation{when}")
-    said += [f"the user must give: {need.reason.removeprefix('needs_user_')}" for need in node.task.needs_user]
+        parts.append(f"needs confirmation{when}")
+    parts += [f"the user must give: {need.reason.removeprefix('needs_user_')}" for need in node.task.needs_user]
     if node.provenance.source != "authored":
-        said.append(f"from {node.provenance.origin_id}")
-    return "".join(f", {one}" for one in said)
+        parts.append(f"from {node.provenance.origin_id}")
+    return "".join(f", {one}" for one in parts)
 
 
 def loop_words(workflow: CompiledWorkflow, loop: Loop) -> str:

@@ -1,8 +1,8 @@
 """The typed plan: nodes, edges, loops and conditions, as they are pinned (IR-1).
 
 The plan is a typed graph. Loops are structured: a loop is one node of the graph around it, and the nodes of its body
-form a graph of their own, so no graph has a cycle. Nodes stand in plan order, which is an order of their edges. The
-plan holds no run state: that is in the snapshots.
+form a graph of their own, so no graph has a cycle. Nodes are in plan order, so every edge leads forward. The plan
+holds no run state: that is in the snapshots.
 """
 
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ from interlock.record.outcome import Capability
 NOTES_CONTRACT = "wr.contracts.notes"
 """Evidence of a plain step: its notes (BLK-1)."""
 STEP_INPUT = "wr.contracts.step_input"
-"""What a step for an agent takes in: its prompt and the context."""
+"""The input of a step for an agent: its prompt and the context."""
 ASSESSMENT_CONTRACT = "wr.contracts.assessment"
 LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
 CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
@@ -37,7 +37,7 @@ class Provenance(Record):
 
 
 class Injection(Record):
-    """A text of ours that was inlined into a prompt when it was compiled (PLAN-10)."""
+    """A built-in text that was inlined into a prompt when it was compiled (PLAN-10)."""
 
     ref_id: str
     ref_content_hash: DigestField
@@ -45,7 +45,7 @@ class Injection(Record):
 
 
 class Fragment(Record):
-    """A part of a prompt that is shown where its condition holds when the step is handed out; without one, always."""
+    """A part of a prompt that is shown if its condition is true when the prompt is rendered; without one, always."""
 
     fragment_id: str
     condition: Condition | None = None
@@ -53,7 +53,7 @@ class Fragment(Record):
 
 
 class Consequence(Record):
-    """What an assessed level brings: the step is not done before the guidance was followed."""
+    """The effect of an assessed level: the step is not done until the guidance was followed."""
 
     level: str
     guidance: str
@@ -61,7 +61,7 @@ class Consequence(Record):
 
 
 class Evidence(Record):
-    """What must come back before a step is done, beside what its contract asks for."""
+    """The evidence that a step needs in addition to the artifact of its contract."""
 
     artifact_required: bool
     notes: Literal["required", "optional"]
@@ -71,7 +71,7 @@ class Evidence(Record):
 
 
 class Task(Record):
-    """What an agent is handed. Texts may hold `{{key}}`, rendered with the node's context (PLAN-6)."""
+    """The work of an agent in a step. Texts may contain `{{key}}`, rendered with the node's context (PLAN-6)."""
 
     prompt: str
     agent_role: str | None = None
@@ -88,7 +88,7 @@ class Task(Record):
 
 
 class PlanNode(Record):
-    """One unit of the plan. The loop in whose body it stands, if any, names it there."""
+    """One unit of the plan. If it is in the body of a loop, the loop lists it there."""
 
     node_id: DelimiterSafe
     kind: NodeKind
@@ -114,7 +114,7 @@ class PlanEdge(Record):
 class Loop(Record):
     """A loop: how its passes are decided, and what its steps may read of them.
 
-    `while` and `until` turn on a condition, `for` counts, `for_each` takes one item a pass. Passes count from 0; a
+    `while` and `until` have a condition, `for` counts, `for_each` takes one item a pass. Passes count from 0; a
     pass begins only below `max_iterations`. `checked` says when the condition is read: before every pass, before
     every pass but the first, or before every step.
     """
@@ -141,7 +141,7 @@ class NamedCondition(Record):
 
 
 class Plan(Record):
-    """The typed graph that the engine walks. Nodes stand in plan order."""
+    """The typed graph that the engine walks. Nodes are in plan order."""
 
     v: Literal[1]
     nodes: Annotated[tuple[PlanNode, ...], Field(min_length=1, strict=False)]

@@ -1,8 +1,8 @@
-"""Where a run stands in its plan: which nodes are resolved, which edges were taken, and what is open next.
+"""The state of a run in its plan: which nodes are resolved, which edges were taken, and which node is next.
 
-One rule joins everything: a node is ready when every edge into it is resolved and one of them was taken; where all
-are dead it is skipped, and the edges out of it die. A resolved node is completed or skipped. Of a decision only the
-edges that were chosen are taken; of every other completed node all are.
+One rule covers all joins: a node is ready when every edge into it is resolved and one of them was taken. If all are
+dead, it is skipped, and the edges out of it are dead too. A resolved node is completed or skipped. A completed decision
+takes only the edge that was chosen; every other completed node takes all its edges.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from interlock.record.snapshot import Complete, KeySet, LoopFrame, Running
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNode:
-    """The next node that is not resolved; `is_dead` where no edge into it was taken."""
+    """The next node that is not resolved; `is_dead` if no edge into it was taken."""
 
     node: PlanNode
     is_dead: bool
@@ -32,7 +32,7 @@ class ExecutionState:
 
     @property
     def scope(self) -> str | None:
-        """The loop in whose body the walk stands, if any."""
+        """The loop whose body is being walked, if any."""
         return self.stack[-1].loop_id if self.stack else None
 
     @property
@@ -46,7 +46,7 @@ class ExecutionState:
         return self.prefix + name
 
     def next_open(self) -> OpenNode | None:
-        """Return the first node in scope that is not resolved. As nodes stand in plan order, its edges are."""
+        """Return the first unresolved node in scope. Plan order ensures that the edges into it are resolved."""
         prefix, completed, skipped = self.prefix, self.completed, self.skipped
         for node in self.graphs.members[self.scope]:
             key = prefix + node.node_id
@@ -80,12 +80,12 @@ class ExecutionState:
         self.stack.append(frame)
 
     def begin_next_pass(self, frame: LoopFrame) -> None:
-        """Begin the next pass of the innermost loop; the keys of the finished one go (SNAP-6)."""
+        """Begin the next pass of the innermost loop; the keys of the finished one are removed (SNAP-6)."""
         self._forget_pass()
         self.stack[-1] = frame
 
     def leave(self) -> None:
-        """End the innermost loop, which is completed; of its passes nothing is left (SNAP-6)."""
+        """End the innermost loop, which is completed; the keys of its passes are removed (SNAP-6)."""
         self._forget_pass()
         self.complete(self.stack.pop().loop_id)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
 from interlock.define.document import WorkflowDocument
-from interlock.define.front import parse_document
+from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.patterns import PatternChecker
 from interlock.define.source.positions import find_positions
 from interlock.define.source.text_form import TextFormat, parse_text

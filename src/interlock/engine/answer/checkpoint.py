@@ -1,4 +1,4 @@
-"""The answer of `checkpoint_workflow`: which bookmark was made, and how the run goes on (CHK-2)."""
+"""The answer of `checkpoint_workflow`: the new bookmark, and how to continue the run (CHK-2)."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from interlock.kernel.text import json_in_code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointModel:
-    """What a checkpoint's answer says. `ack_token` reports the step; None where it was done before the checkpoint."""
+    """What a checkpoint's answer says. `ack_token` reports the step; None if it was done before the checkpoint."""
 
     run: RunView
     node: NodeId
@@ -23,7 +23,7 @@ class CheckpointModel:
 
 
 def render_checkpoint(facts: CheckpointModel) -> Answer:
-    """Return the answer in both channels; each stands alone."""
+    """Render the answer as data and as text; each is complete without the other."""
     step, label = facts.step, facts.run.label
     if facts.ack_token is None:
         call = look_call(facts.state_token, label)

@@ -1,6 +1,6 @@
-"""Answers to agents: one set of facts, told twice, as data and as Markdown (ANS-1, ANS-2).
+"""Renders answers to agents twice from one model: as data and as Markdown (ANS-1, ANS-2).
 
-Pure: a first answer and its replay come from the same recorded facts through the same function.
+Pure: a first answer and its replay come from the same records through the same function.
 """
 
 import json
@@ -44,7 +44,7 @@ Occasion = Literal["start", "advance", "rehydrate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingApproval:
-    """A person's word is all that is missing. `claim` is the artifact by which an agent may tell it, where it may."""
+    """Only a person's approval is missing. `claim` is the artifact for an agent's claim, if allowed."""
 
     claim: Mapping[str, Json] | None
 
@@ -53,7 +53,7 @@ class PendingApproval:
 class AnswerModel:
     """Everything an execution answer says. `step` is None when the run is complete at this node.
 
-    `answered` is what a person said who was asked before the run came here.
+    `answered` is what a person answered before the run came to this step.
     """
 
     occasion: Occasion
@@ -77,7 +77,7 @@ class AnswerModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The same facts as data and as text; `link` is the address and name of a resource that holds more."""
+    """The same answer as data and as text; `link` is the address and name of a resource with more."""
 
     data: Published
     text: str
@@ -90,23 +90,23 @@ class Answer:
 
 
 def render_answer(facts: AnswerModel) -> Answer:
-    """Return the answer in both channels; each stands alone."""
+    """Render the answer as data and as text; each is complete without the other."""
     call = _next_call(facts)
-    return Answer(data=_data(facts, call), text=_text(facts, call))
+    return Answer(data=_data(facts, call), text=_render_text(facts, call))
 
 
 def look_call(state_token: str, label: str) -> NextCall:
-    """Return the call that looks at a place of the run that bears a label."""
+    """Return the call that shows a position of the labelled run without changing it."""
     return NextCall(tool=CONTINUE_TOOL, arguments={"stateToken": state_token, "run": label})
 
 
 def ack_call(ack_token: str, label: str, filled: Mapping[str, Json]) -> NextCall:
-    """Return the call that reports a step of the run that bears a label."""
+    """Return the call that reports a step of the labelled run."""
     return NextCall(tool=CONTINUE_TOOL, arguments={"ackToken": ack_token, "run": label, **filled})
 
 
 def _next_call(facts: AnswerModel) -> NextCall | None:
-    """Return exactly what to send next: a look at where the run stands, the step's evidence, or the fork."""
+    """Return the next call: it shows the current step, reports the step's evidence, or forks."""
     token = facts.ack_token
     if facts.redirect is not None:
         return look_call(facts.redirect, facts.run.label)
@@ -129,33 +129,33 @@ def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str,
 
 
 def to_fill_in(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Json]:
-    """Return what a call must bring: all of the step's evidence, or after a refusal only what it was refused for.
+    """Return what a call must contain: all evidence of the step, or after a refusal only the refused parts.
 
-    What was sent before is kept, so an example must not stand where it would be taken for a correction.
+    Everything sent before is kept, so an example must not be sent again as if it were a correction.
     """
     pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
     contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
     paths = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
     keys = [path for path in paths if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
-    is_told = bool(contracts or paths or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
+    is_refused = bool(contracts or paths or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
     is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(paths)
-    artifacts = step.artifacts if not is_told or is_of_artifact or not (contracts or paths) else ()
-    wants_notes = NOTES_CONTRACT in contracts if is_told else step.needs_notes or not step.artifacts
+    artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or paths) else ()
+    wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
     output: dict[str, Json] = {"notesMarkdown": NOTES_PLACEHOLDER} if wants_notes else {}
     if artifacts:
         output["artifacts"] = [dict(artifact) for artifact in artifacts]
     filled: dict[str, Json] = {"output": output} if output else {}
-    context = _context_to_fill_in(step, keys if is_told else step.context_keys)
+    context = _context_to_fill_in(step, keys if is_refused else step.context_keys)
     if context:
         filled["context"] = context
     return filled
 
 
 def _context_to_fill_in(step: PendingStepView, keys: Iterable[str]) -> dict[str, Json]:
-    """Return the context keys that a call should hold: with what stands there now, else null.
+    """Return the context keys that a call should contain, each with its current value, else null.
 
-    Null removes a key, so one that was not filled in stays missing and is asked for again. What stands there and is
-    long, or is to gain a member, is left out: the words say what to send.
+    Null removes a key, so a key that was not filled in stays missing and is asked for again. A value that is long or
+    lacks a member is left out: the message says what to send.
     """
     filled: dict[str, Json] = {}
     for path in keys:
@@ -233,41 +233,41 @@ def _reference(occasion: Occasion, reference: Reference) -> ReferenceOut:
     return ReferenceOut(title=reference.title, source=reference.source)
 
 
-def _text(facts: AnswerModel, call: NextCall | None) -> str:
-    parts = [_first_line(facts)]
+def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
+    parts = [_render_header(facts)]
     parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
-        parts.append(_blocked(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
+        parts.append(_render_blockers(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
     if facts.answered is not None:
-        parts.append(_answered(facts.answered))
+        parts.append(_render_reply(facts.answered))
     if facts.preferences is not None:
         preferences = facts.preferences
         parts.append(f"Preferences: autonomy `{preferences.autonomy}`, risk policy `{preferences.risk_policy}`.")
     if facts.guidance:
         parts.append("**For the whole run**\n" + "\n".join(f"- {line}" for line in facts.guidance))
     if facts.references:
-        lines = [_reference_line(facts.occasion, reference) for reference in facts.references]
+        lines = [_render_reference(facts.occasion, reference) for reference in facts.references]
         parts.append("**References**\n" + "\n".join(lines))
     if facts.recap is not None:
         parts.append(f"**Done so far, newest first**\n\n{facts.recap}")
     if facts.step is not None:
-        parts.append(_step(facts.step))
-    parts.append(_footer(facts, call))
+        parts.append(_render_step(facts.step))
+    parts.append(_render_footer(facts, call))
     return "\n\n".join(parts)
 
 
-def _first_line(facts: AnswerModel) -> str:
+def _render_header(facts: AnswerModel) -> str:
     head = facts.run.header()
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
-    passing = f", pass {step.loop.pass_} of at most {step.loop.max_iterations}" if step.loop is not None else ""
-    line = f"{head} · step {step.number} of {step.total}{passing}: {title_in_code(step.title)}"
+    loop_pass = f", pass {step.loop.pass_} of at most {step.loop.max_iterations}" if step.loop is not None else ""
+    line = f"{head} · step {step.number} of {step.total}{loop_pass}: {title_in_code(step.title)}"
     return f"{line} · {facts.where}" if facts.where else line
 
 
-def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
-    """Tell why the last attempt was refused; what to send instead only where that can still be sent."""
+def _render_blockers(blockers: BlockerReport, *, can_retry: bool) -> str:
+    """Render why the last attempt was refused; what to send instead only if it can still be sent."""
     lines = ["**Not accepted yet**"]
     for blocker in blockers.blockers:
         fix = f"\n  {blocker.suggested_fix}" if blocker.suggested_fix and can_retry else ""
@@ -275,24 +275,24 @@ def _blocked(blockers: BlockerReport, *, can_retry: bool) -> str:
     return "\n".join(lines)
 
 
-def _answered(answered: Answered) -> str:
-    """Tell what a person said, with each question."""
+def _render_reply(answered: Answered) -> str:
+    """Render each question and what the person answered."""
     lines = ["**The user was asked and said yes**"]
     for one in answered.asks:
-        said = f":\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
-        lines.append(f"- {flat(one.ask)}{said}")
+        answer = f":\n{indent(quoted(one.answer), '  ')}" if one.answer is not None else ""
+        lines.append(f"- {flat(one.ask)}{answer}")
     if answered.comment is not None:
         lines.append(f"- Comment:\n{indent(quoted(answered.comment), '  ')}")
     return "\n".join(lines)
 
 
-def _step(step: PendingStepView) -> str:
+def _render_step(step: PendingStepView) -> str:
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
     confirm = "\n\nThis step needs the user's confirmation: ask before you continue." if step.needs_confirmation else ""
     return f"{role}{step.prompt}{confirm}"
 
 
-def _reference_line(occasion: Occasion, reference: Reference) -> str:
+def _render_reference(occasion: Occasion, reference: Reference) -> str:
     short = f"- {reference.title}: {reference.source}"
     if occasion != "start":
         return short
@@ -300,7 +300,7 @@ def _reference_line(occasion: Occasion, reference: Reference) -> str:
     return f"{short} — {reference.purpose}{weight}"
 
 
-def _footer(facts: AnswerModel, call: NextCall | None) -> str:
+def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
     lines = ["---"]
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
@@ -312,12 +312,12 @@ def _footer(facts: AnswerModel, call: NextCall | None) -> str:
     if call is None:
         lines.append("This run has no more steps.")
         return "\n".join(lines)
-    lines.append(_invitation(facts))
+    lines.append(_next_call_line(facts))
     lines.append(json_in_code(call.arguments, separators=(",", ":")))
     return "\n".join(lines)
 
 
-def _awaiting(awaited: PendingApproval) -> str:
+def _approval_line(awaited: PendingApproval) -> str:
     if awaited.claim is None:
         return f"Nothing was recorded. Stop here. When the user is ready to answer, call `{CONTINUE_TOOL}` again:"
     return (
@@ -326,27 +326,27 @@ def _awaiting(awaited: PendingApproval) -> str:
     )
 
 
-def _invitation(facts: AnswerModel) -> str:
+def _next_call_line(facts: AnswerModel) -> str:
     if facts.redirect is not None:
         return f"Next, call `{CONTINUE_TOOL}` to see the current step:"
     step = facts.step
     assert step is not None, "without a step there is nothing to invite to"
-    brings = ["your notes" + ("" if step.needs_notes else " (optional here)")]
-    brings += ["your own values in the artifact"] if step.artifacts else []
-    brings += ["each null in `context` replaced by its value"] if step.context_keys else []
+    parts = ["your notes" + ("" if step.needs_notes else " (optional here)")]
+    parts += ["your own values in the artifact"] if step.artifacts else []
+    parts += ["each null in `context` replaced by its value"] if step.context_keys else []
     if facts.awaited is not None:
-        return _awaiting(facts.awaited)
+        return _approval_line(facts.awaited)
     if facts.blockers is not None:
-        brings = ["what is missing"]
-    return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(brings)}:"
+        parts = ["what is missing"]
+    return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(parts)}:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanInputRequired:
-    """Nothing but a person's word is missing.
+    """Only an answer of a person is missing.
 
-    `subject` is what the word is for, so that it counts for nothing else; `answer` is what is told where nobody can be
-    asked, or nobody answered.
+    `subject` names what the answer is for, so that it counts for nothing else; `answer` is returned if the client
+    cannot ask, or the person did not answer.
     """
 
     question: Question

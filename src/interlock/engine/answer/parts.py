@@ -1,4 +1,4 @@
-"""How runs and steps are named to agents."""
+"""The names of runs and steps in answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from interlock.kernel.text import in_code, one_line
 
 @lru_cache(maxsize=TITLES_KEPT_MAX)
 def title_in_code(title: str) -> str:
-    """Return a step's title as answers name it: what an earlier agent put into the context may be part of it."""
+    """Return a step's title on one line, in code: it may contain text that an earlier agent put into the context."""
     return in_code(one_line(title, HEADER_TITLE_BYTES_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run as it is named to agents: what, whose, which."""
+    """The names of a run in answers: its label, workflow, goal and ids."""
 
     label: str
     workflow_id: str
@@ -52,7 +52,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingStepView:
-    """The step an answer is about, counted from 1, and what a call that reports it must hold.
+    """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 
     `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,
     `parallel_with` the steps that need not wait for it.

@@ -1,4 +1,4 @@
-"""The prompt of a step as it is handed out: its text, the fragments that hold, what it refers to, what it wants.
+"""Renders the prompt of a step: its text, the fragments whose conditions are true, functions and required evidence.
 
 Pure: the pinned workflow and the node's context give the same prompt every time.
 """
@@ -18,14 +18,14 @@ from interlock.record.context import Context
 def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context) -> str:
     """Return a step's prompt; `seen` is the node's context with what the loops around it add."""
     task = node.task
-    assert task is not None, "only a task is handed out"
+    assert task is not None, "only a task has a prompt"
     return "\n\n".join(_sections(workflow, node, task, seen))
 
 
 def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Context) -> Iterator[str]:
     yield rendered(task.prompt, seen)
     for fragment in task.fragments:
-        # A fragment whose condition cannot be decided is left out: a prompt refuses nobody (PLAN-20).
+        # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
         if fragment.condition is None or evaluate(fragment.condition, ConditionInputs(context=seen)) is True:
             yield rendered(fragment.text, seen)
     others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
@@ -47,9 +47,9 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
     """Return functions with their definitions below a head line, cut at a budget that counts the cut (PLAN-9)."""
-    told = "\n".join([head, *map(_function, functions)])
-    if utf8_bytes(told) <= bytes_max:
-        return told
+    whole = "\n".join([head, *map(_function, functions)])
+    if utf8_bytes(whole) <= bytes_max:
+        return whole
     for kept in range(len(functions) - 1, -1, -1):
         note = f"\nOmitted {len(functions) - kept} function definitions."
         whole = "\n".join([head, *map(_function, functions[:kept])])
@@ -72,16 +72,16 @@ def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[Functi
 
 
 def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
-    """Return what holds for the whole run: the author's guidance, and the functions that no step refers to."""
+    """Return the guidance for the whole run: the author's, and the functions that no step refers to."""
     referred = {name for node in workflow.steps.values() if node.task for name in node.task.functions}
     loose = [one.function for one in workflow.functions if one.owner is None and one.function.name not in referred]
-    told = [_function(function).removeprefix("- ") for function in loose]
-    told += [_CAPABILITY_WORDS[one.need].format(one.capability.replace("_", " ")) for one in workflow.capabilities]
+    lines = [_function(function).removeprefix("- ") for function in loose]
+    lines += [_CAPABILITY_WORDS[one.need].format(one.capability.replace("_", " ")) for one in workflow.capabilities]
     advice = workflow.recommended
     wanted = [advice.recommended_autonomy, advice.recommended_risk_policy] if advice is not None else []
     if any(wanted):
-        told.append(f"The author recommends: {', '.join(f'`{one}`' for one in wanted if one is not None)}.")
-    return (*workflow.guidance, *told)
+        lines.append(f"The author recommends: {', '.join(f'`{one}`' for one in wanted if one is not None)}.")
+    return (*workflow.guidance, *lines)
 
 
 _CAPABILITY_WORDS = {

@@ -1,8 +1,8 @@
 """Secret scanning: what in a context or in notes looks like a secret, by the name before it or by its own form.
 
 A warning and never a refusal, so it leans towards silence: names count only as whole words in the place where English
-puts the thing itself (`githubToken`, not `tokenCount`), and a value that says where a secret is kept is what the
-warning asks for. Linear in the size of what is scanned: no pattern looks at a character more than a few times.
+puts the thing itself (`githubToken`, not `tokenCount`), and a reference to a secret is what the warning asks for, so it
+causes none. Linear in the size of what is scanned: no pattern looks at a character more than a few times.
 """
 
 import json
@@ -29,7 +29,7 @@ from interlock.record.context import Context
 
 
 class _Suspicion(IntEnum):
-    """What a name makes of a text below it: which texts count as a secret."""
+    """Which texts below a name count as secrets."""
 
     NONE = 0
     OPAQUE = 1
@@ -127,7 +127,7 @@ def secret_warnings(delta: Context | None, notes: str | None) -> Iterator[Warned
 
     Args:
         delta: What it set in the context.
-        notes: The notes that it brought, whole.
+        notes: The complete notes that it sent.
     """
     paths = list(islice(secrets_in(delta), SECRETS_NAMED_MAX + 1)) if delta else []
     if paths:
@@ -149,14 +149,14 @@ def _warned(places: Sequence[str], where: str) -> Warned:
 
 
 def lines_with_secrets(text: str) -> Iterator[int]:
-    """Yield the numbers, from 1, of the lines of a text that look as if they held a secret."""
+    """Yield the numbers, from 1, of the lines of a text that look like they contain a secret."""
     scan = _Scan.of(text)
     if scan.forms or _has_stem(text):
         yield from (number for number, line in enumerate(text.split("\n"), start=1) if scan.has_secret(line))
 
 
 def secrets_in(context: Context) -> Iterator[str]:
-    """Yield the dotted path of everything that looks like a secret, in the order in which it stands."""
+    """Yield the dotted path of everything that looks like a secret, in document order."""
     written = json.dumps(dict(context), ensure_ascii=False)
     scan = _Scan.of(written)
     if scan.forms or _has_stem(written):
@@ -165,14 +165,14 @@ def secrets_in(context: Context) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """What the name above a value makes of it. A collection's name holds for the members of an object too."""
+    """What a name says about the value below it. The name of a collection also counts for the members of an object."""
 
     suspicion: _Suspicion = _Suspicion.NONE
     is_collection: bool = False
 
 
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
-"""A place, as the place above it and a key: shared by all that stand below, whatever the length of its keys."""
+"""A place, as the place above it and a key: shared by everything below it, whatever the length of its keys."""
 _NAMELESS = _Name()
 
 
@@ -193,7 +193,7 @@ def _has_stem(text: str) -> bool:
 
 @lru_cache(maxsize=SECRET_NAMES_KEPT_MAX)
 def _judged_alone(key: str) -> _Name:
-    """Judge a name by its last words: what stands before them says which one, what follows a qualifier at most."""
+    """Judge a name by its last words: the words before them say which one, and only qualifiers may follow."""
     words = [word.lower() for word in _WORD.findall(key)] if _has_stem(key) else []
     while len(words) > 1 and words[-1] in _QUALIFIERS:
         words.pop()
@@ -215,13 +215,13 @@ def _judged_alone(key: str) -> _Name:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scan:
-    """One scan, with the forms of secrets that may stand in what is scanned."""
+    """One scan, with the forms of secrets that can occur in the scanned text."""
 
     forms: tuple[tuple[str, re.Pattern[str]], ...]
 
     @classmethod
     def of(cls, text: str) -> "_Scan":
-        """Return a scan of the parts of a text: what is nowhere in the whole is looked for in none of them."""
+        """Return a scan of the parts of a text: a form that is not in the whole is searched for in none of them."""
         return cls(forms=tuple(form for form in _FORMS if form[0] in text))
 
     def has_secret(self, text: str) -> bool:

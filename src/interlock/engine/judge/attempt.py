@@ -1,4 +1,4 @@
-"""An attempt to advance, with the facts it is judged by, and what can come of it (BLK-2, GATE-1)."""
+"""An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,8 +19,8 @@ from interlock.record.snapshot import ExecutionSnapshot, Running
 class Attempt:
     """One attempt to advance a node.
 
-    `context` is the node's own; `earlier` is what the refused attempt brought that made the node, if one did;
-    `open_gaps` is what other attempts on the same step left open.
+    `context` is the node's own; `earlier` is the request of the refused attempt that made the node, if one did;
+    `open_gaps` are those that other attempts on the same step left.
     """
 
     session: SessionId
@@ -39,7 +39,7 @@ class Attempt:
 
     @property
     def evidence(self) -> Request:
-        """What there is to judge: what came now, with what came before."""
+        """The evidence to check: this request, completed by the earlier one."""
         if self.earlier is None:
             return self.request.in_stored_order()
         return self.request.over(self.earlier, unnamed=self._sole_assessment()).in_stored_order()
@@ -72,7 +72,7 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The evidence does not hold; the plan makes a node for the refused attempt (BLK-2)."""
+    """The evidence is not accepted; the plan makes a node for the refused attempt (BLK-2)."""
 
     plan: AppendPlan
 
@@ -86,7 +86,7 @@ class AttemptLimitReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalMissing:
-    """Nothing is missing but a person's word: nothing is recorded before it is there (GATE-1)."""
+    """Only a person's approval is missing; nothing is recorded without it (GATE-1)."""
 
     question: Question
     blockers: tuple[Blocker, ...]

@@ -1,7 +1,7 @@
-"""Whether the gate of a step is open: what a person has to say, and what one said (GATE-1, GATE-5).
+"""Checks whether a step has the approvals that it needs (GATE-1, GATE-5).
 
-A gate is looked at last, when nothing but a person's word is missing. A change of preferences never opens the gate it
-comes with.
+This check is the last: everything else that the step needs is there. A change of preferences never approves the step
+that it is sent with.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ _AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_sto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """Who opened the gate: a person, or an agent's claim that one did.
+    """A person approved, or an agent claims that one did.
 
-    `record` is what is kept of a person's answer, with the client that it came through; `claims` are disclosed.
+    `record` is the person's answer, to be stored; `claims` are disclosed as gaps.
     """
 
     by: Literal["person", "claim"]
@@ -36,13 +36,13 @@ class Approved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotApproved:
-    """Why the gate stays shut."""
+    """The step is not approved, for these reasons."""
 
     findings: tuple[Violation, ...]
 
 
 def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
-    """Return what only a person can give before a step is done, in the author's words."""
+    """Return the questions that a person must answer before a step is done."""
     task = node.task
     assert task is not None, "only a task has a gate"
     asks = [
@@ -60,7 +60,7 @@ def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
 
 
 def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved | NotApproved | ApprovalMissing | None:
-    """Return whether the gate of an attempt is open; None where there is none."""
+    """Check the approvals of an attempt; None if its step needs none."""
     asks = (*asks_of(node, seen), *_raising(attempt))
     if not asks:
         return None
@@ -88,7 +88,7 @@ def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved 
 
 
 def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | None:
-    """Return who confirmed what by an agent's own statement, if there is one that says both."""
+    """Return who confirmed what, as an artifact of the agent claims; None if none says both."""
     for artifact in artifacts:
         who, what = artifact.get("confirmedBy"), artifact.get("statement")
         if artifact.get("kind") != CONFIRMATION_KIND or not isinstance(who, str) or not isinstance(what, str):
@@ -99,13 +99,13 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
 
 
 def approved_without_asking(attempt: Attempt) -> PreferenceDelta:
-    """Return the change of preferences that an attempt makes without anybody's word (GATE-5)."""
+    """Return the change of preferences that needs no approval (GATE-5)."""
     sent = attempt.request.preferences
     return replace(sent, autonomy=None) if _raising(attempt) else sent
 
 
 def _raising(attempt: Attempt) -> tuple[QuestionItem, ...]:
-    """Return the ask for more autonomy, where the client can be asked (GATE-5)."""
+    """Return the question for more autonomy, if the client can ask a person (GATE-5)."""
     wanted = attempt.request.preferences.over(attempt.preferences)
     if not attempt.request.asking.client_can or not raises_autonomy(attempt.preferences, wanted):
         return ()
@@ -114,5 +114,5 @@ def _raising(attempt: Attempt) -> tuple[QuestionItem, ...]:
 
 
 def raises_autonomy(before: Preferences, after: Preferences) -> bool:
-    """Say whether preferences let a run do more alone than before."""
+    """Say whether a change of preferences gives a run more autonomy."""
     return _AUTONOMY_ORDER.index(after.autonomy) > _AUTONOMY_ORDER.index(before.autonomy)

@@ -1,6 +1,6 @@
-"""Is what came back enough? Judged against what the plan pins, and against nothing else (BLK-1, EVID-1).
+"""Checks the evidence of a step against what the plan pins, and against nothing else (BLK-1, EVID-1).
 
-Every lack is a finding that says what was found and what to send instead, with the smallest valid example.
+Each fault is a violation. It says what was found and what to send instead, with the smallest valid example.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,10 +29,10 @@ _ASSESSMENT_KIND = "wr.assessment"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What evidence lacks, what was read into it, and what of it is valid.
+    """The violations of the evidence, notes on how it was read, and its valid values.
 
-    `values` is what `set` may read: `artifact` of the contract, and `assessments` by id, a level being given as the
-    assessment spells it.
+    `values` is what `set` may read: the `artifact` of the contract, and `assessments` by id. Levels are spelled as in
+    the assessment.
     """
 
     findings: tuple[Violation, ...]
@@ -41,7 +41,7 @@ class Judgement:
 
 
 def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judgement:
-    """Judge what came back for a step; `context` is what the step sees: its node's, with what came on top of it."""
+    """Check the evidence of a step. `context` is that of its node with the sent values on top."""
     task = node.task
     assert task is not None, "only a task has evidence"
     findings: list[Violation] = []
@@ -82,7 +82,7 @@ def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[s
 
 
 def _particulars(workflow: CompiledWorkflow, node: PlanNode, ref: str) -> dict[str, Json]:
-    """Return what an example of a contract holds because of where its step stands."""
+    """Return the fields of an example that depend on the position of its step."""
     if ref == CAPABILITY_CONTRACT and node.capabilities:
         return {"capability": node.capabilities[0]}
     loop = _controlled_loop(workflow, node) if ref == LOOP_CONTROL_CONTRACT else None
@@ -111,7 +111,7 @@ def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
 def _contracted(
     workflow: CompiledWorkflow, node: PlanNode, request: Request, findings: list[Violation]
 ) -> Mapping[str, Json] | None:
-    """Return the artifact that the step's contract asks for, if it came and is valid; else what it lacks is noted."""
+    """Return the valid artifact of the step's contract; if there is none, add the reason to `findings`."""
     assert node.task is not None, "as judged by the caller"
     ref = node.evidence_schema_ref or ""
     pack = workflow.packs[ref]
@@ -154,7 +154,7 @@ def _particular_faults(
 
 
 def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | None:
-    """Return how an artifact breaks its contract: its schema, or texts that were left as the example has them."""
+    """Return how an artifact breaks its contract: its schema, or placeholders of the example that are still in it."""
     fault = schema_fault(artifact, pack.artifact_schema or {})
     if fault is not None or pack.example is None:
         return fault
@@ -163,17 +163,17 @@ def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | N
 
 
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
-    """Return where and how an artifact breaks its pinned schema, or None where it does not."""
+    """Return where and how an artifact breaks its pinned schema; None if it is valid."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 — most steps have no artifacts; a start does not pay
 
     errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
     ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
-    told = [
+    shown = [
         f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}"
         for error in ordered[:ARTIFACT_FAULTS_MAX]
     ]
-    more = f"; and {len(ordered) - len(told)} more" if len(ordered) > len(told) else ""
-    return "; ".join(told) + more if told else None
+    more = f"; and {len(ordered) - len(shown)} more" if len(ordered) > len(shown) else ""
+    return "; ".join(shown) + more if shown else None
 
 
 def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Violation]:
@@ -196,7 +196,7 @@ class _Rating:
     assessment: Assessment
 
     def judge(self, request: Request, findings: list[Violation], readings: list[TraceEntry]) -> dict[str, Json] | None:
-        """Return the level of each dimension that was rated; what the rating lacks, or calls for, is noted."""
+        """Return the level of each rated dimension; add what is missing or still to do to `findings`."""
         examples = (_example(self.assessment, self.task),)
         named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
         artifact = self._found(request)
@@ -217,7 +217,7 @@ class _Rating:
         return dict(levels)
 
     def _found(self, request: Request) -> Mapping[str, Json] | None:
-        """Return the artifact of this assessment. Where the step asks for one alone, the id may be left out."""
+        """Return the artifact of this assessment. If the step asks for one assessment only, the id may be missing."""
         rated = [artifact for artifact in request.artifacts if artifact.get("kind") == _ASSESSMENT_KIND]
         named = [artifact for artifact in rated if artifact.get("assessmentId") == self.assessment.id]
         if not named and len(self.task.evidence.assessments) == 1:
@@ -237,17 +237,17 @@ class _Rating:
         return f"`dimensions.{missing[0]}`: missing" if missing else None
 
     def _levels(self, artifact: Mapping[str, Json], readings: list[TraceEntry]) -> dict[str, str]:
-        """Return the levels that were sent; one that was spelled otherwise is noted."""
+        """Return the sent levels; add a trace entry for each that was spelled differently."""
         sent = cast("Mapping[str, Json]", artifact["dimensions"])
         levels: dict[str, str] = {}
         for dimension in {one.id: one for one in self.assessment.dimensions}.values():
             if dimension.id not in sent:
                 continue
             level = _level(sent[dimension.id])
-            meant = next(one for one in dimension.levels if _folded(one) == _folded(level))
-            levels[dimension.id] = meant
-            if level != meant:
-                words = f"The level {level!r} of {dimension.id!r} was read as {meant!r}."
+            known = next(one for one in dimension.levels if _folded(one) == _folded(level))
+            levels[dimension.id] = known
+            if level != known:
+                words = f"The level {level!r} of {dimension.id!r} was read as {known!r}."
                 ref = StepRef(kind="step_id", step_id=self.node.node_id)
                 readings.append(
                     TraceEntry(
@@ -258,7 +258,7 @@ class _Rating:
 
 
 def _kind_words(artifact: Mapping[str, Json]) -> str:
-    """Return what an artifact is, with the assessment it names: that may be all that is wrong with it."""
+    """Return the kind of an artifact, with the assessment that it names: a wrong name may be the only fault."""
     named = artifact.get("assessmentId")
     return str(artifact.get("kind")) + (f" of the assessment {named}" if named is not None else "")
 

@@ -1,4 +1,4 @@
-"""What an agent tells beside its evidence: what its client can do, and where it left the script (EVID-3, EVID-4).
+"""Reads what an agent reports besides evidence: capabilities and deviations from the workflow (EVID-3, EVID-4).
 
 Only a probe that the plan asks for, or a use that a step is about, counts as known; an agent's word alone is a claim.
 """
@@ -29,14 +29,14 @@ _DIVERGENCE_EXAMPLE: Mapping[str, Json] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What is recorded of it, and what of it cannot be understood."""
+    """The records to append, and the violations of reports that are invalid."""
 
     records: tuple[CapabilityObserved | DivergenceRecorded, ...]
     findings: tuple[Violation, ...]
 
 
 def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId) -> Observed:
-    """Return what the artifacts of an attempt tell beside the evidence of the step at `node`."""
+    """Return the observations in the artifacts of an attempt on the step at `node`."""
     records: list[CapabilityObserved | DivergenceRecorded] = []
     findings: list[Violation] = []
     for artifact in artifacts:
@@ -54,7 +54,7 @@ def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attem
 
 
 def _capability(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> list[CapabilityObserved]:
-    """Return the observation of one artifact; one that its own contract refuses is no observation."""
+    """Return the observation of one artifact; none if the artifact breaks its contract."""
     status, capability = artifact.get("status"), artifact.get("capability")
     is_asked = node.evidence_schema_ref == CAPABILITY_CONTRACT and capability in (node.capabilities or (capability,))
     result = "success" if status == "available" else "failure"

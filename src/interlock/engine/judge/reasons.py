@@ -1,6 +1,6 @@
-"""What evidence, decisions and people can lack, in words: what was found, and what to send instead (MODE-1).
+"""Violations with their messages: what was found, and what to send instead (MODE-1).
 
-Each function names its row of the one table in `engine.findings`.
+Each docstring begins with the category and detail of its row in `violations.REASONS`.
 """
 
 import json
@@ -57,7 +57,7 @@ def missing_artifact(
 ) -> Violation:
     """`contract_violation:missing_required_output` for a step that needs an artifact.
 
-    `details` tell it from others of its contract that are missing too.
+    `details` distinguish it from other missing artifacts of the same contract.
     """
     found = f"found {_share(', '.join(map(repr, sent)))}" if sent else "no artifact was sent"
     return _finding(
@@ -88,17 +88,17 @@ def invalid_artifact(
 
 def unmet_criteria(lacks: Sequence[str]) -> Violation:
     """`contract_violation:invalid_required_output` for notes that do not meet the step's criteria."""
-    told = "; ".join(map(_share, lacks))
+    words = "; ".join(map(_share, lacks))
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        f"The notes (`output.notesMarkdown`) are not enough: {truncated(told, AUTHORED_BYTES_MAX)}.",
-        f"Do what is missing, then send the complete notes again: {truncated(told, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
+        f"The notes (`output.notesMarkdown`) are not enough: {truncated(words, AUTHORED_BYTES_MAX)}.",
+        f"Do what is missing, then send the complete notes again: {truncated(words, AUTHORED_BYTES_MAX)}." + _USE_FRESH,
     )
 
 
 def follow_up(assessment: str, level: str, guidance: str) -> Violation:
-    """`contract_violation:invalid_required_output` for a rating that calls for more work."""
+    """`contract_violation:invalid_required_output` for a rating that requires more work."""
     return _finding(
         "invalid_required_output",
         _contract("wr.contracts.assessment"),
@@ -110,7 +110,7 @@ def follow_up(assessment: str, level: str, guidance: str) -> Violation:
 
 
 def missing_key(step_title: str, key: str) -> Violation:
-    """`contract_violation:missing_required_output` for a context key that a step must bring."""
+    """`contract_violation:missing_required_output` for a context key that a step must set."""
     return _finding(
         "missing_required_output",
         _key(key),
@@ -119,24 +119,24 @@ def missing_key(step_title: str, key: str) -> Violation:
     )
 
 
-def unfit_key(step_title: str, key: str, source: str, unfit: TypeMismatch) -> Violation:
-    """`contract_violation:invalid_required_output` for what a step would set and the declared key does not take.
+def unfit_key(step_title: str, key: str, source: str, mismatch: TypeMismatch) -> Violation:
+    """`contract_violation:invalid_required_output` for a value that does not fit the type of the declared key.
 
-    The pointer is where the value came from: that is what can be sent again.
+    The pointer names the source of the value, because that is what can be sent again.
     """
-    wanted = one_line(unfit.wanted, WANTED_BYTES_MAX)
+    wanted = one_line(mismatch.wanted, WANTED_BYTES_MAX)
     return _finding(
         "invalid_required_output",
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
-        f" {unfit.found}; {_named(key)!r} is declared as {wanted}.",
+        f" {mismatch.found}; {_named(key)!r} is declared as {wanted}.",
         f"Send `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
-        {"key": key, "found": unfit.found, "wanted": wanted},
+        {"key": key, "found": mismatch.found, "wanted": wanted},
     )
 
 
 def undecided(found: Undecided, what: str) -> Violation:
-    """Refuse what leads to a decision that cannot be made (WALK-4); `what` names the part of the plan."""
+    """Refuse an attempt that leads to a decision that cannot be made (WALK-4); `what` is the title of the decision."""
     if found.path is None:
         return _finding(
             "missing_required_output",
@@ -155,7 +155,7 @@ def undecided(found: Undecided, what: str) -> Violation:
 
 
 def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
-    """Refuse to go on with a loop whose passes are used up (WALK-7)."""
+    """Refuse another pass of a loop whose passes are used up (WALK-7)."""
     return _finding(
         "invariant_violation",
         _contract(LOOP_CONTROL_CONTRACT),
@@ -180,7 +180,7 @@ def aborted(step_id: str, failed: PassAborted) -> Violation:
 
 
 def endless(node_id: str) -> Violation:
-    """Refuse what would resolve more of the plan in one go than any sensible workflow has."""
+    """Refuse an attempt that resolves more nodes of the plan than any sensible workflow has."""
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=node_id),
@@ -211,8 +211,8 @@ def capability_missing(capability: Capability, status: str) -> Violation:
 
 
 def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | None = None) -> Violation:
-    """`user_only_dependency:*` for what only a person can give; `unheard` says why asking them brought no answer."""
-    told = f" {_share(unheard)}" if unheard else ""
+    """`user_only_dependency:*` for a missing answer of a person; `unheard` says why they gave none."""
+    words = f" {_share(unheard)}" if unheard else ""
     fix = "Ask the user. After they answer, send `nextCall`."
     if unheard:
         fix = (
@@ -222,7 +222,7 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"This step still needs the user's {_reason(ask.reason)}. Ask: {_share(ask.ask)}{told}",
+        f"This step still needs the user's {_reason(ask.reason)}. Ask: {_share(ask.ask)}{words}",
         fix,
         {"ask": number},
     )
@@ -230,19 +230,19 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
 
 def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) -> Violation:
     """`user_only_dependency:needs_user_approval`: a person was asked and said no (GATE-4)."""
-    told = f" They said: {_share(words)}" if words else ""
+    comment = f" They said: {_share(words)}" if words else ""
     return _finding(
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{told}",
+        f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{comment}",
         "Ask the user what to change, and do it. Then send `nextCall`; the user is asked again." + _USE_FRESH,
     )
 
 
 def corrupted(where: str, found: str) -> Violation:
-    """`unexpected:storage_corruption_detected`: answered and logged, never appended to what is damaged (MODE-6).
+    """`unexpected:storage_corruption_detected`: answered and logged, never appended to a damaged log (MODE-6).
 
-    The step is told as `unknown`: what says which one it is cannot be trusted, or not be read.
+    The step is `unknown`: the data that names it is damaged.
     """
     return _finding(
         "storage_corruption_detected",
@@ -268,7 +268,7 @@ def _reason(reason: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Return where a context path is sent: a key by its name, a member within its whole key."""
+    """Return where to send a context path: a key by its name, a member as part of its whole key."""
     key, _, member = path.partition(".")
     if key in EVIDENCE_ROOTS:
         return f"the artifact in `output.artifacts` again, with a correct {_named(member)!r}"
@@ -288,12 +288,12 @@ def _share(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return such a text in quotes; the marker of a cut stands outside of what is spelled."""
+    """Return such a text in quotes, cut to its share after quoting."""
     return _share(repr(text))
 
 
 def _named(key: str) -> str:
-    """Return a key as it is shown; one that is blank is shown in quotes."""
+    """Return a key for a message; a blank one in quotes."""
     return one_line(key, CONTEXT_KEY_BYTES_MAX) or repr(key)
 
 

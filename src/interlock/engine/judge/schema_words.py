@@ -1,4 +1,4 @@
-"""What a JSON Schema refuses, in words that name what to send instead; no library's words reach an agent (ANS-10)."""
+"""Renders a fault of JSON Schema as what to send instead; no message of a library reaches an agent (ANS-10)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ _KINDS = {
 
 
 def in_words(error: "ValidationError") -> str:
-    """Return one fault in words: what was found, and what is wanted."""
-    tell = _TOLD.get(str(error.validator))
-    if tell is not None:
-        return tell(error)
-    found, limit = _found(error), error.validator_value
+    """Render one fault: what was found, and what is wanted."""
+    render = _RENDERERS.get(str(error.validator))
+    if render is not None:
+        return render(error)
+    found, limit = _render_found(error), error.validator_value
     least = f"{found}; at least {limit}" if str(error.validator).startswith("min") else f"{found}; at most {limit}"
     match str(error.validator)[3:]:
         case "Length":
@@ -39,31 +39,32 @@ def in_words(error: "ValidationError") -> str:
             return f"{found}, which the contract does not accept"
 
 
-def _found(error: "ValidationError") -> str:
+def _render_found(error: "ValidationError") -> str:
     return f"found {one_line(json.dumps(error.instance, ensure_ascii=False), ECHO_BYTES_MAX)}"
 
 
-def _of_a_set(error: "ValidationError") -> str:
-    return f"{_found(error)}; use one of {' | '.join(map(_shown, cast('list[object]', error.validator_value)))}"
+def _render_enum(error: "ValidationError") -> str:
+    values = map(_render_value, cast("list[object]", error.validator_value))
+    return f"{_render_found(error)}; use one of {' | '.join(values)}"
 
 
-def _of_one(error: "ValidationError") -> str:
-    return f"{_found(error)}; use {_shown(error.validator_value)}"
+def _render_const(error: "ValidationError") -> str:
+    return f"{_render_found(error)}; use {_render_value(error.validator_value)}"
 
 
-def _of_a_kind(error: "ValidationError") -> str:
+def _render_type(error: "ValidationError") -> str:
     wanted = error.validator_value
     kinds = cast("list[str]", wanted) if isinstance(wanted, list) else [str(wanted)]
-    return f"{_found(error)}; send {' or '.join(_KINDS.get(kind, kind) for kind in kinds)}"
+    return f"{_render_found(error)}; send {' or '.join(_KINDS.get(kind, kind) for kind in kinds)}"
 
 
-def _missing(error: "ValidationError") -> str:
+def _render_required(error: "ValidationError") -> str:
     present = cast("Mapping[str, object]", error.instance)
     missing = [name for name in cast("list[str]", error.validator_value) if name not in present]
     return f"missing {', '.join(f'`{name}`' for name in missing)}"
 
 
-def _unknown(error: "ValidationError") -> str:
+def _render_additional(error: "ValidationError") -> str:
     schema = cast("Mapping[str, object]", error.schema)
     known = cast("Mapping[str, object]", schema.get("properties", {}))
     extra = [name for name in cast("Mapping[str, object]", error.instance) if name not in known]
@@ -71,30 +72,30 @@ def _unknown(error: "ValidationError") -> str:
     return f"unknown field {shown}; use {', '.join(f'`{name}`' for name in known)}"
 
 
-def _unlike_its_pattern(error: "ValidationError") -> str:
-    return f"{_found(error)}; it must match `{error.validator_value}`"
+def _render_pattern(error: "ValidationError") -> str:
+    return f"{_render_found(error)}; it must match `{error.validator_value}`"
 
 
-def _of_no_kind(error: "ValidationError") -> str:
-    options = [_option(option) for option in cast("list[Mapping[str, object]]", error.validator_value)]
-    return f"{_found(error)}; send {' or '.join(options)}"
+def _render_any_of(error: "ValidationError") -> str:
+    options = [_render_option(option) for option in cast("list[Mapping[str, object]]", error.validator_value)]
+    return f"{_render_found(error)}; send {' or '.join(options)}"
 
 
-_TOLD: Mapping[str, Callable[["ValidationError"], str]] = {
-    "enum": _of_a_set,
-    "const": _of_one,
-    "type": _of_a_kind,
-    "required": _missing,
-    "additionalProperties": _unknown,
-    "pattern": _unlike_its_pattern,
-    "anyOf": _of_no_kind,
-    "oneOf": _of_no_kind,
+_RENDERERS: Mapping[str, Callable[["ValidationError"], str]] = {
+    "enum": _render_enum,
+    "const": _render_const,
+    "type": _render_type,
+    "required": _render_required,
+    "additionalProperties": _render_additional,
+    "pattern": _render_pattern,
+    "anyOf": _render_any_of,
+    "oneOf": _render_any_of,
 }
 
 
-def _shown(value: object) -> str:
+def _render_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _option(option: Mapping[str, object]) -> str:
+def _render_option(option: Mapping[str, object]) -> str:
     return _KINDS.get(str(option.get("type")), "another value")

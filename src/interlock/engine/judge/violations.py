@@ -1,7 +1,7 @@
-"""One reason, told two ways: a blocker where a run stops for it, a gap where it does not (MODE-1).
+"""A violation is a blocker if the run stops for it, and a gap if it does not (MODE-1).
 
-The table maps every reason to its category and its blocker code. How a run is set changes what is done about a
-finding, never what it means.
+The table maps every reason to its category and its blocker code. The autonomy of a run decides whether it stops, never
+what a violation means.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ from interlock.record.payloads import GapCategory, GapDetail, GapReason, GapReco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonNames:
-    """What a reason is called where it is told."""
+    """The names of a reason in gaps and in blockers."""
 
     category: GapCategory
     code: BlockerCode
@@ -53,7 +53,7 @@ REASONS: Mapping[GapDetail, ReasonNames] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """Something that a step, a decision or a person still owes: why, where, what was found, what to send instead."""
+    """Something that is missing or wrong: the reason, the place, what was found, what to send instead."""
 
     detail: GapDetail
     pointer: BlockerPointer
@@ -62,7 +62,7 @@ class Violation:
     details: Mapping[str, JsonScalar] | None = None
 
     def blocker(self) -> Blocker:
-        """Return the finding as it stops a run, within the budgets of a blocker."""
+        """Return the violation as a blocker, within the budgets of one."""
         fields: dict[str, object] = {} if self.details is None else {"details": dict(self.details)}
         return Blocker.model_validate(
             {
@@ -81,7 +81,7 @@ class Violation:
         return GapId(derived_id("gap", origin, self.detail, *parts))
 
     def gap(self, origin: AttemptId | RunId, severity: GapSeverity = "critical") -> GapRecorded:
-        """Return the finding as it is disclosed where nothing stops for it."""
+        """Return the violation as a gap, for a run that does not stop for it."""
         return GapRecorded(
             gap_id=self.gap_id(origin),
             severity=severity,
@@ -92,7 +92,7 @@ class Violation:
 
 
 def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
-    """Return the report of some findings in the locked order: at most ten, the tenth counting what it stands for."""
+    """Return the blockers of violations in the locked order: at most ten, of which the tenth counts the rest."""
     blockers = sorted((finding.blocker() for finding in findings), key=Blocker.sort_key)
     if len(blockers) <= BLOCKERS_MAX:
         return tuple(blockers)
@@ -108,7 +108,7 @@ def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
 
 
 def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
-    """Return what some findings disclose, each once, ordered by id; beyond the budget the last one counts the rest."""
+    """Return the gaps of violations, each once, ordered by id; beyond the budget the last one counts the rest."""
     gaps = {gap.gap_id: gap for gap in (finding.gap(origin) for finding in findings)}
     ordered = [gaps[gap_id] for gap_id in sorted(gaps)]
     if len(ordered) <= GAPS_MAX:

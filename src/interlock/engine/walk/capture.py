@@ -1,7 +1,7 @@
-"""The captured record of one pass of decisions: what each read, what came of it, what it set (TRACE-3).
+"""The captured record of the decisions of one walk: what each read, its result, what was set (TRACE-3).
 
-Stored by digest beside the decision trace. It holds only what the decisions read, with the digest of the operators that
-made something of it, and is never needed to go on: with it, every decision can be made again later and compared.
+Stored by digest, next to the decision trace. It contains only what the decisions read, and the digest of the operators
+that evaluated it. A run never needs it to continue: it lets every decision be repeated later and compared.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from interlock.record.context import Context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate that opened, or that a run which never stops went through."""
+    """An approval of a step, and who gave it."""
 
     step_id: str
     opened_by: str
@@ -24,7 +24,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCapture:
-    """What one pass decided."""
+    """The decisions and effects of one walk."""
 
     decided: tuple[DecisionRecord, ...] = ()
     effects: Context = field(default_factory=dict[str, Json])
@@ -69,7 +69,7 @@ def _decision(one: DecisionRecord) -> dict[str, Json]:
 
 
 def _value(value: Json) -> dict[str, Json]:
-    """Return a value as it is captured: itself, or where it is long its digest."""
+    """Return the captured form of a value: itself, or its digest if it is long."""
     data = canonical_bytes(value)
     if len(data) <= CAPTURED_VALUE_BYTES_MAX:
         return {"value": value}

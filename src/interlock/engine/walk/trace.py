@@ -1,4 +1,4 @@
-"""What was decided on the way, told twice: in words for people, and as what was read and what came of it (TRACE-1)."""
+"""The decisions of a walk, kept twice: as text for people, and as the values read and their result (TRACE-1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,13 +14,13 @@ from interlock.record.payloads import ConditionRef, IterationRef, LoopRef, StepR
 from interlock.record.snapshot import LoopFrame
 
 GOES_ON = "goes_on"
-"""What a loop's decision came to: one more pass, or a step more of this one."""
+"""The result of a loop's decision: another pass, or another step of this pass."""
 LEAVES = "leaves"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPoint:
-    """Where something is decided: a node of the plan, in these loop passes."""
+    """The place of a decision: a node of the plan, in these loop passes."""
 
     node_id: str
     frames: tuple[LoopFrame, ...]
@@ -28,10 +28,10 @@ class DecisionPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRecord:
-    """One decision. `read` is what stood at each path it turns on, without what was not there.
+    """One decision. `read` has the value at each path that it depends on, without paths that are not set.
 
-    `verdict` is None where it could not be decided. `took` is the id of the edge taken, or what a loop did; None where
-    a later decision of the same node chose.
+    `verdict` is None if it could not be decided. `took` is the id of the edge taken, or what a loop did; None if a
+    later decision of the same node chose.
     """
 
     spot: DecisionPoint
@@ -56,7 +56,7 @@ class DecisionTrace:
         given: ConditionInputs,
         verdict: Verdict | None,
     ) -> None:
-        """Take in that a condition was evaluated; None where its computation failed."""
+        """Add an evaluated condition; `verdict` is None if its computation failed."""
         words = (
             "cannot be decided"
             if verdict is None or isinstance(verdict, Undecided)
@@ -64,45 +64,45 @@ class DecisionTrace:
             if verdict
             else "does not hold"
         )
-        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_asked_of(spot))
+        refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_loop_refs(spot))
         self._add("evaluated_condition", f"{describe_condition(condition)}: {words}", *refs)
-        held = None if isinstance(verdict, Undecided) else verdict
+        known_verdict = None if isinstance(verdict, Undecided) else verdict
         self.decided.append(
-            DecisionRecord(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=held)
+            DecisionRecord(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=known_verdict)
         )
 
     def began(self, spot: DecisionPoint) -> None:
-        """Take in that a loop which is read after its passes began without a decision."""
+        """Add the start of a loop that decides after each pass."""
         self.decided.append(DecisionRecord(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
 
     def counted(self, spot: DecisionPoint, read: Mapping[str, Json], *, passes: float | None) -> bool:
-        """Take in that a loop which counts was asked for one more pass; return whether it has one.
+        """Add the decision of a counting loop on another pass; return whether it has one.
 
-        `passes` is how many it has, None where that cannot be decided.
+        `passes` is how many it has; None if that cannot be decided.
         """
         frame = spot.frames[-1]
         goes_on = None if passes is None else frame.iteration < passes
-        told = "cannot be decided" if passes is None else f"{passes:g} in total, {frame.iteration} done"
-        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {told}", *_asked_of(spot))
+        count_words = "cannot be decided" if passes is None else f"{passes:g} in total, {frame.iteration} done"
+        self._add("evaluated_condition", f"Passes of `{frame.loop_id}`: {count_words}", *_loop_refs(spot))
         took = GOES_ON if goes_on else LEAVES
         self.decided.append(DecisionRecord(spot=spot, condition_id=None, read=read, verdict=goes_on, took=took))
         return bool(goes_on)
 
     def took(self, way: str) -> None:
-        """Take in which way the last decision chose."""
+        """Set what the last decision chose."""
         self.decided[-1] = replace(self.decided[-1], took=way)
 
     def passed(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
-        """Take in that a loop began a pass, or ended."""
+        """Add that a loop began a pass, or ended."""
         self._add(kind, words, *_pass(loop_id, iteration))
 
     def lacked(self, node: PlanNode, key: str) -> None:
-        """Take in that a step is handed out although what it needs is not there."""
+        """Add that an agent receives a step although a key that it needs is not set."""
         words = f"`{node.node_id}` needs `{key}`, which is not set; the step is given to the agent anyway."
         self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
 
     def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:
-        """Return the reasons, with the step they led to; none where nothing was decided."""
+        """Return the reasons, with the step they led to; none if nothing was decided."""
         if self.trace and node is not None:
             self._add("selected_next_step", f"Next: {node.title}", StepRef(kind="step_id", step_id=node.node_id))
         return tuple(self.trace)
@@ -112,8 +112,8 @@ class DecisionTrace:
         self.trace.append(TraceEntry.model_validate({"kind": kind, "summary": summary, "refs": refs}))
 
 
-def _asked_of(spot: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
-    """Return the loop and the pass that a decision is about; nothing where it is about no loop."""
+def _loop_refs(spot: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
+    """Return the loop and the pass of a decision; nothing if it is not the decision of a loop."""
     frame = spot.frames[-1] if spot.frames else None
     return _pass(frame.loop_id, frame.iteration) if frame is not None and frame.loop_id == spot.node_id else ()
 
@@ -123,7 +123,7 @@ def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:
 
 
 def read_by(condition: Condition, given: ConditionInputs) -> dict[str, Json]:
-    """Return what stands at each path that a condition turns on; what is not there is left out."""
+    """Return the value at each path that a condition reads; paths that are not set are left out."""
     found: dict[str, Json] = {}
     for term in iter_comparisons(condition):
         is_flat = term.op.startswith("lenient_")

@@ -1,4 +1,4 @@
-"""Features: rules that a workflow takes over into every step that is written in blocks, with typed configuration."""
+"""Features: lines that are added to every step of a workflow that is written in blocks, with typed configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class ConfigField:
     maximum: int | None = None
 
     def takes(self, value: Json) -> bool:
-        """Say whether a value may stand here."""
+        """Say whether a value is valid."""
         match self.type:
             case "boolean":
                 return isinstance(value, bool)
@@ -30,7 +30,7 @@ class ConfigField:
                 return isinstance(value, int) and not isinstance(value, bool) and self._holds(value)
 
     def in_words(self) -> str:
-        """Return what may stand here."""
+        """Describe the valid values."""
         if self.choices:
             return f"one of {', '.join(map(str, self.choices))}"
         least = f" from {self.minimum}" if self.minimum is not None else ""

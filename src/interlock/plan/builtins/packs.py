@@ -1,6 +1,6 @@
-"""Contract packs: what evidence a step may ask for, in a closed set, each with the smallest artifact that meets it.
+"""Contract packs: the closed set of evidence that a step may require, each with the smallest valid artifact.
 
-A plan pins the schemas that it refers to (`pack_schemas`), and artifacts are judged by those.
+A plan pins the schemas that it refers to (`pack_schemas`), and artifacts are checked against those.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """A contract. `kind` is that of its artifact, or None where no artifact is sent.
+    """A contract. `kind` is that of its artifact, or None if no artifact is sent.
 
     `lines` tell an agent what to send; the first names the artifact. They are one to four, so that a step's whole
-    requirement stays within five. `example` is the smallest valid artifact, with values that let a run go on
-    and texts in angle brackets that say what belongs there: sent back as they stand they are no evidence.
+    requirement stays within five. `example` is the smallest valid artifact, with values that let a run
+    continue, and placeholders in angle brackets: sent back unchanged they are no evidence.
     """
 
     contract_ref: str
@@ -30,7 +30,7 @@ class Pack:
 
     @property
     def schema(self) -> Mapping[str, Json] | None:
-        """The JSON Schema of what is sent or taken in, normalised; None for notes, which are text."""
+        """The normalised JSON Schema of the artifact or input; None for notes, which are text."""
         return PACK_SCHEMAS.get(self.contract_ref)
 
 

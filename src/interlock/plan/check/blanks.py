@@ -1,18 +1,18 @@
-"""Texts that hold nothing but space: a step whose agent would be told nothing."""
+"""Finds texts that contain only space: the agent of such a step would learn nothing."""
 
 from collections.abc import Iterator
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, warning
 
-_SAID = "The text holds nothing but space."
+_MESSAGE = "The text holds nothing but space."
 
 
 def check_blanks(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield each name, title, prompt or line of guidance that says nothing."""
-    tell = fault if document.requires_declared_keys else warning
+    """Yield each name, title, prompt or line of guidance that is blank."""
+    report = fault if document.requires_declared_keys else warning
     for at in _blank(document):
-        yield tell(at, "empty", _SAID, "Write something.")
+        yield report(at, "empty", _MESSAGE, "Write something.")
 
 
 def _blank(document: doc.WorkflowDocument) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What only the whole document shows: names that refer to nothing, keys nobody declares, evidence easily gamed."""
+"""Checks a document as a whole: unknown names, undeclared keys, evidence that proves nothing."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ from interlock.plan.check.sources import check_sources
 from interlock.plan.records import LOOP_CONTROL_CONTRACT
 
 _FLAG = re.compile(r"\s*[\w.-]+\s*([=:]\s*(true|yes|done|ok|complete|completed)\s*)?", re.IGNORECASE)
-"""A word, or a word that is said to be true: nobody has to have done anything to write it."""
+"""A word, or a word that is set to true: one can write it without doing any work."""
 
 
 def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield what is wrong or odd with a document as a whole."""
+    """Yield the faults and warnings of a document as a whole."""
     steps = list(doc.walk_steps(document.steps))
     yield from check_declarations(document)
     yield from _features(document)
@@ -41,7 +41,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         yield from unanswerable_reads(document)
 
 
-def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
+def _suggest(name: str, known: Iterable[str], otherwise: str) -> str:
     guess = suggest_name(name, known)
     return f"Did you mean `{guess}`?" if guess else otherwise
 
@@ -51,7 +51,7 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     for use in document.features:
         feature = FEATURES.get(use.feature_id)
         if feature is None:
-            fix = _meant(use.feature_id, FEATURES, f"Use one of {', '.join(sorted(FEATURES))}.")
+            fix = _suggest(use.feature_id, FEATURES, f"Use one of {', '.join(sorted(FEATURES))}.")
             yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", fix)
             continue
         if use.feature_id in seen:
@@ -85,10 +85,10 @@ def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterato
     for step in steps:
         for number, name in enumerate(step.functions if isinstance(step, doc.AgentStep) else ()):
             if name not in known:
-                tell = fault if document.requires_declared_keys else warning
-                fix = _meant(name, known, "Define it in `functionDefinitions`.")
+                report = fault if document.requires_declared_keys else warning
+                fix = _suggest(name, known, "Define it in `functionDefinitions`.")
                 message = f"There is no function {name!r}."
-                yield tell(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)
+                yield report(f"{step.at}.functionReferences[{number}]", "unknown_function", message, fix)
 
 
 def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
@@ -102,17 +102,17 @@ def _evidence(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator
         ref = wanted.contract_ref
         if ref is not None and (ref not in PACKS or PACKS[ref].kind is None):
             offered = sorted(name for name, pack in PACKS.items() if pack.kind is not None)
-            fix = _meant(ref, offered, f"Use one of {', '.join(offered)}.")
+            fix = _suggest(ref, offered, f"Use one of {', '.join(offered)}.")
             message = f"There is no contract {ref!r} for artifacts."
             yield fault(f"{step.at}.outputContract.contractRef", "unknown_contract_ref", message, fix)
         for number, name in enumerate(wanted.assessments):
             if name not in ratings:
-                fix = _meant(name, ratings, "Define it in `assessments`.")
+                fix = _suggest(name, ratings, "Define it in `assessments`.")
                 at = f"{step.at}.assessmentRefs[{number}]"
                 yield fault(at, "unknown_assessment", f"There is no assessment {name!r}.", fix)
         asked_here = {name: ratings[name] for name in wanted.assessments if name in ratings}
         yield from _consequences(step, asked_here)
-        yield from _unacceptable(step, asked_here)
+        yield from _check_levels(step, asked_here)
         if wanted.criteria is not None and _is_gameable(wanted.criteria):
             message = "One text proves nothing: it can be written without doing the work."
             fix = "Use `outputContract`, or several criteria that only the work can meet."
@@ -133,19 +133,19 @@ def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterat
         seen.add((one.level, one.assessment_id))
         named = [ratings[one.assessment_id]] if one.assessment_id in ratings else list(ratings.values())
         if one.assessment_id is not None and one.assessment_id not in ratings:
-            fix = _meant(one.assessment_id, ratings, "Name one of the step's `assessmentRefs`.")
+            fix = _suggest(one.assessment_id, ratings, "Name one of the step's `assessmentRefs`.")
             message = f"The step does not ask for the assessment {one.assessment_id!r}."
             yield fault(f"{one.at}.when.forAssessment", "unknown_assessment", message, fix)
             continue
         levels = sorted({level for rating in named for level in _levels(rating)})
         if one.level.strip().lower() not in {level.strip().lower() for level in levels}:
-            fix = _meant(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
+            fix = _suggest(one.level, levels, f"Use one of {', '.join(levels) or 'the levels of an assessment'}.")
             message = f"No dimension has the level {one.level!r}."
             yield fault(f"{one.at}.when.anyEqualsLevel", "unknown_level", message, fix)
 
 
-def _unacceptable(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
-    """Tell a dimension that no level of lets the step go on: whatever is sent, it would be refused."""
+def _check_levels(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterator[Diagnostic]:
+    """Yield each dimension of which every level is refused: the step could never be done."""
     for name, rating in ratings.items():
         avoided = {one.level.strip().lower() for one in step.evidence.consequences if one.assessment_id in (None, name)}
         for dimension in rating.dimensions:
@@ -167,7 +167,7 @@ def _is_gameable(criteria: Criteria) -> bool:
 
 
 def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
-    """Tell a text that notes must hold and, by a shorter one, must not hold."""
+    """Yield each text that notes must contain although another criterion excludes it."""
     joined = _joined(step.evidence.criteria) if step.evidence.criteria is not None else ()
     rules = list(islice(joined, CRITERIA_COMPARED_MAX))
     wanted = [rule.value for rule in rules if isinstance(rule, Contains) and rule.when is None]
@@ -190,7 +190,7 @@ def _joined(criteria: Criteria) -> Iterator[Criteria]:
 
 
 def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
-    """A native loop that turns on loop control needs the step that makes the decision, last in its body."""
+    """Yield each native loop on loop control whose last step does not make the decision."""
     for step in steps:
         if not isinstance(step, doc.LoopStep) or step.condition is None:
             continue
@@ -211,7 +211,7 @@ def _loop_decisions(steps: list[doc.Step]) -> Iterator[Diagnostic]:
 
 
 def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
-    """Conditions may read only what the document declares; loops only what the agent does not write freely."""
+    """Yield reads of undeclared keys, and loops on keys that an agent may set freely."""
     firm = {one.key for one in document.inputs} | {"goal"}
     produced: set[str] = set()
     for step in steps:
@@ -225,17 +225,17 @@ def _keys(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Dia
         for guard in guards(step):
             yield from _undeclared(guard, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
         if isinstance(step, doc.LoopStep) and step.condition is not None:
-            yield from _unfirm(step.condition, firm, produced)
+            yield from _check_loop_condition(step.condition, firm, produced)
         for at, path in read_paths(step):
             key = path.partition(".")[0]
-            # A path that begins with nothing is told as such.
+            # A path that begins with a dot is reported elsewhere.
             if key.strip() and key not in known:
-                fix = _meant(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
+                fix = _suggest(key, known, "Declare it in `inputs`, or in `produces` of an earlier step.")
                 yield fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
 
 
-def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
-    """Tell what a loop may not turn on: keys that nobody declares, and those that only an agent's word brings."""
+def _check_loop_condition(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Diagnostic]:
+    """Yield the keys that a loop must not depend on: undeclared ones, and those that only an agent sets."""
     for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key in produced - firm:
             message = f"A loop cannot depend on {key!r}, which steps only produce."
@@ -248,5 +248,5 @@ def _unfirm(guard: doc.Guard, firm: set[str], produced: set[str]) -> Iterator[Di
 def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Iterable[str] = ()) -> Iterator[Diagnostic]:
     for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
-            fix = _meant(key, known, otherwise)
+            fix = _suggest(key, known, otherwise)
             yield fault(guard.at, "undeclared_key", f"It reads the key {key!r}, which is not declared.", fix)

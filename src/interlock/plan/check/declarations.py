@@ -10,63 +10,67 @@ from interlock.record.context import RESERVED_KEYS
 
 
 def check_declarations(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield what is wrong with what a document declares; in files of the WorkRail dialect most of it only warns."""
-    tell = fault if document.requires_declared_keys else warning
-    # Errors of every dialect first, for only so many diagnostics are looked at.
+    """Yield the faults of a document's declarations; in files of the WorkRail dialect most are only warnings."""
+    report = fault if document.requires_declared_keys else warning
+    # Errors of every dialect first, because the number of diagnostics is limited.
     yield from _dimensions(document.assessments)
     yield from _inputs(document.inputs)
-    yield from _twice((one.id for one in document.references), "references[{}].id", tell)
-    yield from _twice((one.slot_id for one in document.extension_points), "extensionPoints[{}].slotId", tell)
-    yield from _assessments(document.assessments, tell)
-    yield from _functions(document.functions, "functionDefinitions", tell)
+    yield from _check_unique((one.id for one in document.references), "references[{}].id", report)
+    yield from _check_unique((one.slot_id for one in document.extension_points), "extensionPoints[{}].slotId", report)
+    yield from _assessments(document.assessments, report)
+    yield from _functions(document.functions, "functionDefinitions", report)
     for step in doc.walk_steps(document.steps):
         if isinstance(step, doc.AgentStep | doc.LoopStep):
-            yield from _functions(step.own_functions, f"{step.at}.functionDefinitions", tell)
+            yield from _functions(step.own_functions, f"{step.at}.functionDefinitions", report)
         if isinstance(step, doc.AgentStep):
-            yield from _of_step(step, tell)
+            yield from _of_step(step, report)
 
 
-_Tell = Callable[..., Diagnostic]
+_Report = Callable[..., Diagnostic]
 
 
-def _twice(names: Iterable[str], at: str, tell: _Tell) -> Iterator[Diagnostic]:
-    """Tell each name that stood before; `at` is the place of one, with a gap for its number."""
+def _check_unique(names: Iterable[str], at: str, report: _Report) -> Iterator[Diagnostic]:
+    """Yield each repeated name; `at` is the path of a name, with `{}` for its number."""
     first: dict[str, int] = {}
     for number, name in enumerate(names):
         if name in first:
             message = f"{name!r} is that of {at.format(first[name])} too."
-            yield tell(at.format(number), "duplicate_id", message, f"Rename one, for example `{name}-2`, or remove it.")
+            yield report(
+                at.format(number), "duplicate_id", message, f"Rename one, for example `{name}-2`, or remove it."
+            )
         first.setdefault(name, number)
 
 
 def _dimensions(assessments: Iterable[Assessment]) -> Iterator[Diagnostic]:
-    """Tell a dimension that stands twice: a rating names each, so that neither could be rated, in any dialect."""
+    """Yield repeated dimensions, in every dialect an error: a rating could not name either of them."""
     for number, assessment in enumerate(assessments):
-        yield from _twice(
+        yield from _check_unique(
             (one.id for one in assessment.dimensions), f"assessments[{number}].dimensions[{{}}].id", fault
         )
 
 
-def _assessments(assessments: Iterable[Assessment], tell: _Tell) -> Iterator[Diagnostic]:
+def _assessments(assessments: Iterable[Assessment], report: _Report) -> Iterator[Diagnostic]:
     assessments = tuple(assessments)
-    yield from _twice((one.id for one in assessments), "assessments[{}].id", tell)
+    yield from _check_unique((one.id for one in assessments), "assessments[{}].id", report)
     for number, assessment in enumerate(assessments):
         at = f"assessments[{number}].dimensions"
         for inner, dimension in enumerate(assessment.dimensions):
             # Levels are matched without case and the space around them.
             levels = (level.strip().lower() for level in dimension.levels)
-            yield from _twice(levels, f"{at}[{inner}].levels[{{}}]", tell)
+            yield from _check_unique(levels, f"{at}[{inner}].levels[{{}}]", report)
 
 
-def _functions(functions: Iterable[FunctionDefinition], at: str, tell: _Tell) -> Iterator[Diagnostic]:
+def _functions(functions: Iterable[FunctionDefinition], at: str, report: _Report) -> Iterator[Diagnostic]:
     functions = tuple(functions)
-    yield from _twice((one.name for one in functions), at + "[{}].name", tell)
+    yield from _check_unique((one.name for one in functions), at + "[{}].name", report)
     for number, function in enumerate(functions):
-        yield from _twice((one.name for one in function.parameters), f"{at}[{number}].parameters[{{}}].name", tell)
+        yield from _check_unique(
+            (one.name for one in function.parameters), f"{at}[{number}].parameters[{{}}].name", report
+        )
 
 
 def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
-    yield from _twice((one.key for one in inputs), "inputs[{}].key", fault)
+    yield from _check_unique((one.key for one in inputs), "inputs[{}].key", fault)
     for number, declared in enumerate(inputs):
         at = f"inputs[{number}]"
         yield from _reserved(declared.key, f"{at}.key")
@@ -79,10 +83,10 @@ def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
                 yield fault(f"{at}.choices[{place}]", "wrong_type", message, fix)
 
 
-def _of_step(step: doc.AgentStep, tell: _Tell) -> Iterator[Diagnostic]:
-    # Those of delegated work come last and are called by us.
+def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
+    # The fragments of delegated work come last; their ids are ours.
     fragments = (one.fragment_id for one in step.fragments if not one.fragment_id.startswith("delegate"))
-    yield from _twice(fragments, f"{step.at}.promptFragments[{{}}].id", tell)
+    yield from _check_unique(fragments, f"{step.at}.promptFragments[{{}}].id", report)
     for number, key in enumerate(step.produces):
         yield from _reserved(key, f"{step.at}.produces[{number}]")
     for number, action in enumerate(step.sets):

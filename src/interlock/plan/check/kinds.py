@@ -1,6 +1,6 @@
-"""What kind of value each declared context key holds, and the reads that no such value can answer.
+"""Checks each read of a declared context key against the types that the key can have.
 
-A strict operator never coerces: where a key can only be of another kind, the run would wait for ever.
+A strict operator never converts: if the key can only have another type, the run would wait forever.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from interlock.plan.check.reads import guards, has_blank_part, read_paths
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "list", "object"]
 Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
-"""Declared keys with the kinds they may hold; None where nothing is declared of it."""
+"""Declared keys with their possible types; None if the type is not declared."""
 
 IN_WORDS: Mapping[Kind, str] = {
     "string": "a text",
@@ -37,12 +37,12 @@ _WANTED: Mapping[str, tuple[str, tuple[Kind, ...]]] = {
 
 
 def kind_of_value(value: Json) -> Kind | None:
-    """Return what an input of this value is declared as; None for null, which no input is."""
+    """Return the type of an input with this value; None for null, which has no type."""
     return _BY_WORDS.get(describe_kind(value))
 
 
 def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
-    """Return the keys that a document declares, each with what it may hold."""
+    """Return the keys that a document declares, each with its possible types."""
     kinds: dict[str, frozenset[Kind] | None] = {one.key: frozenset((one.type,)) for one in document.inputs}
     kinds["goal"] = frozenset(_TEXT)
     inputs = kinds.keys() | ()
@@ -57,7 +57,7 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
                 kind = kind_of_value(action.value)
                 declare(action.key, frozenset((kind,)) if kind is not None else None)
             for key in step.produces:
-                # What an input says of a key holds for the steps that produce it.
+                # The type of an input also counts for the steps that produce the key.
                 declare(key, frozenset() if key in inputs else None)
         if isinstance(step, doc.LoopStep):
             declare(step.iteration_var, frozenset(_ORDERED))
@@ -68,22 +68,22 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
 
 
 def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield each read of a declared key that can never be answered: of another kind, or a path into no object."""
+    """Yield each read of a declared key that can never succeed: the type is wrong, or the path enters no object."""
     kinds = declared_kinds(document)
     for step in doc.walk_steps(document.steps):
         turning = (step.condition,) if isinstance(step, doc.LoopStep) and step.condition is not None else ()
         for guard in (*guards(step), *turning):
             for term in iter_comparisons(guard.condition):
-                yield from _compared(term, guard.at, kinds)
+                yield from _check_comparison(term, guard.at, kinds)
         for at, path in read_paths(step):
             yield from path_faults(at, path, kinds)
             if "." not in path and not at.endswith("]"):
                 wanted: tuple[Kind, ...] = ("list",) if at.endswith(".items") else _ORDERED
-                yield from _unfit(at, path, f"`{at.rpartition('.')[2]}`", wanted, kinds)
+                yield from _check_type(at, path, f"`{at.rpartition('.')[2]}`", wanted, kinds)
 
 
 def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
-    """Yield why nothing can stand at a path: a part of it is blank, or it leads into what is no object."""
+    """Yield why a path can never have a value: a part of it is blank, or it enters something that is not an object."""
     if has_blank_part(path):
         fix = "Write names with single dots between them, such as `key.member`."
         yield fault(at, "wrong_value", f"The path {path!r} has an empty part.", fix)
@@ -95,17 +95,17 @@ def path_faults(at: str, path: str, kinds: Kinds) -> Iterator[Diagnostic]:
         yield fault(at, "wrong_type", message, f"Only objects have members: read {key!r} itself, or another key.")
 
 
-def _compared(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
+def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
     if term.op == "exists":
         return
     found = list(path_faults(at, term.var, kinds))
     yield from found
     if not found and "." not in term.var and term.op in _WANTED:
         spelled, wanted = _WANTED[term.op]
-        yield from _unfit(at, term.var, f"`{spelled}`", wanted, kinds)
+        yield from _check_type(at, term.var, f"`{spelled}`", wanted, kinds)
 
 
-def _unfit(at: str, key: str, reader: str, wanted: tuple[Kind, ...], kinds: Kinds) -> Iterator[Diagnostic]:
+def _check_type(at: str, key: str, reader: str, wanted: tuple[Kind, ...], kinds: Kinds) -> Iterator[Diagnostic]:
     held = kinds.get(key)
     if not held or not held.isdisjoint(wanted):
         return

@@ -1,4 +1,4 @@
-"""What the steps of a document read of the context: in conditions, and by paths outside of them."""
+"""What the steps of a document read from the context: in conditions, and by paths outside of conditions."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from interlock.define import document as doc
 
 
 def guards(step: doc.Step) -> Iterator[doc.Guard]:
-    """Yield the conditions of a step, except the one that a loop turns on."""
+    """Yield the conditions of a step, except the condition of a loop itself."""
     if step.when is not None:
         yield step.when
     match step:
@@ -35,5 +35,5 @@ def read_paths(step: doc.Step) -> Iterator[tuple[str, str]]:
 
 
 def has_blank_part(path: str) -> bool:
-    """Say whether some part of a dotted path is blank: nothing can stand there."""
+    """Say whether some part of a dotted path is blank, so that it can never have a value."""
     return not all(part.strip() for part in path.split("."))

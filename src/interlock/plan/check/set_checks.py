@@ -1,4 +1,4 @@
-"""What steps set: a key that the workflow declares, once, of the declared type, and never a loop's own variable."""
+"""Checks what steps set: a declared key, once, of the declared type, and never a loop's variable."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ _ASSESSMENT_PARTS = 3
 
 
 def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the keys that steps set, and with what they set them to."""
+    """Yield the faults in the keys that steps set, and in their values."""
     return _Sets(
         declared={one.key: one for one in document.inputs},
         ratings={assessment.id: assessment for assessment in document.assessments},
@@ -27,7 +27,7 @@ def check_sets(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """What is known of a path before any run: the type of what stands there, and all it may be. None: not known."""
+    """The type and the possible values at a path, as known before any run. None: not known."""
 
     type: str | None = None
     choices: tuple[Json, ...] = ()
@@ -50,7 +50,7 @@ class _Sets:
             if isinstance(step, doc.AgentStep):
                 for number, action in enumerate(step.sets):
                     yield from self._of_action(step, action, f"{step.at}.set[{number}]")
-                yield from _beside_each_other(step)
+                yield from _check_together(step)
             inside = self._inside(step) if isinstance(step, doc.LoopStep) else self
             yield from inside.of_steps(doc.inner_steps(step))
 
@@ -72,9 +72,9 @@ class _Sets:
         if declared is None:
             yield self._undeclared(step, action, source, at)
         elif source is None:
-            yield from _unfit_value(declared, action.value, at)
+            yield from _check_value(declared, action.value, at)
         else:
-            yield from _unfit_source(declared, action.source or "", source, at)
+            yield from _check_source(declared, action.source or "", source, at)
 
     def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source | None, at: str) -> Diagnostic:
         kind = source.type if source is not None else infer_type(action.value)
@@ -86,9 +86,9 @@ class _Sets:
         }
         guess = suggest_name(action.key, self.declared)
         add = f"dd to `inputs`: {json.dumps(entry, ensure_ascii=False)}"
-        meant = f"Did you mean `{guess}`? Otherwise a{add}"
-        # The entry is there to be copied, so it goes before a guess that leaves no room for it.
-        fix = meant if guess is not None and utf8_bytes(meant) <= WORDS_BYTES_MAX else f"A{add}"
+        suggestion = f"Did you mean `{guess}`? Otherwise a{add}"
+        # The entry is there to be copied: drop a guess that leaves no room for it.
+        fix = suggestion if guess is not None and utf8_bytes(suggestion) <= WORDS_BYTES_MAX else f"A{add}"
         message = f"The step sets the key {action.key!r}, which `inputs` does not declare."
         return fault(f"{at}.key", "undeclared_key", message, fix)
 
@@ -117,8 +117,8 @@ class _Sets:
         return _Source(type="string", choices=tuple(levels))
 
 
-def _beside_each_other(step: doc.AgentStep) -> Iterator[Diagnostic]:
-    """Yield what the actions of one step mean to each other and do not do: none sees what another sets (EFF-2)."""
+def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
+    """Yield actions of one step that depend on each other: all read the context from before the step (EFF-2)."""
     setting: dict[str, SetAction] = {}
     for number, action in enumerate(step.sets):
         if setting.setdefault(action.key, action) is not action:
@@ -132,18 +132,18 @@ def _beside_each_other(step: doc.AgentStep) -> Iterator[Diagnostic]:
             yield warning(f"{step.at}.set[{number}].from", "same_pass_read_after_write", message, fix)
 
 
-def _unfit_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:
-    unfit = type_mismatch(declared, value)
-    if unfit is None:
+def _check_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:
+    mismatch = type_mismatch(declared, value)
+    if mismatch is None:
         return
-    message = f"{declared.key!r} is declared as {unfit.wanted}; the value is {unfit.found}."
-    part = "type" if unfit.is_kind else "choices"
-    code = "wrong_type" if unfit.is_kind else "wrong_value"
-    yield fault(f"{at}.value", code, message, f"Write {unfit.wanted}, or change its `{part}` in `inputs`.")
+    message = f"{declared.key!r} is declared as {mismatch.wanted}; the value is {mismatch.found}."
+    part = "type" if mismatch.is_kind else "choices"
+    code = "wrong_type" if mismatch.is_kind else "wrong_value"
+    yield fault(f"{at}.value", code, message, f"Write {mismatch.wanted}, or change its `{part}` in `inputs`.")
 
 
-def _unfit_source(declared: ContextInput, path: str, source: _Source, at: str) -> Iterator[Diagnostic]:
-    """Compare whole types: what may stand at the path must all fit, whatever a run brings."""
+def _check_source(declared: ContextInput, path: str, source: _Source, at: str) -> Iterator[Diagnostic]:
+    """Compare types: every possible value at the path must fit the declared key."""
     if source.type is None:
         return
     if source.type != declared.type:

@@ -1,4 +1,4 @@
-"""What `set` takes its values from: each `from` leads to something that is there whenever the step is done."""
+"""Checks that each `from` of a `set` points at a value that always exists when the step is done."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
@@ -13,11 +13,11 @@ from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
 from interlock.plan.check.reads import has_blank_part, read_paths
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
-_HALT = "but `from` needs a value that always exists"
+_NEEDS_VALUE = "but `from` needs a value that always exists"
 
 
 def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield each `from` that leads to nothing, or to what may not be there when the step is done."""
+    """Yield each `from` that points at nothing, or at a value that may be missing when the step is done."""
     kinds = declared_kinds(document)
     ratings = {assessment.id: assessment for assessment in document.assessments}
     for step in doc.walk_steps(document.steps):
@@ -36,9 +36,9 @@ def _source(
     if has_blank_part(path):
         yield from path_faults(at, path, kinds)
     elif head == "artifact" and (wanted.contract_ref is not None or wanted.assessments):
-        yield from _of_artifact(wanted, members, at)
+        yield from _check_artifact(wanted, members, at)
     elif head == "assessments" and wanted.assessments:
-        yield from _of_rating(wanted, members, at, ratings)
+        yield from _check_rating(wanted, members, at, ratings)
     elif head not in kinds:
         yield _undeclared(head, at, kinds)
     else:
@@ -52,17 +52,17 @@ def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
     if key == "assessments":
         return fault(at, "undeclared_key", "The step asks for no assessment.", "Name it in `assessmentRefs`.")
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
-    fix = _meant(key, [*kinds, "artifact", "assessments"], "", otherwise)
+    fix = _suggest(key, [*kinds, "artifact", "assessments"], "", otherwise)
     return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
 
 
-def _of_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: str) -> Iterator[Diagnostic]:
+def _check_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: str) -> Iterator[Diagnostic]:
     ref = wanted.contract_ref or ASSESSMENT_CONTRACT
     pack = PACKS.get(ref)
     if pack is None or pack.schema is None:
         return
     if wanted.contract_ref is not None and not wanted.contract_required and not wanted.assessments:
-        message = f"The contract `{ref}` is not required here, {_HALT}."
+        message = f"The contract `{ref}` is not required here, {_NEEDS_VALUE}."
         yield fault(at, "wrong_value", message, "Remove `required: false` from `outputContract`, or remove this entry.")
     schema: Mapping[str, Json] = pack.schema
     before = "artifact"
@@ -74,19 +74,19 @@ def _of_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: str) 
             return
         inner = cast("Mapping[str, Mapping[str, Json]]", schema.get("properties") or {})
         if member not in inner:
-            # An object without known members may hold anything; one with them need hold no other.
+            # An object without known members may contain any; one with known members is closed here.
             if inner:
-                fix = _meant(member, inner, f"{before}.", f"Use one of {', '.join(sorted(inner))}.")
+                fix = _suggest(member, inner, f"{before}.", f"Use one of {', '.join(sorted(inner))}.")
                 yield fault(at, "undeclared_key", f"The contract `{ref}` has no field `{here}`.", fix)
             return
         if member not in cast("Iterable[str]", schema.get("required") or ()):
-            message = f"`{here}` may be left out of the artifact, {_HALT}."
+            message = f"`{here}` may be left out of the artifact, {_NEEDS_VALUE}."
             yield fault(at, "wrong_value", message, "Read a required member, or the whole object around it.")
             return
         schema, before = inner[member], here
 
 
-def _of_rating(
+def _check_rating(
     wanted: doc.EvidenceRequirements, members: list[str], at: str, ratings: Mapping[str, Assessment]
 ) -> Iterator[Diagnostic]:
     if not members:
@@ -95,30 +95,30 @@ def _of_rating(
     rating = ratings.get(name)
     if name not in wanted.assessments:
         asked = ", ".join(f"`assessments.{one}`" for one in wanted.assessments)
-        fix = _meant(name, wanted.assessments, "assessments.", f"The step asks for {asked}.")
+        fix = _suggest(name, wanted.assessments, "assessments.", f"The step asks for {asked}.")
         yield fault(at, "unknown_assessment", f"The step does not ask for the assessment {name!r}.", fix)
     elif rating is not None and inside:
         dimensions = {dimension.id: dimension for dimension in rating.dimensions}
         dimension = dimensions.get(inside[0])
         here = f"assessments.{name}."
         if dimension is None:
-            fix = _meant(inside[0], dimensions, here, f"Its dimensions are {', '.join(dimensions)}.")
+            fix = _suggest(inside[0], dimensions, here, f"Its dimensions are {', '.join(dimensions)}.")
             yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", fix)
         elif len(inside) > 1:
             message = f"`{here}{inside[0]}` is a level and has no members."
             yield fault(at, "wrong_type", message, f"Write `{here}{inside[0]}`.")
         elif not dimension.required:
-            message = f"The dimension {inside[0]!r} may be left unrated, {_HALT}."
+            message = f"The dimension {inside[0]!r} may be left unrated, {_NEEDS_VALUE}."
             yield fault(at, "wrong_value", message, "Remove its `required: false`, or read another dimension.")
 
 
-def _meant(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
+def _suggest(name: str, known: Iterable[str], before: str, otherwise: str) -> str:
     guess = suggest_name(name, known)
     return f"Did you mean `{before}{guess}`?" if guess else otherwise
 
 
 def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
-    """Tell a step that needs a key which the step right before it removes: nobody can send it in between."""
+    """Yield each step that needs a key which the step right before it removes: no call comes in between."""
     before: doc.Step | None = None
     for step in steps:
         removed = _removed(before) if isinstance(before, doc.AgentStep) else set[str]()
@@ -139,7 +139,7 @@ def _removed(step: doc.AgentStep) -> set[str]:
 
 
 def _wants(step: doc.Step) -> Iterator[tuple[str, str]]:
-    """Yield the keys that a step cannot be reached without, each with its place before it."""
+    """Yield (path, key) of each key that a step needs to be reached."""
     if step.when is None:
         yield from ((at, path.partition(".")[0]) for at, path in read_paths(step))
     elif (term := _single(step.when.condition)) is not None and term.op != "exists":
@@ -153,7 +153,7 @@ def _single(condition: Condition) -> Compare | None:
 
 
 def _sequences(step: doc.Step) -> Iterator[tuple[doc.Step, ...]]:
-    """Yield the steps inside a step as far as they follow each other."""
+    """Yield each sequence of steps inside a step."""
     match step:
         case doc.LoopStep():
             yield step.body

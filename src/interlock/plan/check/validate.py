@@ -1,4 +1,4 @@
-"""Is a plan fit to run? Every fault of its graph and wiring at once, before anything is dispatched."""
+"""Checks the graph of a plan before it runs, and reports every fault at once."""
 
 import re
 from collections import Counter
@@ -20,17 +20,17 @@ def validate_plan(plan: Plan, contracts: Iterable[str] | None = None) -> Diagnos
 
     Args:
         plan: Any plan, however broken.
-        contracts: The contract references that exist; None leaves them unjudged.
+        contracts: The contract references that exist; None skips their check.
     """
     graphs = Graphs.of(plan)
     known = frozenset(contracts) if contracts is not None else None
     faults = [
         *_names(plan),
-        *_twice(plan),
+        *_duplicates(plan),
         *_wiring(plan, graphs),
         *_schemas(plan, known),
         *_loops(plan, graphs),
-        *_fitness(plan, graphs),
+        *_parts(plan, graphs),
     ]
     for scope in graphs.members:
         faults += _shape(scope, graphs)
@@ -46,7 +46,7 @@ def _edge(edge: PlanEdge, code: DiagnosticCode, message: str, fix: str) -> Diagn
 
 
 def _names(plan: Plan) -> Iterator[Diagnostic]:
-    """Judge ids and capabilities again: a plan may have been put together without its records' own checks."""
+    """Check ids and capabilities again: a plan may have been built without the checks of its records."""
     known = frozenset(get_args(Capability))
     for node in plan.nodes:
         if not _SAFE.fullmatch(node.node_id):
@@ -61,7 +61,7 @@ def _names(plan: Plan) -> Iterator[Diagnostic]:
             yield _edge(edge, "invalid_identifier", "An edge has no id.", "Give it one.")
 
 
-def _twice(plan: Plan) -> Iterator[Diagnostic]:
+def _duplicates(plan: Plan) -> Iterator[Diagnostic]:
     for node_id, times in Counter(node.node_id for node in plan.nodes).items():
         if times > 1:
             yield _node(node_id, "duplicate_node_id", f"{times} nodes have the id {node_id!r}.", "Rename one.")
@@ -141,8 +141,8 @@ def _has_work(loop_id: str, graphs: Graphs, above: frozenset[str]) -> bool:
     return False
 
 
-def _fitness(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
-    """Judge whether each part holds what its kind is run by."""
+def _parts(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
+    """Check that each part has the fields that its kind needs."""
     for node in plan.nodes:
         if (node.kind == "task") != (node.task is not None):
             message = f"{node.node_id!r} is a {node.kind} {'without' if node.task is None else 'with'} a task."
@@ -160,7 +160,7 @@ def _fitness(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
 
 
 def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
-    """Judge one graph: an entry, a terminal that every node leads to, and no decision without a way out."""
+    """Check one graph: an entry, a terminal that every node leads to, and a default edge of each decision."""
     nodes = graphs.members[scope]
     where = f"plan.loops[{scope}]" if scope is not None else "plan"
     entries = [node for node in nodes if not graphs.in_edges.get(node.node_id)]
@@ -177,7 +177,7 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
                 terminal, "unreachable_terminal", "No edge leads to this end.", "Add an edge from the last node."
             )
     for node in nodes:
-        yield from _judged(node, graphs)
+        yield from _exits(node, graphs)
         if node.kind == "terminal":
             continue
         is_isolated = not graphs.in_edges.get(node.node_id) and not graphs.out_edges.get(node.node_id)
@@ -192,7 +192,7 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
             yield _node(node.node_id, "unreachable_terminal", message, "Add an edge from it.")
 
 
-def _judged(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:
+def _exits(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:
     out = graphs.out_edges.get(node.node_id, ())
     if node.kind == "decision" and not any(edge.kind != "conditional" for edge in out):
         message = f"All conditions of {node.node_id!r} may be false."

@@ -1,6 +1,6 @@
-"""From the steps of a document to the typed plan: nodes, edges, loops and conditions with ids derived from theirs.
+"""Builds the typed plan from the steps of a document; ids of nodes, edges and conditions derive from step ids.
 
-Nothing here has a case of its own for a step with a condition: it is a choice between the step and nothing.
+A step with a condition is no special case: it is a choice between the step and nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,12 +27,12 @@ _AUTHORED = plan.Provenance(source="authored")
 
 
 class PlanTooLargeError(Exception):
-    """What templates unfold to is beyond the budgets; the fault is kept."""
+    """The unfolded plan exceeds a budget; the fault is in `faults`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exit:
-    """A way out of a node that leads to whatever comes next."""
+    """An edge out of a node whose target is not known yet."""
 
     source: str
     condition_id: str | None = None
@@ -60,14 +60,14 @@ class Builder:
 
     @property
     def faults(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """The faults found so far."""
         return self.prompts.faults
 
     def plan_of(self, probes: Iterable[tuple[doc.AgentStep, plan.Provenance]], steps: Iterable[doc.Step]) -> plan.Plan:
         """Return the plan: the compiler's own steps first, then the author's.
 
         Raises:
-            PlanTooLargeError: It is beyond the budgets.
+            PlanTooLargeError: The plan exceeds a budget.
         """
         exits: list[_Exit] = []
         for step, provenance in probes:
@@ -103,7 +103,7 @@ class Builder:
         ]
 
     def _bare(self, step: doc.Step, entries: list[_Exit]) -> list[_Exit]:
-        """Add a step that is reached by these entries; return the ways out of it."""
+        """Add a step that is reached by these entries; return the edges out of it."""
         self._depth += 1
         if self._depth > CHOICE_DEPTH_MAX:
             self._too_large(step.at, f"Steps nest deeper than {CHOICE_DEPTH_MAX} levels.")
@@ -138,14 +138,14 @@ class Builder:
             "owner": step.owner,
             "input_schema_ref": plan.STEP_INPUT,
             "evidence_schema_ref": evidence_ref,
-            "task": self._handed_out(step, prompt, injections),
+            "task": self._task_record(step, prompt, injections),
         }
         if step.capabilities:
             fields["capabilities"] = tuple(dict.fromkeys(step.capabilities))
         self._add(step.id, "task", step.title, step.at, entries, **fields)
         return [_Exit(source=step.id)]
 
-    def _handed_out(self, step: doc.AgentStep, prompt: str, injections: tuple[plan.Injection, ...]) -> plan.Task:
+    def _task_record(self, step: doc.AgentStep, prompt: str, injections: tuple[plan.Injection, ...]) -> plan.Task:
         fragments = tuple(
             plan.Fragment.model_validate(
                 {"fragment_id": fragment.fragment_id, "text": fragment.text}
@@ -165,8 +165,8 @@ class Builder:
             "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
         }
-        said = {name: value for name, value in fields.items() if value not in (None, ())}
-        return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **said})
+        present = {name: value for name, value in fields.items() if value not in (None, ())}
+        return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})
 
     def _loop(self, step: doc.LoopStep, entries: list[_Exit]) -> list[_Exit]:
         if len(self._bodies) > LOOP_DEPTH_MAX:
@@ -243,9 +243,9 @@ class Builder:
         return entries
 
     def _named(self, guard: doc.Guard, derived: str) -> str:
-        """Return the id of a condition: its own name, or one derived from where it stands."""
+        """Return the id of a condition: its own name, or one derived from its place."""
         condition_id = guard.name or derived
-        # A name may mean something else in each loop: what loop control is read.
+        # A name may be another condition in each loop, because each reads its own loop control.
         while self._conditions.setdefault(condition_id, guard.condition) != guard.condition:
             condition_id = f"{condition_id}-2"
         return condition_id
@@ -260,7 +260,7 @@ class Builder:
             self._too_large(at, f"The plan has more than {PLAN_NODES_MAX} nodes.")
         if node_id in self._kinds:
             message = f"Two parts of the plan are called {node_id!r}."
-            # What the compiler adds has no place of its own: the step that has its name is the one to rename.
+            # A node that the compiler adds has no place; the step with the same name must be renamed.
             place = at or self.at[node_id]
             self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that adds it."))
         fields: dict[str, object] = {"owner": "harness", "provenance": self._origin} | more
@@ -307,6 +307,6 @@ def _evidence(step: doc.AgentStep) -> plan.Evidence:
         ),
         "criteria": wanted.criteria,
     }
-    said = {name: value for name, value in fields.items() if value not in (None, ())}
+    present = {name: value for name, value in fields.items() if value not in (None, ())}
     required = wanted.contract_ref is not None and wanted.contract_required
-    return plan.Evidence.model_validate({"artifact_required": required, "notes": wanted.notes, **said})
+    return plan.Evidence.model_validate({"artifact_required": required, "notes": wanted.notes, **present})

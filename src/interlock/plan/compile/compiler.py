@@ -31,7 +31,7 @@ from interlock.plan.compiled import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A workflow that can run, and what the compiler found odd."""
+    """A workflow that can run, and the warnings of the compiler."""
 
     workflow: CompiledWorkflow
     warnings: Diagnostics
@@ -81,26 +81,26 @@ _RESTS_ON: Mapping[DiagnosticCode, tuple[str, ...]] = {
     "automatic_cycle": ("steps",),
     "duplicate_node_id": ("steps",),
 }
-"""Codes that may only seem at fault because another fault was taken out, with the members of a document that say so."""
+"""Codes that may be false alarms after faulty parts were removed, with the members of a document that cause them."""
 
 
-def faults_beside(told: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
-    """Return what compiling shows of a document whose faults of form were taken out, beside what was told of it."""
+def faults_beside(reported: Diagnostics, rest: doc.WorkflowDocument) -> Diagnostics:
+    """Return further faults of a document whose faulty parts were removed, without those already reported."""
     found = compile_workflow(rest)
     diagnostics = found.warnings if isinstance(found, Compiled) else found
-    known = {(one.path, one.code) for one in told}
-    return tuple(one for one in diagnostics if not _is_unsure(one, told) and (one.path, one.code) not in known)
+    known = {(one.path, one.code) for one in reported}
+    return tuple(one for one in diagnostics if not _is_unsure(one, reported) and (one.path, one.code) not in known)
 
 
-def _is_unsure(found: Diagnostic, told: Diagnostics) -> bool:
+def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
     rests_on = _RESTS_ON.get(found.code, ())
-    return any(one.path.startswith(rests_on) for one in told) if rests_on else False
+    return any(one.path.startswith(rests_on) for one in reported) if rests_on else False
 
 
 def placement_diagnostics(
     workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
 ) -> Diagnostics:
-    """Return what an id means in a source: the reserved namespace refuses, an undotted id warns (SRC-2, SRC-3)."""
+    """Check a workflow id in its source: the reserved namespace is an error, no namespace a warning (SRC-2, SRC-3)."""
     suggestion = suggest_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
@@ -126,7 +126,7 @@ def _features(document: doc.WorkflowDocument) -> tuple[AppliedFeature, ...]:
 
 
 def _probes(document: doc.WorkflowDocument) -> Iterator[tuple[doc.AgentStep, records.Provenance]]:
-    """Yield a first step for each capability that the workflow requires: try it, say what came of it."""
+    """Yield a first step for each required capability: try it and report the result."""
     for capability, need in sorted(document.capabilities.items()):
         if need != "required":
             continue
@@ -205,5 +205,5 @@ def _packs(plan: records.Plan) -> Iterator[ContractPack]:
             "artifact_schema": pack.schema,
             "example": pack.example,
         }
-        said = {name: value for name, value in fields.items() if value is not None}
-        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **said})
+        present = {name: value for name, value in fields.items() if value is not None}
+        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **present})

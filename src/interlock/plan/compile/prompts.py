@@ -1,4 +1,4 @@
-"""From prose to prompts: sections, features, inlined references and bindings. What is inlined is accounted for."""
+"""Renders prompts from prose: sections, features, inlined references and bindings. Each inlined text is recorded."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a step's evidence must be, told in at most five lines beside its prompt (PLAN-13)."""
+"""Renders the evidence that a step requires as at most five lines below its prompt (PLAN-13)."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from interlock.plan.builtins.packs import pack_named
 
 
 def requirement_lines(step: doc.AgentStep, assessments: Mapping[str, Assessment]) -> tuple[str, ...]:
-    """Return the lines: contracts first, then ratings, criteria and context keys; what finds no room is counted."""
+    """Return the lines: contracts, ratings, criteria, context keys. The last one counts those beyond the limit."""
     lines = [*_contract(step), *_ratings(step, assessments), *_criteria(step), *_keys(step)]
     if len(lines) <= REQUIREMENT_LINES_MAX:
         return tuple(lines)

@@ -12,7 +12,7 @@ from interlock.plan.builtins.templates import TEMPLATES
 ROUTINE_NAMESPACE = "wr.templates.routine."
 _ROUTINE_ID = re.compile(r"(?:wr\.)?routine-(.+)")
 _HOLE = re.compile(r"(?<![{\w]){([A-Za-z_][A-Za-z0-9_]*)}(?!})")
-"""`{name}`: filled when a routine is unfolded; `{{name}}` is another thing."""
+"""`{name}`: filled when a routine is unfolded; `{{name}}` is filled at run time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Routine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutineLibrary:
-    """What a document may refer to beside itself: routines by template id, and what a project binds slots to."""
+    """What a document may refer to outside itself: routines by template id, and a project's bindings of slots."""
 
     routines: Mapping[str, Routine]
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -60,7 +60,7 @@ def builtin_routines() -> Mapping[str, Routine]:
 
 
 def routine_of(document: doc.WorkflowDocument) -> Routine | None:
-    """Return the routine that a workflow of core defines, if its id says that it is one."""
+    """Return the routine that a core workflow defines, if its id names one."""
     named = _ROUTINE_ID.fullmatch(document.id)
     if named is None:
         return None
@@ -77,7 +77,7 @@ def unfolded(routine: Routine, call: doc.TemplateStep) -> tuple[doc.Step, ...]:
     first, last = steps[0], steps[-1]
     guidance = (*call.guidance, *map(fill, routine.guidance))
     if guidance and isinstance(first, doc.AgentStep):
-        # Said once, where the routine begins: every step would repeat it.
+        # Only in the first step; otherwise every step would repeat it.
         steps[0] = replace(first, guidance=(*guidance, *first.guidance))
     if call.confirmation is not None and isinstance(last, doc.AgentStep):
         steps[-1] = replace(steps[-1], confirmation=call.confirmation)
