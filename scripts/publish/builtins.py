@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+from interlock.engine.judge.shape import artifact_outline, outline_notation
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.features import FEATURES, Feature
 from interlock.plan.builtins.packs import PACKS, Pack
@@ -26,11 +27,11 @@ def builtins_page() -> str:
 
 def _pack(pack: Pack) -> str:
     parts = [f"### {pack.contract_ref}", pack.purpose, "\n".join(f"- {line}" for line in pack.lines)]
-    if pack.schema is not None and pack.example is not None:
+    if pack.schema is not None and pack.kind is not None:
         more = "refused" if pack.schema.get("additionalProperties") is False else "allowed"
         parts += [
             _table(("field", "value", "required"), _fields(pack.schema)) + f"\n\nOther fields are {more}.",
-            f"Smallest accepted artifact:\n\n```json\n{json.dumps(pack.example, indent=2, ensure_ascii=False)}\n```",
+            f"What an answer asks for: `{outline_notation(artifact_outline(pack.schema))}`.",
         ]
     return "\n\n".join(parts)
 

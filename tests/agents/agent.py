@@ -25,9 +25,10 @@ from tests.agents.faults import (
     Remembered,
     spoil,
 )
-from tests.agents.filling import ContextValues, artifact_for, is_placeholder, notes_for
+from tests.agents.filling import Filling, artifact_values, notes_for
 from tests.agents.reading import Channel, Reading, Shown, read
 
+from interlock.kernel.blanks import fill_in
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called
 
@@ -155,7 +156,7 @@ class _Run:
     """What the agent remembers of one task. Its memory is what answers said; the user could tell it `is_begun`."""
 
     task: Task
-    values: ContextValues
+    values: Filling
     is_begun: bool = False
     is_done: bool = False
     is_forgotten: bool = False
@@ -191,7 +192,7 @@ class _Chat:
         self.work = Work()
         self._agent = agent
         self._chance = random.Random(f"{agent.seed}")
-        self._runs = [_Run(task=task, values=ContextValues(agent.known, self._chance)) for task in agent.tasks]
+        self._runs = [_Run(task=task, values=Filling(agent.known, self._chance)) for task in agent.tasks]
         self._session: str | None = None
         if after is not None:
             self._runs[0].learn(read(after, agent.channel))
@@ -282,38 +283,35 @@ class _Chat:
 
     def _filled(self, run: _Run, shown: Shown) -> Shown:
         """Return a call as it is to be sent: what it leaves open from memory, notes about this step, artifacts."""
-        own, task = run.reading.arguments, run.task
-        remembered = {**dict.fromkeys(TOKENS, run.token), **own, "workflowId": task.workflow_id, "goal": task.goal}
-        arguments = _copy(
-            {name: remembered.get(name) if is_placeholder(value) else value for name, value in shown.arguments.items()}
-        )
-        output, context = arguments.get("output"), arguments.pop("context", None)
-        arguments |= {"output": self._evidence(run, cast("Arguments", output)) if isinstance(output, dict) else {}}
-        values, shown_values = run.values, cast("Arguments", context) if isinstance(context, dict) else {}
+        task = run.task
+        known = dict.fromkeys(TOKENS, run.token) | {"run": run.label, "goal": task.goal}
+        known["workflowId"] = task.workflow_id
+        artifact = artifact_values(run.reading, f"{self._agent.seed} {task.word}")
+
+        def supply(blank: Mapping[str, Any]) -> Any:
+            path = str(blank["path"])
+            if path.endswith("notesMarkdown"):
+                return notes_for(run.reading.wants, notes_on(task, run.reading.title))
+            if path == "output.artifacts":
+                # What was too long to be repeated in a refusal is what the answer before it asked for.
+                return _artifacts(run.reading, artifact)
+            return artifact(blank) if path.startswith("output.artifacts") else known.get(path)
+
+        own = tuple(blank for blank in shown.fill if not str(blank["path"]).startswith("context"))
+        arguments = fill_in(shown.arguments, own, supply)
+        is_refused = bool(run.reading.refusal)
         if shown.tool == "start_workflow":
-            arguments |= {"goal": task.goal, "context": values.for_start(shown_values, run.reading.refusal)}
+            arguments |= {"goal": task.goal, "context": run.values.for_start(shown.fill, is_refused=is_refused)}
         elif "ackToken" in arguments:
-            arguments["context"] = values.for_report(shown_values, run.reading.refusal)
+            arguments["context"] = run.values.for_report(shown.fill, is_refused=is_refused)
         return Shown(tool=shown.tool, arguments={name: value for name, value in arguments.items() if value != {}})
 
-    def _evidence(self, run: _Run, output: Arguments) -> Arguments:
-        """Return the evidence that a call shows, with notes on this step and the agent's own artifacts."""
-        if "notesMarkdown" in output:
-            output["notesMarkdown"] = notes_for(run.reading.wants, notes_on(run.task, run.reading.title))
-        if "artifacts" in output:
-            listed = output["artifacts"]
-            # What was too long to be repeated in a refusal is what the answer before it asked for.
-            asked = run.reading.arguments.get("output", {}).get("artifacts", [])
-            seed = f"{self._agent.seed} {run.task.word}"
-            examples = cast("list[object]", asked if is_placeholder(listed) else listed)
-            output["artifacts"] = [
-                artifact_for(cast("Arguments", one), run.reading, seed) for one in examples if isinstance(one, dict)
-            ]
-        return output
 
-
-def _copy(value: Mapping[str, Any]) -> Arguments:
-    return json.loads(json.dumps(value))
+def _artifacts(reading: Reading, supply: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
+    call = reading.call or Shown(tool="", arguments={})
+    asked = tuple(blank for blank in call.fill if str(blank["path"]).startswith("output.artifacts["))
+    output = cast("Arguments", fill_in(call.arguments, asked, supply).get("output") or {})
+    return cast("list[Any]", output.get("artifacts", []))
 
 
 def notes_on(task: Task, title: str) -> str:

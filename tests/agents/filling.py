@@ -10,17 +10,13 @@ from typing import Any, cast
 
 from tests.agents.reading import Reading
 
-from interlock.testing.harness import filled_out
+from interlock.testing.harness import good_value
 
 _OF_CATEGORY = {"CATEGORY_DIGIT": "7", "CATEGORY_WORD": "w", "CATEGORY_SPACE": " "}
 PASSES = 3
 """After so many passes the agent leaves a loop."""
 
 _QUOTED = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-_IN_BLOCKER = re.compile(rf"{_QUOTED} in `context`(?:, whole and including {_QUOTED})?(?: \(([^)]+)\))?")
-_IN_START = re.compile(r"^- `([^`]+)` \((\w+)\): .*Found [^\n]*?(?:; use (one of \[.*\]))?\.$", re.MULTILINE)
-_AT_START = re.compile(rf"{_QUOTED}, [^\n]*?; it needs (.+?)\.")
-
 _MUST_STOP = '"decision": "stop"} in `output.artifacts`, and say'
 """What the refusal says when the passes of a loop are used up."""
 
@@ -68,29 +64,10 @@ def _match_of(part: tuple[Any, Any]) -> str:
             return ""
 
 
-def artifact_for(example: Mapping[str, Any], reading: Reading, seed: str) -> dict[str, Any]:
-    """Return an example with the agent's decision or ratings, the same however often it is asked at one place."""
-    made = cast("dict[str, Any]", filled_out(dict(example)))
-    chance = random.Random(f"{seed} {reading.place or (0, 1)}")
-    if made.get("kind") == "wr.loop_control":
-        passes = (reading.place[1] if reading.place else None) or 1
-        goes_on = chance.random() < 1 / 2 and passes < PASSES and _MUST_STOP not in reading.refusal
-        made["decision"] = "continue" if goes_on else "stop"
-    rated = made.get("dimensions")
-    # A corrected call may repeat what was garbage.
-    if made.get("kind") == "wr.assessment" and isinstance(rated, dict) and not reading.refusal:
-        levels = _levels_in(reading.prompt)
-        rated = cast("Mapping[str, Any]", rated)
-        made["dimensions"] = {
-            name: chance.choice(levels[name]) if name in levels else level for name, level in rated.items()
-        }
-    return made
+class Filling:
+    """The values that an agent gives for the blanks of its calls.
 
-
-class ContextValues:
-    """The values that an agent has given for context keys, and how it chooses more.
-
-    `known` is what it can say for a key: one of the values is taken. For other keys it makes something up.
+    `known` is what it can say for a context key: one of the values is taken. For other keys it makes something up.
     """
 
     def __init__(self, known: Mapping[str, tuple[object, ...]], chance: random.Random) -> None:
@@ -98,70 +75,74 @@ class ContextValues:
         self._chance = chance
         self._values: dict[str, Any] = {}
 
-    def for_start(self, shown: Mapping[str, Any], refusal: str) -> dict[str, Any]:
+    def for_start(self, fill: tuple[Mapping[str, Any], ...], *, is_refused: bool) -> dict[str, Any]:
         """Return the context of a start: all values so far, with what a refused start asks for."""
-        asked = _keys_asked(refusal)
-        offered = [key for key, value in shown.items() if is_placeholder(value)] if refusal else self._known
-        for key in offered:
-            if key not in asked and self._chance.random() < 1 / 2:
-                asked[key] = _kind_in(shown.get(key))
-        self._choose(asked)
+        for key, blank in _keys(fill).items():
+            self._values[key] = self._chosen(key, blank)
+        if not is_refused:
+            for key in self._known:
+                if self._chance.random() < 1 / 2:
+                    self._values[key] = self._chosen(key, {})
         return json.loads(json.dumps(self._values))
 
-    def for_report(self, shown: Mapping[str, Any], refusal: str) -> dict[str, Any]:
-        """Return the context of a report: what the call shows and has room for, sometimes with something known."""
-        asked = _keys_asked(refusal)
-        inner = {path.partition(".")[0] for path in asked}
-        is_open = {key: value is None or is_placeholder(value) for key, value in shown.items()}
-        asked |= {key: _kind_in(shown[key]) for key in shown if is_open[key] and key not in inner}
-        if not refusal:
+    def for_report(self, fill: tuple[Mapping[str, Any], ...], *, is_refused: bool) -> dict[str, Any]:
+        """Return the context of a report: what the call asks for, sometimes with something known."""
+        asked = _keys(fill)
+        if not is_refused:
             # A value may have changed, and agents say more than they are asked.
-            offered = (*self._known, *shown)
-            asked |= {key: None for key in offered if key not in asked and self._chance.random() < 1 / 4}
-        self._choose(asked)
-        sent = {path.partition(".")[0] for path in asked}
-        given = {key: value for key, value in shown.items() if not is_open[key]}
-        return given | json.loads(json.dumps({key: self._values[key] for key in sorted(sent)}))
+            asked |= {key: {} for key in self._known if key not in asked and self._chance.random() < 1 / 4}
+        for key, blank in asked.items():
+            self._values[key] = self._chosen(key, blank)
+        return json.loads(json.dumps({key: self._values[key] for key in sorted(asked)}))
 
-    def _choose(self, asked: Mapping[str, str | None]) -> None:
-        """Choose a value for each path; a dotted one leads into an object."""
-        for path, kind in asked.items():
-            *outer, last = path.split(".")
-            place = self._values
-            for part in outer:
-                if not isinstance(place.get(part), dict):
-                    place[part] = {}
-                place = place[part]
-            place[last] = self._chosen(path, kind)
-
-    def _chosen(self, path: str, kind: str | None) -> object:
-        if kind is not None and kind.startswith("one of ["):
-            return self._chance.choice(cast("list[object]", json.loads(kind.removeprefix("one of "))))
-        known = [value for value in self._known.get(path, ()) if kind is None or _is_of_kind(value, kind)]
+    def _chosen(self, key: str, blank: Mapping[str, Any]) -> object:
+        """Return a value for a key; one whose member is asked for is an object with that member."""
+        shape = str(blank.get("shape") or "")
+        member = re.search(r"with its member (\S+)$", str(blank.get("what", "")))
+        if member is not None:
+            held = self._values.get(key)
+            value: object = _of_kind(shape, self._chance)
+            for part in reversed(member[1].split(".")):
+                value = {part: value}
+            whole = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
+            return _merged(whole, cast("dict[str, Any]", value))
+        if blank.get("choices"):
+            return self._chance.choice(blank["choices"])
+        known = [value for value in self._known.get(key, ()) if not shape or _is_of_kind(value, shape)]
         if known:
             return self._chance.choice(known)
-        make = _KINDS.get((kind or "").removeprefix("a ").removeprefix("an "))
-        return make(self._chance) if make is not None else f"What there is to say about {path}"
+        return _of_kind(shape, self._chance) if shape else f"What there is to say about {key}"
 
 
-def is_placeholder(value: object) -> bool:
-    """Say whether a value of a shown call only says what belongs there."""
-    return isinstance(value, str) and value.startswith("<")
+def artifact_values(reading: Reading, seed: str) -> Callable[[Mapping[str, Any]], Any]:
+    """Return how the agent fills artifacts: the same however often it is asked at one place."""
+    chance = random.Random(f"{seed} {reading.place or (0, 1)}")
+    passes = (reading.place[1] if reading.place else None) or 1
+    goes_on = chance.random() < 1 / 2 and passes < PASSES and _MUST_STOP not in reading.refusal
+
+    def supply(blank: Mapping[str, Any]) -> Any:
+        choices = blank.get("choices") or ()
+        if {*choices} == {"continue", "stop"}:
+            return "continue" if goes_on else "stop"
+        # A corrected call may repeat what was garbage.
+        if ".dimensions." in blank["path"] and not reading.refusal:
+            return chance.choice(choices)
+        return good_value(blank)
+
+    return supply
 
 
-def _keys_asked(refusal: str) -> dict[str, str | None]:
-    """Return the context paths that a refusal asks for, each with the kind of value if it says one."""
-    asked: dict[str, str | None] = {key: choices or kind for key, kind, choices in _IN_START.findall(refusal)}
-    asked |= {_unquoted(path): kind for path, kind in _AT_START.findall(refusal)}
-    for key, member, kind in cast("list[tuple[str, str, str]]", _IN_BLOCKER.findall(refusal)):
-        path = _unquoted(key) + (f".{_unquoted(member)}" if member else "")
-        asked[path] = kind or asked.get(path)
-    return asked
+def _keys(fill: tuple[Mapping[str, Any], ...]) -> dict[str, Mapping[str, Any]]:
+    return {blank["path"].removeprefix("context."): blank for blank in fill if blank["path"].startswith("context.")}
 
 
-def _kind_in(shown: object) -> str | None:
-    """Return the kind that a placeholder such as `<number: what it is>` names."""
-    return shown[1:].partition(":")[0] if isinstance(shown, str) and is_placeholder(shown) else None
+def _merged(held: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `held` with the members of `more`, one level into another."""
+    both = {**held, **more}
+    for name, value in more.items():
+        if isinstance(value, dict) and isinstance(held.get(name), dict):
+            both[name] = _merged(held[name], cast("dict[str, Any]", value))
+    return both
 
 
 def _unquoted(text: str) -> str:
@@ -169,13 +150,6 @@ def _unquoted(text: str) -> str:
         return str(ast.literal_eval(text))
     except (SyntaxError, ValueError):
         return text[1:-1]
-
-
-def _levels_in(prompt: str) -> dict[str, list[str]]:
-    """Return the levels that the evidence lines of a prompt name, by dimension."""
-    lines = [line for line in prompt.splitlines() if "`wr.assessment`" in line]
-    found = [pair for line in lines for pair in re.findall(r"`([^`]+)` \(([^()]*\|[^()]*)\):", line)]
-    return {name: levels.removesuffix(", optional").split(" | ") for name, levels in found}
 
 
 _KINDS: Mapping[str, Callable[[random.Random], object]] = {
@@ -187,6 +161,14 @@ _KINDS: Mapping[str, Callable[[random.Random], object]] = {
 }
 
 
-def _is_of_kind(value: object, kind: str) -> bool:
+def _of_kind(kind: str, chance: random.Random) -> object:
+    if kind.startswith("one of ["):
+        return chance.choice(cast("list[object]", json.loads(kind.removeprefix("one of "))))
+    if member := re.match(r"a list whose items all have '([^']+)', (.+)", kind):
+        return [{member[1]: _of_kind(member[2], chance)}]
     make = _KINDS.get(kind.removeprefix("a ").removeprefix("an "))
-    return type(value) is type(make(random.Random(0)) if make is not None else "") or kind == "a value"
+    return make(chance) if make is not None else "Something to say"
+
+
+def _is_of_kind(value: object, kind: str) -> bool:
+    return type(value) is type(_of_kind(kind, random.Random(0))) or kind == "a value"

@@ -13,6 +13,9 @@ Channel: TypeAlias = Literal["structure", "text"]
 _BLOCK = re.compile(r"^ *```json\n(.*?)\n *```", re.DOTALL | re.MULTILINE)
 _PLACE = re.compile(r" · step (\d+) of \d+(?:, pass (\d+) of at most \d+)?: ([^·\n]*)")
 _LABEL = re.compile(r" · run `([^`]+)`")
+_FILL = re.compile(r"^- `([^`]+)`(?: \((.*?)\))?: (.*)$", re.MULTILINE)
+_INVITATION = re.compile(r"call `(\w+)`[^\n]*\n```json\n[^\n]*\n```\s*(?:Add to these arguments.*)?\Z", re.DOTALL)
+_PLAIN = {"true": True, "false": False, "null": None}
 _CANDIDATE = re.compile(r"^\d+\. (\*\*.*?) \(`.*?call `(\w+)`:\n```json\n(.*?)\n```", re.DOTALL | re.MULTILINE)
 
 
@@ -22,6 +25,7 @@ class Shown:
 
     tool: str
     arguments: Mapping[str, Any]
+    fill: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +89,44 @@ def _of_structure(structure: Mapping[str, Any]) -> Reading:
         prompt=pending.get("prompt", ""),
         refusal="\n".join(f"{blocker['message']} {blocker.get('suggestedFix', '')}" for blocker in blockers),
         call=_shown(structure.get("nextCall")),
-        found=tuple((one["title"], Shown(**one["nextCall"])) for one in structure.get("candidates", ())),
+        found=tuple((one["title"], _called(one["nextCall"])) for one in structure.get("candidates", ())),
     )
 
 
+def _called(call: Mapping[str, Any]) -> Shown:
+    return Shown(tool=call["tool"], arguments=call["arguments"], fill=tuple(call["fill"]))
+
+
 def _shown(call: Mapping[str, Any] | None) -> Shown | None:
-    return Shown(tool=call["tool"], arguments=call["arguments"]) if call is not None else None
+    return None if call is None else _called(call)
+
+
+def _fill_in_text(text: str) -> list[Mapping[str, Any]]:
+    """Return the values to add, as the last lines of a text list them."""
+    return [_blank(*found) for found in _FILL.findall(text.rpartition("Add to these arguments")[2])]
+
+
+def _blank(path: str, kind: str, what: str) -> Mapping[str, Any]:
+    is_closed = " | " in kind and not kind.startswith(("list of", "{"))
+    choices = [_PLAIN.get(choice, choice) for choice in kind.split(" | ")]
+    return {"path": path, "what": what} | ({"choices": choices} if is_closed else {"shape": kind} if kind else {})
 
 
 def _of_text(text: str, *, is_error: bool) -> Reading:
     head, _, body = text.partition("\n")
     blocks = _BLOCK.findall(text)
     if is_error:
-        return Reading(refusal=text, call=_shown(json.loads(blocks[-1])) if blocks else None, is_error=True)
+        call = _called(json.loads(blocks[-1]) | {"fill": _fill_in_text(text)}) if blocks else None
+        return Reading(refusal=text, call=call, is_error=True)
     found = tuple(
         (title, Shown(tool=tool, arguments=json.loads(arguments)))
         for title, tool, arguments in _CANDIDATE.findall(text)
     )
     label, place = _LABEL.search(head), _PLACE.search(head)
-    invitation = re.search(r"call `(\w+)`[^\n]*\n```json\n[^\n]*\n```\s*\Z", text)
-    call = Shown(tool=invitation[1], arguments=json.loads(blocks[-1])) if invitation and not found else None
+    invitation = _INVITATION.search(text)
+    call = None
+    if invitation and not found:
+        call = Shown(tool=invitation[1], arguments=json.loads(blocks[-1]), fill=tuple(_fill_in_text(text)))
     return Reading(
         label=label[1] if label else None,
         place=(int(place[1]), int(place[2]) if place[2] else None) if place else None,

@@ -107,7 +107,7 @@ STEERING: dict[str, Any] = {"kind": "wr.loop_control"}
 
 
 def rated(level: str) -> dict[str, Any]:
-    return {"kind": "wr.assessment", "assessmentId": "risk", "dimensions": {"harm": level}}
+    return {"kind": "wr.assessment", "assessmentId": "risk", "dimensions": {"harm": level}, "summary": "Why."}
 
 
 def scripted(workflow: Mapping[str, object] = WORKFLOW, ring: KeyRing = FIXED_KEYS) -> dict[str, Called]:
@@ -188,7 +188,10 @@ def structured(harness: Harness) -> Iterator[tuple[str, Called]]:
     yield "the second pass", again
     beyond = harness.advance(again, None, output={"artifacts": [STEERING | {"decision": "continue"}]})
     yield "beyond the bound", beyond
-    yield "complete structure", harness.advance(beyond, None, output={"artifacts": [STEERING | {"decision": "stop"}]})
+    yield (
+        "complete structure",
+        harness.advance(beyond, None, output={"artifacts": [STEERING | {"decision": "stop", "summary": "Done."}]}),
+    )
     fast = harness.start("test.structure", context={"mode": "fast", "parts": []})
     output = {"notesMarkdown": "Low because small.", "artifacts": [rated("low")]}
     quick = harness.advance(fast, None, output=output)

@@ -86,13 +86,13 @@ def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, C
     [
         pytest.param(" · goal: ", " · aim: ", id="a part of the header"),
         pytest.param("**Not accepted yet**", "**The step is not accepted**", id="a heading"),
-        pytest.param("needs notes:", "has no notes", id="the message of a blocker"),
+        pytest.param("missing, empty, or sample text", "none", id="the message of a blocker"),
         pytest.param(
             "Use the tokens of this answer, not the earlier ones.", "Use these tokens.", id="a fix's last one"
         ),
         pytest.param("This is a new branch", "It is another branch", id="a warning"),
         pytest.param("Send it under that name.", "Rename `it`, then send `it` again.", id="a suggestion"),
-        pytest.param("When the step is done, call `continue_workflow` with your notes:", "Then:", id="what to do next"),
+        pytest.param("Do this step now.", "Do it now.", id="what to do next"),
         pytest.param("Stored artifacts", "Kept artifacts", id="a recap's heading"),
     ],
 )

@@ -22,7 +22,9 @@ Value: TypeAlias = tuple[Place, Json]
 
 PROSE = "(words)"
 """What replaces prose among the facts."""
-_PROSE_KEYS = frozenset({"message", "suggestedFix", "suggestion", "note", "fix", "recap", "found", "method"})
+_OF_BLANKS = frozenset({"fill", "path", "shape", "choices"})
+"""Members of blanks: short words that messages use for other things, too."""
+_PROSE_KEYS = frozenset({"message", "suggestedFix", "suggestion", "note", "fix", "recap", "found", "method", "what"})
 _LONG = 8
 """A value of so many characters is recognised anywhere; a shorter one only between quotes or on a line of its own."""
 _ID = r"(?:st|ack|chk)_[0-9a-z]{4}[\w-]{52}|(?:sess|run)_[0-9a-z]{26}|sha256:[0-9a-f]{12,64}"
@@ -152,7 +154,7 @@ def _values(value: Json, place: Place = ()) -> Iterator[Value]:
     """Yield each value that words may name, outermost first. A plan repeats what the rest of its answer says."""
     if place == ("plan",):
         return
-    if place and not isinstance(value, bool) and value not in ("", None, [], {}):
+    if place and not isinstance(value, bool) and value not in ("", None, [], {}) and place[-1] not in _OF_BLANKS:
         yield place, value
     match value:
         case dict():

@@ -40,7 +40,7 @@ SET: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Keys that steps set: the declared type, and what may be copied into them."""
 LEVELS = ["low", "middle", "high"]
-_CONTRACTS = sorted(ref for ref, pack in PACKS.items() if pack.kind is not None and pack.example is not None)
+_CONTRACTS = sorted(ref for ref, pack in PACKS.items() if pack.kind is not None)
 _LOOP_CONTROL = "wr.contracts.loop_control"
 
 

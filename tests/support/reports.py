@@ -9,8 +9,6 @@ from tests.support.model import AUTONOMIES, LOOP_CONTROL, Node, Report, example_
 from tests.support.model_language import Document, Owed
 from tests.support.plans import KNOWN
 
-from interlock.plan.builtins.packs import PACKS
-
 Draw = Callable[..., Any]
 
 RISKS = ("conservative", "balanced", "aggressive")
@@ -99,14 +97,21 @@ class Reports:
             spoiled += [[artifact | {"loopId": "another"}], [artifact | {"decision": "perhaps"}]]
         if artifact["kind"] == "wr.capability_observation":
             return self.one_of(*spoiled, *([artifact | {"status": status}] for status in ("unknown", "unavailable")))
-        spoiled.append([dict(PACKS[ref].example or {})])
+        spoiled.append(
+            [
+                {
+                    name: f"<{name}>" if isinstance(value, str) and name != "kind" else value
+                    for name, value in artifact.items()
+                }
+            ]
+        )
         return self.one_of(*spoiled)
 
     def rating(self, *, sound: bool) -> list[Document]:
         levels = ("high", "middle", " HIGH ") if sound else ("low", "high", "none", " Low")
         rated = {"clear": self.one_of(*levels)} | ({"sound": self.one_of(*levels)} if self.maybe(3) else {})
         named = {"assessmentId": "quality"} if self.maybe(5) else {}
-        rating: Document = {"kind": "wr.assessment", **named, "dimensions": rated}
+        rating: Document = {"kind": "wr.assessment", **named, "dimensions": rated, "summary": "Why."}
         return [rating] if sound else self.one_of([], [{"kind": "wr.assessment"}], [rating], [rating])
 
 

@@ -212,16 +212,16 @@ def _check_channels(called: Called, told: str) -> None:
         assert f"step {run['step']['number']} of {run['step']['total']}" in first_line
         assert pending["prompt"] in called.text
         assert pending["title"] in called.text
-    tokens = [called["stateToken"], called.structure.get("ackToken"), fork["ackToken"] if fork else None]
-    for token in filter(None, tokens):
-        assert token in called.text
+    for token in filter(None, (called["stateToken"], called.structure.get("ackToken"))):
         assert token in told
+    if fork is not None:
+        assert fork["ackToken"] in called.text
     if call is not None:
-        fence = called.text.rpartition("```json\n")[2].removesuffix("\n```")
+        fence, _, after = called.text.rpartition("```json\n")[2].partition("\n```")
         assert json.loads(fence) == call["arguments"]
+        assert all(f"- `{blank['path']}`" in after for blank in call["fill"])
         assert f"`{call['tool']}`" in called.text
         assert call["arguments"]["run"] == run["label"]
-        assert called.text.endswith("```")
     for warned in called.structure.get("warnings", ()):
         assert warned["message"] in called.text
     for blocker in called.structure.get("blockers", ()):

@@ -22,7 +22,7 @@ from mcp import Client, MCPError, StdioServerParameters, types
 
 from interlock.cli.render.demo_screen import ClaimError, DemoScreen, open_console
 from interlock.cli.render.run_tree import LEGEND, draw_run
-from interlock.engine.request import without_placeholders
+from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DEMO_SECONDS_MAX
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.errors import InterlockError
@@ -122,9 +122,11 @@ class Response:
         return cast("dict[str, Json]", self.structure[name])
 
     def next_call(self) -> dict[str, Json]:
-        """Return the arguments of `nextCall` with the notes of the pending step in place of placeholders."""
+        """Return the arguments of `nextCall` with the notes of the pending step filled in."""
         notes = NOTES.get(str(self.part("pending")["stepId"]), "Done as asked.")
-        return cast("dict[str, Json]", without_placeholders(self.part("nextCall")["arguments"], lambda _: notes))
+        call = self.part("nextCall")
+        arguments, fill = cast("dict[str, Json]", call["arguments"]), cast("list[dict[str, Json]]", call["fill"])
+        return fill_in(arguments, fill, lambda _: notes)
 
     def summary(self) -> str:
         """Return the kind of the answer and the current step."""

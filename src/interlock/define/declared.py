@@ -3,10 +3,13 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from interlock.decide.evaluate import describe_kind, is_number, is_same_value
 from interlock.define.parts import ContextInput
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.canonical import JsonScalar
 from interlock.kernel.text import one_line
 
 
@@ -46,6 +49,14 @@ def describe_choices(declared: ContextInput) -> str:
 def describe_type(name: str) -> str:
     """Return a type's name with its article."""
     return f"an {name}" if name == "object" else f"a {name}"
+
+
+def declared_blank(declared: ContextInput) -> Blank:
+    """Return the blank of a declared key."""
+    choices = (True, False) if declared.type == "boolean" else declared.choices
+    if choices and not any(isinstance(choice, list | dict) for choice in choices):
+        return Blank(what=declared.description, choices=cast("tuple[JsonScalar, ...]", choices))
+    return Blank(what=declared.description, shape=None if declared.type == "string" else declared.type)
 
 
 def infer_type(value: object) -> str | None:

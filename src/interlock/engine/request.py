@@ -1,17 +1,18 @@
 """The evidence that an agent sends, parsed and within its budgets: the only form in which it is checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
+from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import NOTES_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of, digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.kernel.text import truncated
 from interlock.record.base import Preferences
 
-NOTES_PLACEHOLDER = "<what you did, decided and produced>"
-"""The notes in the call that an answer shows. Sent back unchanged it is no evidence."""
+NOTES_BLANK = Blank(what="what you did, decided and produced")
+"""The notes that an answer asks for. Its words sent back are no evidence."""
 
 ARTIFACT_CONTENT_TYPE = "application/json"
 WHOLE_NOTES_CONTENT_TYPE = "text/markdown"
@@ -86,9 +87,8 @@ class Request:
         return replace(self, artifacts=tuple(ordered))
 
     def has_notes(self) -> bool:
-        """Say whether there are notes, other than the placeholder."""
-        said = (self.notes or "").strip().strip("`*_\"' \n")
-        return bool(said) and said != NOTES_PLACEHOLDER
+        """Say whether there are notes, other than the sample text of an answer."""
+        return bool((self.notes or "").strip().strip(_AROUND)) and not is_sample(self.notes, NOTES_BLANK)
 
     def stored_notes(self) -> str:
         """Return the notes as they are recorded: within the budget, cut with the marker (EVT-7)."""
@@ -106,33 +106,29 @@ class Request:
         return tuple(stored[digest] for digest in sorted(stored))
 
 
-def is_placeholder(text: Json) -> bool:
-    """Say whether a text is a placeholder `<…>`, as in the calls that answers show."""
-    return isinstance(text, str) and text.startswith("<") and text.endswith(">")
+_AROUND = "`*_\"'.: \n"
+"""What may be around a text without making it another one."""
 
 
-def without_placeholders(value: Json, say: Callable[[str], str]) -> Json:
-    """Return a copy of a JSON value in which each placeholder is replaced by what `say` returns for its words."""
+def is_sample(value: Json, blank: Blank | None = None) -> bool:
+    """Say whether a text is one that answers show in place of a value: `<…>`, or the words of its blank."""
+    if not isinstance(value, str):
+        return False
+    said = value.strip(_AROUND)
+    in_brackets = said.startswith("<") and said.endswith(">")
+    return in_brackets or (blank is not None and said.strip("<>").casefold() == blank.what.casefold())
+
+
+def sample_left(value: Json, outline: Outline = None) -> str | None:
+    """Return the path of a sample text in a value whose outline an answer showed; None if there is none."""
     if isinstance(value, dict):
-        return {key: without_placeholders(member, say) for key, member in value.items()}
-    if isinstance(value, list):
-        return [without_placeholders(item, say) for item in value]
-    return say(value[1:-1]) if isinstance(value, str) and is_placeholder(value) else value
-
-
-def placeholder_left(value: Json, shown: Json) -> str | None:
-    """Return the path of a text that still is the shown placeholder; None if all were replaced."""
-    if isinstance(value, dict) and isinstance(shown, dict):
-        for key in shown.keys() & value.keys():
-            found = placeholder_left(value[key], shown[key])
-            if found is not None:
-                return f"{key}.{found}".rstrip(".")
-    if isinstance(value, list) and isinstance(shown, list):
-        for at, (one, other) in enumerate(zip(value, shown, strict=False)):
-            found = placeholder_left(one, other)
-            if found is not None:
-                return f"{at}.{found}".rstrip(".")
-    return "" if is_placeholder(shown) and value == shown else None
+        shown: Mapping[str, Outline] = outline if isinstance(outline, Mapping) else {}
+        inner = ((key, sample_left(member, shown.get(key))) for key, member in value.items())
+    elif isinstance(value, list):
+        inner = ((str(at), sample_left(member)) for at, member in enumerate(value))
+    else:
+        return "" if is_sample(value, outline if isinstance(outline, Blank) else None) else None
+    return next((f"{key}.{found}".rstrip(".") for key, found in inner if found is not None), None)
 
 
 def _subject(artifact: Mapping[str, Json], unnamed: str | None) -> tuple[str, str]:

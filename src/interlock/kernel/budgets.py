@@ -76,6 +76,8 @@ WANTED_BYTES_MAX = 300
 """What a required value may be: it can be a long list of choices."""
 ARTIFACT_FAULTS_MAX = 3
 """Faults of one artifact in one report: more are not read."""
+REPEATED_WORDS_MIN = 5
+"""Notes of fewer words are not compared with the prompt: they may agree with it by chance."""
 WARNED_GAP_BYTES_MAX = 200
 """One gap in an answer that names several: the beginning of its summary."""
 UNREPORTED_EVIDENCE_MAX = 6

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import LOCK_RETRY_AFTER_MS
 from interlock.kernel.canonical import Json
 
@@ -120,11 +121,11 @@ class Correction:
     """How a refused call becomes one that can be sent: the same call with changes, or a call of another `tool`.
 
     `instead` are arguments with the value to send, None for one to leave out. `wrong` are the places of arguments whose
-    value only the caller knows: a placeholder replaces each, or it is left out. `understood` are the arguments that
+    value only the caller knows: a blank replaces each, or it is left out. `understood` are the arguments that
     the changes apply to, if not those that were sent.
     """
 
-    instead: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    instead: Mapping[str, Outline] = field(default_factory=dict[str, Outline])
     wrong: tuple[tuple[int | str, ...], ...] = ()
     understood: Mapping[str, Json] | None = None
     tool: str | None = None

@@ -25,7 +25,6 @@ class ContractPack(Record):
     version: IndexField
     artifact_kind: str | None = None
     artifact_schema: dict[str, Json] | None = None
-    example: dict[str, Json] | None = None
 
 
 class ScopedFunction(Record):

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import anyio
 import anyio.to_thread
@@ -20,11 +20,13 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.model import Answer, HumanInputRequired
+from interlock.engine.answer.structure import FillOut, call_lines
 from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
+from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
-from interlock.kernel.text import json_in_code, one_line
+from interlock.kernel.text import one_line
 from interlock.record.events import Actor
 from interlock.server.arguments import parse_arguments
 from interlock.server.corrected import with_corrected_call
@@ -203,8 +205,9 @@ def refusal_text(refusal: Refusal) -> str:
     after = f" after {retry['afterMs']} ms" if "afterMs" in retry else ""
     lines = [f"**{refusal.code}** ({retry['kind']}{after})", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
-    if call is not None:
-        lines.append(json_in_code(call))
+    if isinstance(call, dict):
+        fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]
+        lines.append(call_lines({"tool": call["tool"], "arguments": call["arguments"]}, fill))
     fork = refusal.details.get("fork")
     if isinstance(fork, dict):
         lines.append(f"{fork['note']} `ackToken`: `{fork['ackToken']}`")

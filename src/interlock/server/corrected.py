@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from interlock.define.diagnostics import suggest_name
+from interlock.engine.answer.structure import NextCall
+from interlock.engine.request import NOTES_BLANK
+from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, CORRECTED_ARGUMENTS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, nests_deeper_than
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
@@ -14,18 +17,18 @@ from interlock.kernel.text import utf8_bytes
 from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED
 
-_PLACEHOLDERS: dict[str, Json] = {
-    "workflowId": "<id from list_workflows>",
-    "goal": "<what the user wants>",
-    "workspacePath": "<absolute path of the project>",
-    "ackToken": "<ackToken of the last answer>",
-    "stateToken": "<stateToken of the last answer>",
-    "checkpointToken": "<checkpointToken of the last answer>",
-    "output": {"notesMarkdown": "<your notes>"},
-    "notesMarkdown": "<your notes>",
-    "artifacts": [{"kind": "<kind>"}],
+_BLANKS: Mapping[str, Outline] = {
+    "workflowId": Blank(what="an id from list_workflows"),
+    "goal": Blank(what="what the user wants"),
+    "workspacePath": Blank(what="the absolute path of the project"),
+    "ackToken": Blank(what="the ackToken of the last answer"),
+    "stateToken": Blank(what="the stateToken of the last answer"),
+    "checkpointToken": Blank(what="the checkpointToken of the last answer"),
+    "output": {"notesMarkdown": NOTES_BLANK},
+    "notesMarkdown": NOTES_BLANK,
+    "artifacts": [{"kind": Blank(what="the kind of the artifact")}],
 }
-"""What the caller has to fill in. A wrong argument without a placeholder is left out."""
+"""What the caller has to supply. A wrong argument that is not listed is left out."""
 
 
 def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
@@ -44,18 +47,26 @@ def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) 
 
 def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction) -> Json:
     """Apply a correction to the call that was sent."""
-    instead: dict[str, Json] = {name: value for name, value in correction.instead.items() if value is not None}
+    instead = {name: value for name, value in correction.instead.items() if value is not None}
     if correction.tool is not None:
-        return {"tool": correction.tool, "arguments": instead}
+        return _call(correction.tool, instead)
     known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
     arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
+    shown: dict[str, Outline] = _shorten(_with_list(arguments))
     for name, *inner in correction.wrong:
-        holder = arguments.get(str(name))
+        holder = shown.get(str(name))
+        if inner == ["artifacts"] and isinstance(_artifacts_of(arguments), dict):
+            continue
         if inner and name in NESTED and isinstance(holder, dict):
-            arguments[str(name)] = _with_placeholder(holder, str(inner[0]), _members(NESTED[str(name)]))
+            shown[str(name)] = _with_blank(holder, str(inner[0]), _members(NESTED[str(name)]))
         else:
-            arguments = _with_placeholder(arguments, str(name), known)
-    return {"tool": tool.name, "arguments": instead | _shorten(arguments)}
+            shown = _with_blank(shown, str(name), known)
+    return _call(tool.name, instead | shown)
+
+
+def _call(tool: str, outline: Mapping[str, Outline]) -> Json:
+    call = NextCall.of(tool, outline)
+    return {"tool": tool, "arguments": call.arguments, "fill": [one.to_json() for one in call.fill]}
 
 
 def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: str) -> dict[str, Json]:
@@ -98,22 +109,34 @@ def _members(model: type[ObjectArgument]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _with_placeholder(arguments: Mapping[str, Json], name: str, known: Collection[str]) -> dict[str, Json]:
-    """Replace one argument by its placeholder, or leave it out if it has none. Returns a copy."""
+def _artifacts_of(arguments: Mapping[str, Json]) -> Json:
+    output = arguments.get("output")
+    return output.get("artifacts") if isinstance(output, dict) else None
+
+
+def _with_list(arguments: Mapping[str, Json]) -> dict[str, Json]:
+    """Put a single artifact that was sent without its list into one. Returns a copy."""
+    one, output = _artifacts_of(arguments), arguments.get("output")
+    if not isinstance(one, dict) or not isinstance(output, dict):
+        return dict(arguments)
+    corrected: dict[str, Json] = {**output, "artifacts": [one]}
+    return {**arguments, "output": corrected}
+
+
+def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[str]) -> dict[str, Outline]:
+    """Replace one argument by its blank, or leave it out if it has none. Returns a copy."""
     others = {key: value for key, value in arguments.items() if key != name}
-    if name == "artifacts" and isinstance(one := arguments.get(name), dict):
-        return {**others, name: list[Json]([one])}
-    return others | ({name: _PLACEHOLDERS[name]} if name in known and name in _PLACEHOLDERS else {})
+    return others | ({name: _BLANKS[name]} if name in known and name in _BLANKS else {})
 
 
-def _shorten(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Shorten arguments for an error: long values and the context (CTX-5) become placeholders."""
-    shown: dict[str, Json] = {}
+def _shorten(arguments: Mapping[str, Json]) -> dict[str, Outline]:
+    """Shorten arguments for an error: a blank replaces a long value, and the context (CTX-5)."""
+    shown: dict[str, Outline] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):
             shown[key] = _shorten(value)
         else:
-            shown[key] = value if _is_short(value) else f"<your {key}>"
+            shown[key] = value if _is_short(value) else Blank(what=f"your {key}, as you sent it")
     return shown
 
 

@@ -28,8 +28,10 @@ from mcp import Client
 
 from interlock.define.source.text_form import TextFormat
 from interlock.engine.answer.model import HumanInputRequired
+from interlock.engine.answer.structure import NextCall
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext
-from interlock.engine.request import without_placeholders
+from interlock.engine.judge.shape import artifact_outline
+from interlock.kernel.blanks import fill_in
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -336,16 +338,48 @@ async def call_through(client: Client, tool_name: str, arguments: Arguments | No
 
 
 def filled_in(answer: Called, notes: str) -> dict[str, Any]:
-    """Return the arguments of an answer's `nextCall`, with the notes and each text in angle brackets filled in."""
-    arguments = cast("dict[str, Any]", filled_out(answer["nextCall"]["arguments"]))
-    if "notesMarkdown" in arguments.get("output", {}):
-        arguments["output"]["notesMarkdown"] = notes
-    return arguments
+    """Return the arguments of an answer's `nextCall`, with the notes and a good value for each other blank."""
+    return filled_call(answer["nextCall"], notes)
 
 
-def filled_out(value: Json) -> Json:
-    """Return a copy of a JSON value in which each text that only says what belongs there says something."""
-    return without_placeholders(value, lambda words: f"Filled in: {words}")
+def filled_call(call: Mapping[str, Any], notes: str = "Filled in.") -> dict[str, Any]:
+    """Return the arguments of a call that an answer shows, with a value of its kind for each blank."""
+
+    def supply(blank: Mapping[str, Json]) -> Json:
+        return notes if blank["path"] == "output.notesMarkdown" else good_value(blank)
+
+    return fill_in(call["arguments"], call["fill"], supply)
+
+
+def good_artifact(schema: Mapping[str, Json]) -> dict[str, Any]:
+    """Return the smallest artifact of a contract's schema, with good values."""
+    return cast("dict[str, Any]", filled_call(NextCall.of("", {"it": artifact_outline(schema)}).to_json())["it"])
+
+
+_GOOD = ("passed", "clean", "approved", "available", "stop", "high", "true")
+"""Choices that let a run continue."""
+
+
+def good_value(blank: Mapping[str, Json]) -> Json:
+    """Return a value for a blank: a choice that lets the run continue, else one of its shape (see `shape_of`)."""
+    choices = cast("list[Json]", blank.get("choices", []))
+    if choices:
+        return next((choice for choice in choices if str(choice).lower() in _GOOD), choices[0])
+    shape, words = str(blank.get("shape", "text")), f"Filled in: {blank['what']}"
+    return _of_shape(shape, words)
+
+
+def _of_shape(shape: str, words: str) -> Json:
+    if shape.startswith("list of "):
+        return [_of_shape(shape.removeprefix("list of "), words)] if "(at least" in shape else []
+    if shape.startswith("{"):
+        inner = shape[1 : shape.index("}")]
+        members = [member.partition(": ") for member in inner.split(", ") if "?" not in member.partition(":")[0]]
+        return {name: _of_shape(kind or "text", words) for name, _, kind in members}
+    if " | " in shape:
+        return next((choice for choice in shape.split(" | ") if choice in _GOOD), shape.split(" | ", maxsplit=1)[0])
+    of_type: dict[str, Json] = {"list": [], "object": {}, "number": 1, "whole number": 1}
+    return of_type.get(shape, words)
 
 
 def assert_conforms(tool_name: str, structure: Mapping[str, Any]) -> None:

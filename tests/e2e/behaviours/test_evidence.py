@@ -9,7 +9,7 @@ from tests.support.flow import IS_FAST, deciding, document, loop, step
 from tests.support.server import Called, blockers_of, step_of
 
 from interlock.plan.builtins.packs import PACKS
-from interlock.testing.harness import filled_out
+from interlock.testing.harness import filled_call
 
 CONTRACTS = sorted(ref for ref, pack in PACKS.items() if pack.kind is not None)
 CONTROL = "wr.contracts.loop_control"
@@ -61,7 +61,11 @@ def test_a_rule_that_asks_only_under_a_condition_is_told_with_that_condition(mak
         (({"kind": "wr.decision", "decision": "stop"},), "MISSING_REQUIRED_OUTPUT", "'wr.decision'"),
         (({"kind": "wr.loop_control", "decision": "maybe"},), "INVALID_REQUIRED_OUTPUT", '"maybe"'),
         (({"kind": "wr.loop_control"},), "INVALID_REQUIRED_OUTPUT", "decision"),
-        (({"kind": "wr.loop_control", "decision": "stop", "loopId": "m"},), "INVALID_REQUIRED_OUTPUT", "'m'"),
+        (
+            ({"kind": "wr.loop_control", "decision": "stop", "summary": "Done.", "loopId": "m"},),
+            "INVALID_REQUIRED_OUTPUT",
+            "'m'",
+        ),
     ],
     ids=["none", "another kind", "an unknown decision", "no decision", "another loop"],
 )
@@ -95,9 +99,9 @@ def test_the_artifact_that_an_answer_shows_meets_its_contract_and_none_does_not(
     first = served.start("test.flow")
     assert blockers_of(served.advance(first)) == [("MISSING_REQUIRED_OUTPUT", ref)]
     fresh = served.start("test.flow")
-    (shown,) = fresh["nextCall"]["arguments"]["output"]["artifacts"]
-    assert shown["kind"] == PACKS[ref].kind
-    assert step_of(served.report(fresh, filled_out(shown))) == "b"
+    (artifact,) = filled_call(fresh["nextCall"])["output"]["artifacts"]
+    assert artifact["kind"] == PACKS[ref].kind
+    assert step_of(served.report(fresh, artifact)) == "b"
 
 
 def test_an_artifact_with_all_that_its_contract_leaves_open_is_taken(make: Maker) -> None:

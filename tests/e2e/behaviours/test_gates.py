@@ -5,7 +5,7 @@ from tests.e2e.behaviours.conftest import Maker
 from tests.support.flow import IS_FAST, Document, document, step
 from tests.support.server import blockers_of, step_of
 
-from interlock.testing.harness import filled_out
+from interlock.testing.harness import filled_call
 
 GATES: dict[str, Document] = {"always": {"requireConfirmation": True}, "where it holds": {"confirmWhen": IS_FAST}}
 
@@ -33,8 +33,7 @@ def test_without_a_recorded_confirmation_the_step_is_not_passed_and_the_same_tok
     assert (refused["nextIntent"], step_of(refused)) == ("await_user_confirmation", "a")
     assert (refused.ack, refused.state) == (first.ack, first.state)
     assert len(served.events(first)) == recorded
-    claim = filled_out(refused["nextCall"]["arguments"]["output"]["artifacts"][0])
-    assert isinstance(claim, dict)
+    claim = filled_call(refused["nextCall"])["output"]["artifacts"][0]
     assert claim["kind"] == "wr.confirmation"
     assert step_of(served.report(refused, claim, notes="Done.")) == "b"
 

@@ -15,7 +15,8 @@ from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import NOTES_PLACEHOLDER
+from interlock.engine.request import NOTES_BLANK
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX
 from interlock.record.base import Preferences
 from interlock.record.outcome import build_report
@@ -95,14 +96,13 @@ def test_every_answer_satisfies_the_published_schema(tool: str) -> None:
 
 
 @pytest.mark.inv("ANS-1")
-def test_each_channel_holds_the_prompt_the_tokens_and_the_next_call() -> None:
+def test_each_channel_holds_the_prompt_and_the_next_call_and_the_structure_all_tokens() -> None:
     for facts in ALL:
         answer = render_answer(facts)
         structure = json.dumps(structure_of(facts))
         fork = facts.fork.ack_token if facts.fork else None
         for token in (facts.state_token, facts.ack_token, facts.redirect, fork):
             if token is not None and facts.step is not None:
-                assert token in answer.text
                 assert token in structure
         if facts.step is not None:
             assert facts.step.prompt in answer.text
@@ -122,7 +122,9 @@ def test_clients_that_cut_the_middle_keep_run_call_and_tokens() -> None:
         assert text.startswith(
             f"**Demo** (`test.demo`) · run `ab12`{' · goal: `Make it so`' if facts.run.goal else ''} · "
         )
-        assert text.endswith("```" if structure_of(facts)["nextCall"] else "This run has no more steps.")
+        call = structure_of(facts)["nextCall"]
+        last = call["fill"][-1]["what"] if call and call["fill"] else "```" if call else "to the user."
+        assert text.endswith(last)
 
 
 @pytest.mark.inv("ANS-2")
@@ -151,8 +153,8 @@ def test_a_title_of_several_lines_stays_on_the_first_line() -> None:
 @pytest.mark.inv("ANS-3")
 def test_the_next_call_is_the_ack_with_room_for_notes_and_names_the_run() -> None:
     call = structure_of(ADVANCE)["nextCall"]
-    arguments = {"ackToken": "ack.here", "run": "ab12", "output": {"notesMarkdown": NOTES_PLACEHOLDER}}
-    assert call == {"tool": CONTINUE_TOOL, "arguments": arguments}
+    fill = [{"path": "output.notesMarkdown", "what": NOTES_BLANK.what}]
+    assert call == {"tool": CONTINUE_TOOL, "arguments": {"ackToken": "ack.here", "run": "ab12"}, "fill": fill}
     assert structure_of(PASSED)["nextCall"]["arguments"] == {"stateToken": "st.tip", "run": "ab12"}
     used_up = replace(ADVANCE, ack_token=None, fork=FORK)
     assert structure_of(used_up)["nextCall"]["arguments"]["ackToken"] == "ack.fork"
@@ -256,8 +258,14 @@ def test_a_run_is_named_in_errors_without_a_missing_goal() -> None:
 
 
 LOOPED = replace(STEP, loop=LoopPass(loop_id="again", pass_=2, max_iterations=5))
-EXAMPLE: dict[str, Any] = {"kind": "wr.verdict", "verdict": "clean"}
-TYPED = replace(STEP, artifacts=(EXAMPLE,), context_keys=("cause", "size"), needs_notes=False)
+OUTLINE: dict[str, Any] = {"kind": "wr.verdict", "verdict": Blank(what="your verdict", choices=("clean", "bad"))}
+KEYS = {"cause": Blank(what="why it broke"), "size": Blank(what="how large", shape="number")}
+TYPED = replace(STEP, artifacts=(OUTLINE,), context=KEYS, needs_notes=False)
+VERDICT = {"path": "output.artifacts[0].verdict", "what": "your verdict", "choices": ["clean", "bad"]}
+CAUSE = {"path": "context.cause", "what": "why it broke"}
+SIZE = {"path": "context.size", "what": "how large", "shape": "number"}
+NOTES = {"path": "output.notesMarkdown", "what": NOTES_BLANK.what}
+ARTIFACT = {"output": {"artifacts": [{"kind": "wr.verdict"}]}}
 
 
 @pytest.mark.inv("ANS-1", "ANS-2")
@@ -271,41 +279,48 @@ def test_a_pass_of_a_loop_stands_in_both_channels_and_on_the_first_line() -> Non
     assert "loop" not in structure_of(ADVANCE)["pending"]
 
 
-@pytest.mark.inv("ANS-3")
-def test_the_next_call_of_a_step_with_typed_evidence_holds_the_example_and_each_key_as_null() -> None:
+@pytest.mark.inv("ANS-3", "ANS-22")
+def test_the_next_call_of_a_step_with_typed_evidence_holds_what_is_fixed_and_fill_names_the_rest() -> None:
     facts = replace(ADVANCE, step=TYPED)
-    arguments = structure_of(facts)["nextCall"]["arguments"]
-    assert arguments["output"] == {"artifacts": [EXAMPLE]}
-    assert arguments["context"] == {"cause": None, "size": None}
+    call = structure_of(facts)["nextCall"]
+    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12", **ARTIFACT}
+    assert call["fill"] == [VERDICT, CAUSE, SIZE]
     text = render_answer(facts).text
-    assert call_in(render_answer(facts)) == arguments
-    assert "null" in text
-    assert "artifact" in text
-    with_notes = structure_of(replace(facts, step=replace(TYPED, needs_notes=True)))["nextCall"]["arguments"]
-    assert with_notes["output"] == {"notesMarkdown": NOTES_PLACEHOLDER, "artifacts": [EXAMPLE]}
+    assert call_in(render_answer(facts)) == call["arguments"]
+    assert "- `output.artifacts[0].verdict` (clean | bad): your verdict" in text
+    assert "- `context.size` (number): how large" in text
+    with_notes = structure_of(replace(facts, step=replace(TYPED, needs_notes=True)))["nextCall"]
+    assert with_notes["fill"] == [NOTES, VERDICT, CAUSE, SIZE]
+
+
+@pytest.mark.inv("ANS-23")
+def test_the_text_shows_one_token_and_a_complete_run_none() -> None:
+    def tokens(facts: AnswerModel) -> set[str]:
+        return {*re.findall(r"\b(?:ack|st|chk)\.here", render_answer(facts).text)}
+
+    assert tokens(replace(FULL, fork=None, redirect=None)) == {"ack.here"}
+    assert tokens(COMPLETE) == set()
+    assert render_answer(COMPLETE).text.endswith("Complete. Call no more tools; report the result to the user.")
 
 
 @pytest.mark.inv("ANS-3")
 @pytest.mark.parametrize(
-    ("blockers", "brings"),
+    ("blockers", "fixed", "fill"),
     [
-        ([missing_notes("Build it")], {"output": {"notesMarkdown": NOTES_PLACEHOLDER}}),
-        ([missing_key("Build it", "size")], {"context": {"size": None}}),
-        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [EXAMPLE])], {"output": {"artifacts": [EXAMPLE]}}),
-        (
-            [missing_notes("Build it"), missing_key("Build it", "cause")],
-            {"output": {"notesMarkdown": NOTES_PLACEHOLDER}, "context": {"cause": None}},
-        ),
+        ([missing_notes("Build it")], {}, [NOTES]),
+        ([missing_key("Build it", "size")], {}, [SIZE]),
+        ([missing_artifact("wr.contracts.x", "wr.verdict", [], [OUTLINE])], ARTIFACT, [VERDICT]),
+        ([missing_notes("Build it"), missing_key("Build it", "cause")], {}, [NOTES, CAUSE]),
     ],
 )
 def test_the_call_after_a_refusal_holds_what_it_was_refused_for_and_nothing_else(
-    blockers: list[Violation], brings: dict[str, Any]
+    blockers: list[Violation], fixed: dict[str, Any], fill: list[dict[str, Any]]
 ) -> None:
     step = replace(TYPED, needs_notes=True)
-    arguments = structure_of(replace(ADVANCE, step=step, blockers=build_report([one.blocker() for one in blockers])))[
-        "nextCall"
-    ]["arguments"]
-    assert {name: value for name, value in arguments.items() if name not in {"ackToken", "run"}} == brings
+    report = build_report([one.blocker() for one in blockers])
+    call = structure_of(replace(ADVANCE, step=step, blockers=report))["nextCall"]
+    assert call["arguments"] == {"ackToken": "ack.here", "run": "ab12", **fixed}
+    assert call["fill"] == fill
 
 
 @pytest.mark.inv("SRV-4")
@@ -318,7 +333,7 @@ def test_steps_that_need_not_wait_are_listed_where_there_are_any() -> None:
 @pytest.mark.inv("SRV-4", "ANS-1")
 @pytest.mark.parametrize("tool", ["start_workflow", CONTINUE_TOOL])
 def test_answers_about_loops_branches_and_typed_evidence_satisfy_the_published_schema(tool: str) -> None:
-    for step in (LOOPED, TYPED, replace(LOOPED, artifacts=(EXAMPLE,), parallel_with=("x",), agent_role="You.")):
+    for step in (LOOPED, TYPED, replace(LOOPED, artifacts=(OUTLINE,), parallel_with=("x",), agent_role="You.")):
         for blockers in (None, BLOCKERS):
             facts = replace(FULL, step=step, blockers=blockers)
             assert_conforms(tool, structure_of(facts))

@@ -382,7 +382,7 @@ def test_a_decision_that_began_a_pass_does_not_decide_the_next_one() -> None:
     ("artifacts", "decisions"),
     [
         ([], ()),
-        ([{"kind": "wr.loop_control", "decision": "stop"}], ((None, "stop"),)),
+        ([{"kind": "wr.loop_control", "decision": "stop", "summary": "Done."}], ((None, "stop"),)),
         ([{"kind": "wr.loop_control", "loopId": "l", "decision": "continue"}], (("l", "continue"),)),
         ([{"kind": "wr.loop_control", "loopId": 5, "decision": "continue"}], ((None, "continue"),)),
         ([{"kind": "wr.loop_control", "decision": "perhaps"}], ()),

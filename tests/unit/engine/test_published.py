@@ -32,8 +32,8 @@ def test_an_optional_field_is_left_out_and_one_that_must_be_there_may_be_null() 
     }
 
 
-def test_a_null_within_a_call_is_sent_for_it_says_what_to_fill_in() -> None:
-    call = NextCall(tool="continue_workflow", arguments={"context": {"cause": None}})
+def test_a_null_within_a_call_is_sent() -> None:
+    call = NextCall(tool="continue_workflow", arguments={"context": {"cause": None}}, fill=())
     assert call.to_json()["arguments"] == {"context": {"cause": None}}
 
 

@@ -233,7 +233,7 @@ def test_a_record_above_its_budget_counts_what_it_leaves_out() -> None:
 @pytest.mark.inv("TRACE-3")
 def test_equal_runs_keep_equal_records_and_tell_equal_reasons() -> None:
     steps = [loop("l", step("b"), deciding("c"), **{"while": {"kind": "loop_control"}}), step("z", when=IS_SLOW)]
-    said: Document = {"artifacts": [{"kind": "wr.loop_control", "decision": "stop"}]}
+    said: Document = {"artifacts": [{"kind": "wr.loop_control", "decision": "stop", "summary": "Done."}]}
     found: list[list[Document]] = []
     for _ in range(2):
         harness = serving(*steps, step("end"))

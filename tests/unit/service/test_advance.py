@@ -148,7 +148,7 @@ def test_a_replay_with_a_context_that_cannot_be_recorded_is_still_answered(
 
 
 @pytest.mark.inv("BLK-1", "ADV-3")
-def test_a_step_with_optional_notes_takes_none_the_placeholder_or_some(harness: Harness) -> None:
+def test_a_step_with_optional_notes_takes_none_or_some(harness: Harness) -> None:
     for notes in (None, "", "Some."):
         second = harness.advance(harness.start("test.optional"))
         assert second["pending"]["stepId"] == "b"

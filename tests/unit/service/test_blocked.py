@@ -2,7 +2,7 @@
 
 import pytest
 
-from interlock.engine.request import NOTES_PLACEHOLDER
+from interlock.engine.request import NOTES_BLANK
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import (
@@ -21,7 +21,7 @@ BAD: list[dict[str, object] | None] = [
     {"notesMarkdown": None},
     {"notesMarkdown": ""},
     {"notesMarkdown": " \n"},
-    {"notesMarkdown": NOTES_PLACEHOLDER},
+    {"notesMarkdown": f"<{NOTES_BLANK.what}>"},
     {"artifacts": [{"kind": "report"}]},
 ]
 

@@ -129,7 +129,7 @@ def test_leaving_the_script_is_recorded_with_its_reason_and_the_step(reason: str
         ({"reason": None}, "reason"),
         ({"summary": ""}, "summary"),
         ({"summary": 7}, "summary"),
-        ({"summary": "<what was done instead, and why>"}, "summary"),
+        ({"summary": "<what was left out or done instead, and why>"}, "summary"),
         ({"stepId": "No Such"}, "stepId"),
         ({"stepId": 7}, "stepId"),
     ],
@@ -141,7 +141,7 @@ def test_a_divergence_that_cannot_be_understood_is_refused_with_its_place_and_th
     blocked = harness.advance(harness.start("test.flow"), output=with_artifacts(left(**change)))
     assert codes(blocked) == ["INVALID_REQUIRED_OUTPUT"]
     assert f"`{place}`" in blocked["blockers"][0]["message"]
-    assert '"reason": "efficiency_skip"' in blocked["blockers"][0]["suggestedFix"]
+    assert "reason: missing_user_context | capability_unavailable" in blocked["blockers"][0]["suggestedFix"]
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     harness.advance(first, output=with_artifacts(left(**change)))
     assert details_of(gaps_in(harness, first)) == ["invalid_required_output"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support.flow import Document, declared, document, step
 
+from interlock.kernel.canonical import Json
 from interlock.record.events import ContextSetEvent
 from interlock.testing.harness import Called, Harness
 
@@ -12,7 +13,7 @@ REVIEW: Document = {
     "kind": "wr.review_verdict",
     "verdict": "minor",
     "confidence": "high",
-    "findings": [],
+    "findings": [{"severity": "nit", "summary": "A word."}],
     "summary": "All of it.",
 }
 CONTRACT = {"contractRef": "wr.contracts.review_verdict"}
@@ -54,7 +55,7 @@ def test_a_value_of_another_kind_is_refused_naming_both_kinds(kind: str, value: 
     assert "'copy'" in told["message"]
     assert found in told["message"]
     assert wanted in told["suggestedFix"]
-    assert refused["nextCall"]["arguments"]["context"] == {"sent": value}
+    assert refused["nextCall"]["fill"] == [{"path": "context.sent", "what": "the value of sent", "shape": wanted}]
 
 
 @pytest.mark.inv("EFF-1")
@@ -83,7 +84,9 @@ def test_a_member_of_the_artifact_that_does_not_fit_is_to_be_sent_again_with_the
     arguments = refused["nextCall"]["arguments"]
     assert "context" not in arguments
     assert [artifact["kind"] for artifact in arguments["output"]["artifacts"]] == ["wr.review_verdict"]
-    again = harness.advance(refused, None, output={"artifacts": [REVIEW | {"verdict": "clean"}]})
+    again = harness.advance(
+        refused, None, output={"artifacts": [{**REVIEW, "verdict": "clean", "findings": list[Json]()}]}
+    )
     assert again["pending"]["prompt"] == "clean"
 
 

@@ -30,8 +30,7 @@ def test_an_advance_adds_little_and_asks_for_little() -> None:
     assert structure < CHANNEL_MAX
     assert text < CHANNEL_MAX
     assert structure + text < BOTH_MAX
-    written = answer["nextCall"]["arguments"]
-    written["output"]["notesMarkdown"] = ""
+    written = answer["nextCall"]["arguments"] | {"output": {"notesMarkdown": ""}}
     assert len(json.dumps(written, separators=(",", ":"))) < WRITTEN_MAX
 
 

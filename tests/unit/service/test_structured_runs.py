@@ -81,21 +81,23 @@ def test_a_rating_stands_for_the_earlier_one_whether_either_names_the_only_asses
     dimensions = [{"id": "clear", "purpose": "How clear.", "levels": ["low", "high"]}]
     assessment = {"id": "quality", "purpose": "How good.", "dimensions": dimensions}
     harness = make(rated, step("b"), assessments=[assessment])
-    rating = {"kind": "wr.assessment", "dimensions": {"clear": "low"}, **first}
+    rating = {"kind": "wr.assessment", "dimensions": {"clear": "low"}, "summary": "Why.", **first}
     refused = harness.advance(harness.start("test.flow"), output={"notesMarkdown": "Rated.", "artifacts": [rating]})
     assert refused["kind"] == "blocked"
-    better = {"kind": "wr.assessment", "dimensions": {"clear": "high"}, **second}
+    better = {"kind": "wr.assessment", "dimensions": {"clear": "high"}, "summary": "Why.", **second}
     assert harness.advance(refused, output={"artifacts": [better]})["pending"]["stepId"] == "b"
 
 
 def test_the_call_after_a_refusal_asks_for_what_is_missing_and_for_nothing_else(make: Maker) -> None:
     harness = make(WANTING, step("b"))
     first = harness.start("test.flow")
-    assert set(first["nextCall"]["arguments"]) == {"ackToken", "run", "output", "context"}
-    assert first["nextCall"]["arguments"]["context"] == {"cause": None}
-    assert set(first["nextCall"]["arguments"]["output"]) == {"notesMarkdown", "artifacts"}
+    assert set(first["nextCall"]["arguments"]) == {"ackToken", "run", "output"}
+    paths = [blank["path"] for blank in first["nextCall"]["fill"]]
+    fields = [f"output.artifacts[0].{name}" for name in ("confidence", "verdict", "findings", "summary")]
+    assert paths == ["output.notesMarkdown", *fields, "context.cause"]
     only_key = harness.advance(first, "Done.", output={"notesMarkdown": "Done.", "artifacts": [REVIEW]})
-    assert set(only_key["nextCall"]["arguments"]) == {"ackToken", "run", "context"}
+    assert set(only_key["nextCall"]["arguments"]) == {"ackToken", "run"}
+    assert [blank["path"] for blank in only_key["nextCall"]["fill"]] == ["context.cause"]
     only_notes = harness.advance(first["ackToken"], None)
     assert only_notes.warnings == ["REPLAY_PAYLOAD_IGNORED"]
 
@@ -226,7 +228,8 @@ def test_a_loop_under_loop_control_goes_on_and_ends_by_the_artifact_that_the_ans
     harness = make(loop("l", deciding("d"), **{"while": {"kind": "loop_control"}}), step("c"))
     first = harness.start("test.flow")
     (shown,) = first["nextCall"]["arguments"]["output"]["artifacts"]
-    assert shown == {"kind": "wr.loop_control", "decision": "stop", "loopId": "l"}
+    assert shown == {"kind": "wr.loop_control", "loopId": "l"}
+    shown |= {"decision": "stop", "summary": "Done."}
     again = harness.advance(first, None, output={"artifacts": [shown | {"decision": "continue"}]})
     assert again["pending"]["loop"]["pass"] == 2
     assert harness.advance(again, None, output={"artifacts": [shown]})["pending"]["stepId"] == "c"

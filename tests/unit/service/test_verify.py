@@ -37,7 +37,7 @@ VERDICT: Document = {
     "kind": "wr.review_verdict",
     "verdict": "minor",
     "confidence": "high",
-    "findings": [],
+    "findings": [{"severity": "nit", "summary": "A word."}],
     "summary": "Sound.",
 }
 DIVERGENCE: Document = {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Done before."}

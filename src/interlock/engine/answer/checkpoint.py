@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, look_call, to_fill_in
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, ack_call, evidence_outline, look_call
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import CheckpointAnswer, CheckpointOut, NextCall, StepPosition, Warned
 from interlock.kernel.ids import NodeId
-from interlock.kernel.text import json_in_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,7 @@ def render_checkpoint(facts: CheckpointModel) -> Answer:
     if facts.ack_token is None:
         call = look_call(facts.state_token, label)
     else:
-        call = ack_call(facts.ack_token, label, to_fill_in(step))
+        call = ack_call(facts.ack_token, label, evidence_outline(step))
     data = CheckpointAnswer(
         kind="ok",
         run=facts.run.identity(StepPosition(number=step.number, total=step.total)),
@@ -53,5 +52,5 @@ def _text(facts: CheckpointModel, call: NextCall) -> str:
         lines.append(f"To save more: `checkpointToken` `{facts.checkpoint_token}`")
     head = "When the step is done" if facts.ack_token is not None else "Next"
     lines.append(f"{head}, call `{CONTINUE_TOOL}`:")
-    lines.append(json_in_code(call.arguments))
+    lines.append(call.in_lines())
     return "\n\n".join([*parts, "\n".join(lines)])

@@ -3,9 +3,8 @@
 Pure: a first answer and its replay come from the same records through the same function.
 """
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import Literal, cast
 
@@ -25,17 +24,16 @@ from interlock.engine.answer.structure import (
 )
 from interlock.engine.gates import Answered, Question
 from interlock.engine.published import Published
-from interlock.engine.request import NOTES_PLACEHOLDER
-from interlock.kernel.budgets import SHOWN_VALUE_CHARS_MAX
-from interlock.kernel.canonical import Json
+from interlock.engine.request import NOTES_BLANK
+from interlock.kernel.blanks import Blank, Outline
+from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.errors import Refusal
-from interlock.kernel.text import flat, json_in_code, quoted
+from interlock.kernel.text import flat, quoted
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.base import Preferences
 from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, ContextKeyPointer, OutputContractPointer
 
 CONTINUE_TOOL = "continue_workflow"
-CHECKPOINT_TOOL = "checkpoint_workflow"
 RESUME_TOOL = "resume_session"
 LIST_TOOL = "list_workflows"
 
@@ -46,7 +44,7 @@ Occasion = Literal["start", "advance", "rehydrate"]
 class PendingApproval:
     """Only a person's approval is missing. `claim` is the artifact for an agent's claim, if allowed."""
 
-    claim: Mapping[str, Json] | None
+    claim: Mapping[str, Outline] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +95,12 @@ def render_answer(facts: AnswerModel) -> Answer:
 
 def look_call(state_token: str, label: str) -> NextCall:
     """Return the call that shows a position of the labelled run without changing it."""
-    return NextCall(tool=CONTINUE_TOOL, arguments={"stateToken": state_token, "run": label})
+    return NextCall.of(CONTINUE_TOOL, {"stateToken": state_token, "run": label})
 
 
-def ack_call(ack_token: str, label: str, filled: Mapping[str, Json]) -> NextCall:
+def ack_call(ack_token: str, label: str, evidence: Mapping[str, Outline]) -> NextCall:
     """Return the call that reports a step of the labelled run."""
-    return NextCall(tool=CONTINUE_TOOL, arguments={"ackToken": ack_token, "run": label, **filled})
+    return NextCall.of(CONTINUE_TOOL, {"ackToken": ack_token, "run": label, **evidence})
 
 
 def _next_call(facts: AnswerModel) -> NextCall | None:
@@ -115,25 +113,21 @@ def _next_call(facts: AnswerModel) -> NextCall | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    filled = to_fill_in(facts.step, facts.blockers if facts.awaited is None else None)
+    evidence = evidence_outline(facts.step, facts.blockers if facts.awaited is None else None)
     if facts.awaited is not None and facts.awaited.claim is not None:
-        filled = _with_claim(filled, facts.awaited.claim)
-    return ack_call(token, facts.run.label, filled)
+        output = cast("Mapping[str, Outline]", evidence.get("output", {}))
+        artifacts = (*cast("Sequence[Outline]", output.get("artifacts", ())), facts.awaited.claim)
+        evidence["output"] = {**output, "artifacts": artifacts}
+    return ack_call(token, facts.run.label, evidence)
 
 
-def _with_claim(filled: dict[str, Json], claim: Mapping[str, Json]) -> dict[str, Json]:
-    output = cast("dict[str, Json]", filled.get("output", {}))
-    artifacts: list[Json] = [*cast("list[Json]", output.get("artifacts", [])), dict(claim)]
-    whole: dict[str, Json] = {**output, "artifacts": artifacts}
-    return {**filled, "output": whole}
-
-
-def to_fill_in(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Json]:
+def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Outline]:
     """Return what a call must contain: all evidence of the step, or after a refusal only the refused parts.
 
-    Everything sent before is kept, so an example must not be sent again as if it were a correction.
+    Everything sent before is kept.
     """
     pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
+    wanted = {_path_of(blocker): blocker.details for blocker in blockers.blockers} if blockers is not None else {}
     contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
     paths = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
     keys = [path for path in paths if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
@@ -141,30 +135,36 @@ def to_fill_in(step: PendingStepView, blockers: BlockerReport | None = None) -> 
     is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(paths)
     artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or paths) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
-    output: dict[str, Json] = {"notesMarkdown": NOTES_PLACEHOLDER} if wants_notes else {}
+    output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
     if artifacts:
-        output["artifacts"] = [dict(artifact) for artifact in artifacts]
-    filled: dict[str, Json] = {"output": output} if output else {}
-    context = _context_to_fill_in(step, keys if is_refused else step.context_keys)
+        output["artifacts"] = artifacts
+    evidence: dict[str, Outline] = {"output": output} if output else {}
+    context = (
+        {path.partition(".")[0]: _key_blank(step, path, wanted.get(path)) for path in keys}
+        if is_refused
+        else step.context
+    )
     if context:
-        filled["context"] = context
-    return filled
+        evidence["context"] = context
+    return evidence
 
 
-def _context_to_fill_in(step: PendingStepView, keys: Iterable[str]) -> dict[str, Json]:
-    """Return the context keys that a call should contain, each with its current value, else null.
+def _notes_blank(step: PendingStepView) -> Blank:
+    return NOTES_BLANK if step.needs_notes else replace(NOTES_BLANK, what=f"{NOTES_BLANK.what} (optional)")
 
-    Null removes a key, so a key that was not filled in stays missing and is asked for again. A value that is long or
-    lacks a member is left out: the message says what to send.
-    """
-    filled: dict[str, Json] = {}
-    for path in keys:
-        key = path.partition(".")[0]
-        if key not in step.context:
-            filled[key] = None
-        elif key == path and len(json.dumps(step.context[key], ensure_ascii=False)) <= SHOWN_VALUE_CHARS_MAX:
-            filled[key] = step.context[key]
-    return filled
+
+def _path_of(blocker: Blocker) -> str | None:
+    return blocker.pointer.key if isinstance(blocker.pointer, ContextKeyPointer) else None
+
+
+def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
+    """Return the blank of a refused context path; a member is part of its whole key."""
+    key, _, member = path.partition(".")
+    shape = str((details or {}).get("wanted", "")) or None
+    known = step.context.get(key)
+    if known is not None and not member:
+        return known if known.choices or shape is None else replace(known, shape=shape)
+    return Blank(what=f"the value of {key}" + (f", whole and with its member {member}" if member else ""), shape=shape)
 
 
 def _next_intent(facts: AnswerModel) -> NextIntent:
@@ -301,20 +301,26 @@ def _render_reference(occasion: Occasion, reference: Reference) -> str:
 
 
 def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
+    """Render the call to make. It shows one token, so that a reader cannot mix two (ANS-23)."""
     lines = ["---"]
     if facts.fork is not None:
         lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
-    lines.append(f"Bookmark, `stateToken`: `{facts.state_token}`")
-    if facts.checkpoint_token is not None:
-        lines.append(f"To save notes now, `{CHECKPOINT_TOOL}`: `{facts.checkpoint_token}`")
-    if facts.redirect is not None and facts.ack_token is not None:
-        lines.append(f"`ackToken` of this finished step: `{facts.ack_token}`")
     if call is None:
-        lines.append("This run has no more steps.")
-        return "\n".join(lines)
-    lines.append(_next_call_line(facts))
-    lines.append(json_in_code(call.arguments, separators=(",", ":")))
-    return "\n".join(lines)
+        return "\n".join([*lines, _COMPLETE])
+    return "\n".join([*lines, _next_call_line(facts), call.in_lines()])
+
+
+_COMPLETE = "Complete. Call no more tools; report the result to the user."
+
+
+def _next_call_line(facts: AnswerModel) -> str:
+    if facts.redirect is not None:
+        return f"Next, call `{CONTINUE_TOOL}` to see the current step:"
+    if facts.awaited is not None:
+        return _approval_line(facts.awaited)
+    if facts.blockers is not None:
+        return f"Do what is missing. Then call `{CONTINUE_TOOL}` with:"
+    return f"Do this step now. Then call `{CONTINUE_TOOL}` with:"
 
 
 def _approval_line(awaited: PendingApproval) -> str:
@@ -324,21 +330,6 @@ def _approval_line(awaited: PendingApproval) -> str:
         "Nothing was recorded. Ask the user. If they say yes, write into the artifact who confirmed what (it is kept"
         f" as your claim) and call `{CONTINUE_TOOL}` again with the evidence of the step:"
     )
-
-
-def _next_call_line(facts: AnswerModel) -> str:
-    if facts.redirect is not None:
-        return f"Next, call `{CONTINUE_TOOL}` to see the current step:"
-    step = facts.step
-    assert step is not None, "without a step there is nothing to invite to"
-    parts = ["your notes" + ("" if step.needs_notes else " (optional here)")]
-    parts += ["your own values in the artifact"] if step.artifacts else []
-    parts += ["each null in `context` replaced by its value"] if step.context_keys else []
-    if facts.awaited is not None:
-        return _approval_line(facts.awaited)
-    if facts.blockers is not None:
-        parts = ["what is missing"]
-    return f"When the step is done, call `{CONTINUE_TOOL}` with {', '.join(parts)}:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from interlock.engine.answer.structure import LoopPass, RunIdentity, StepPosition
+from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.budgets import HEADER_GOAL_BYTES_MAX, HEADER_TITLE_BYTES_MAX, TITLES_KEPT_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import in_code, one_line
@@ -54,8 +55,8 @@ class RunView:
 class PendingStepView:
     """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 
-    `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,
-    `parallel_with` the steps that need not wait for it.
+    `artifacts` are the smallest ones and `context` the keys that the step must set, both with a blank for each value;
+    `parallel_with` are the steps that need not wait for it.
     """
 
     number: int
@@ -67,7 +68,6 @@ class PendingStepView:
     needs_confirmation: bool
     agent_role: str | None = None
     loop: LoopPass | None = None
-    artifacts: tuple[Mapping[str, Json], ...] = ()
-    context_keys: tuple[str, ...] = ()
-    context: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    artifacts: tuple[Mapping[str, Outline], ...] = ()
+    context: Mapping[str, Blank] = field(default_factory=dict[str, Blank])
     parallel_with: tuple[str, ...] = ()

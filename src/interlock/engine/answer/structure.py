@@ -1,5 +1,7 @@
 """Answers as data: the models that build what execution tools answer and publish its schema."""
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, WithJsonSchema
@@ -8,6 +10,9 @@ from interlock.define.diagnostics import Diagnostic
 from interlock.define.parts import Reference
 from interlock.engine.gates import Answered
 from interlock.engine.published import Published
+from interlock.kernel.blanks import Fill, Outline, separate
+from interlock.kernel.canonical import Json
+from interlock.kernel.text import json_in_code
 
 
 class StepPosition(Published):
@@ -30,11 +35,55 @@ class RunIdentity(Published):
     workflow_name: str | None = None
 
 
+class FillOut(Published):
+    """A value to add to the call, written by you."""
+
+    path: Annotated[str, Field(description="Its place in the arguments.")]
+    what: Annotated[str, Field(description="What to write there. Never send these words.")]
+    choices: Annotated[tuple[JsonValue, ...] | None, Field(strict=False)] = None
+    shape: str | None = None
+
+    @classmethod
+    def of(cls, fill: Fill) -> Self:
+        """Return a blank as answers carry it."""
+        blank = fill.blank
+        return cls(path=fill.path, what=blank.what, choices=blank.choices or None, shape=blank.shape)
+
+    def in_one_line(self) -> str:
+        """Return it as the text of an answer lists it."""
+        kind = " | ".join(map(_choice, self.choices or ())) or self.shape
+        return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what}"
+
+
+def _choice(choice: JsonValue) -> str:
+    return choice if isinstance(choice, str) else json.dumps(choice, ensure_ascii=False)
+
+
+def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
+    """Return a call as texts show it: its JSON, and a line for each value to add."""
+    lines = [json_in_code(shown, separators=(",", ":"))]
+    if fill:
+        lines += ["Add to these arguments, written by you:", *(one.in_one_line() for one in fill)]
+    return "\n".join(lines)
+
+
 class NextCall(Published):
-    """Exactly what to send next; fill in the notes."""
+    """What to send next: `arguments` as they are, plus each value that `fill` names."""
 
     tool: str
     arguments: dict[str, JsonValue]
+    fill: Annotated[tuple[FillOut, ...], Field(strict=False)]
+
+    @classmethod
+    def of(cls, tool: str, outline: Mapping[str, Outline]) -> Self:
+        """Return the call of an outline."""
+        arguments, fills = separate(outline)
+        # A refused call may hold any JSON, also text that a model would not accept.
+        return cls.model_construct(tool=tool, arguments=arguments, fill=tuple(map(FillOut.of, fills)))
+
+    def in_lines(self) -> str:
+        """Return it as the text of an answer shows it: the arguments, and a line for each value to add."""
+        return call_lines(self.arguments, self.fill)
 
 
 class Fork(Published):

@@ -11,14 +11,19 @@ from typing import Literal
 from interlock.engine.gates import Answered, Question, QuestionItem, needs_confirmation
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import ApprovalMissing, Attempt
+from interlock.engine.judge.shape import artifact_outline
 from interlock.engine.judge.violations import Violation, blockers_of
-from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, is_placeholder
+from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, sample_left
 from interlock.engine.template import rendered_line
+from interlock.kernel.blanks import Outline
 from interlock.kernel.canonical import Json
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.records import PlanNode
 from interlock.record.base import Preferences
 from interlock.record.context import Context
 
+CLAIM: Mapping[str, Outline] = artifact_outline(PACK_SCHEMAS["wr.contracts.confirmation"])
+"""The artifact with which an agent claims that a person approved."""
 _AUTONOMY_ORDER = ("guided", "full_auto_stop_on_user_deps", "full_auto_never_stop")
 
 
@@ -93,7 +98,7 @@ def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | Non
         who, what = artifact.get("confirmedBy"), artifact.get("statement")
         if artifact.get("kind") != CONFIRMATION_KIND or not isinstance(who, str) or not isinstance(what, str):
             continue
-        if who.strip() and what.strip() and not (is_placeholder(who) or is_placeholder(what)):
+        if who.strip() and what.strip() and sample_left(dict(artifact), CLAIM) is None:
             return who, what
     return None
 

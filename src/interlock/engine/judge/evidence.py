@@ -1,6 +1,6 @@
 """Checks the evidence of a step against what the plan pins, and against nothing else (BLK-1, EVID-1).
 
-Each fault is a violation. It says what was found and what to send instead, with the smallest valid example.
+Each fault is a violation. It says what was found and what to send instead, with the shape of the artifact.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,15 @@ from interlock.decide.evaluate import ABSENT, value_at
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.schema_words import in_words
+from interlock.engine.judge.shape import artifact_outline, field_blank
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import Request, placeholder_left
-from interlock.engine.template import rendered_line
-from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, TRACE_SUMMARY_BYTES_MAX
+from interlock.engine.request import Request, sample_left
+from interlock.engine.template import rendered, rendered_line
+from interlock.kernel.blanks import Blank, Outline
+from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, REPEATED_WORDS_MIN, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
-from interlock.plan.compiled import CompiledWorkflow, ContractPack
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
 from interlock.record.payloads import StepRef, TraceEntry
@@ -67,25 +69,29 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
     return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 
 
-def wanted_artifacts(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Json], ...]:
-    """Return the smallest valid artifacts that a step asks for, built from what the plan pins."""
+def artifact_outlines(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[str, Outline], ...]:
+    """Return the smallest artifacts that a step asks for, with a blank for each value that the caller supplies."""
     task = node.task
     assert task is not None, "only a task wants evidence"
-    wanted: list[dict[str, Json]] = []
+    wanted: list[dict[str, Outline]] = []
     ref = node.evidence_schema_ref or ""
-    pack = workflow.packs.get(ref)
+    schema = workflow.packs[ref].artifact_schema if ref in workflow.packs else None
     is_rated = ref == ASSESSMENT_CONTRACT and bool(task.evidence.assessments)
-    if pack is not None and pack.example is not None and task.evidence.artifact_required and not is_rated:
-        wanted.append(dict(pack.example) | _particulars(workflow, node, ref))
-    wanted += [_example(workflow.ratings[name], task) for name in task.evidence.assessments]
+    if schema is not None and task.evidence.artifact_required and not is_rated:
+        wanted.append(artifact_outline(schema) | _particulars(workflow, node))
+    ratings = workflow.packs[ASSESSMENT_CONTRACT].artifact_schema if task.evidence.assessments else None
+    wanted += [_rating_outline(workflow.ratings[name], ratings or {}) for name in task.evidence.assessments]
     return tuple(wanted)
 
 
-def _particulars(workflow: CompiledWorkflow, node: PlanNode, ref: str) -> dict[str, Json]:
-    """Return the fields of an example that depend on the position of its step."""
+def _particulars(workflow: CompiledWorkflow, node: PlanNode) -> dict[str, Outline]:
+    """Return the fields of an artifact that depend on the position of its step."""
+    ref = node.evidence_schema_ref
     if ref == CAPABILITY_CONTRACT and node.capabilities:
         return {"capability": node.capabilities[0]}
-    loop = _controlled_loop(workflow, node) if ref == LOOP_CONTROL_CONTRACT else None
+    if ref != LOOP_CONTROL_CONTRACT:
+        return {}
+    loop = _controlled_loop(workflow, node)
     return {"loopId": loop} if loop is not None else {}
 
 
@@ -98,14 +104,18 @@ def _controlled_loop(workflow: CompiledWorkflow, node: PlanNode) -> str | None:
     return next((term.loop_id for term in iter_loop_controls(workflow.graphs.conditions[loop.condition_id])), None)
 
 
-def _example(assessment: Assessment, task: Task) -> dict[str, Json]:
-    avoided = {_folded(one.level) for one in task.evidence.consequences if one.assessment_id in (None, assessment.id)}
-    dimensions: dict[str, Json] = {}
-    for dimension in assessment.dimensions:
-        if dimension.required:
-            fine = [level for level in dimension.levels if _folded(level) not in avoided]
-            dimensions[dimension.id] = (fine or list(dimension.levels))[0]
-    return {"kind": _ASSESSMENT_KIND, "assessmentId": assessment.id, "dimensions": dimensions}
+def _rating_outline(assessment: Assessment, schema: Mapping[str, Json]) -> dict[str, Outline]:
+    dimensions = {
+        dimension.id: Blank(what=dimension.purpose, choices=dimension.levels)
+        for dimension in assessment.dimensions
+        if dimension.required
+    }
+    return {
+        "kind": _ASSESSMENT_KIND,
+        "assessmentId": assessment.id,
+        "dimensions": dimensions,
+        "summary": field_blank("summary", schema),
+    }
 
 
 def _contracted(
@@ -119,47 +129,49 @@ def _contracted(
     if pack.artifact_kind is None or pack.artifact_schema is None or is_rated:
         return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
-    examples = wanted_artifacts(workflow, node)
+    outlines = artifact_outlines(workflow, node)
     if not found:
         if node.task.evidence.artifact_required:
             kinds = tuple(str(artifact.get("kind")) for artifact in request.artifacts)
-            findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, examples))
+            findings.append(reasons.missing_artifact(ref, pack.artifact_kind, kinds, outlines))
         return None
-    faults = [_artifact_fault(artifact, pack) for artifact in found]
+    outline = outlines[0] if outlines else artifact_outline(pack.artifact_schema)
+    faults = [artifact_fault(artifact, pack.artifact_schema, outline) for artifact in found]
     valid = [artifact for artifact, fault in zip(found, faults, strict=True) if fault is None]
     if not valid:
-        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, str(faults[0]), examples))
+        findings.append(reasons.invalid_artifact(ref, pack.artifact_kind, str(faults[0]), outlines))
         return None
-    lacks = list(_particular_faults(workflow, node, valid[0], examples))
+    lacks = list(_particular_faults(workflow, node, valid[0], outlines))
     findings += lacks
     return None if lacks else valid[0]
 
 
 def _particular_faults(
-    workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], examples: tuple[dict[str, Json], ...]
+    workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], outlines: tuple[dict[str, Outline], ...]
 ) -> Iterator[Violation]:
     ref = node.evidence_schema_ref or ""
     if ref == LOOP_CONTROL_CONTRACT:
         loop, named = _controlled_loop(workflow, node), artifact.get("loopId")
         if loop is not None and named is not None and named != loop:
             fault = f"`loopId`: found {named!r}, this loop is {loop!r}"
-            yield reasons.invalid_artifact(ref, "wr.loop_control", fault, examples)
+            yield reasons.invalid_artifact(ref, "wr.loop_control", fault, outlines)
     if ref == CAPABILITY_CONTRACT and node.capabilities:
         capability, named = node.capabilities[0], artifact.get("capability")
         if named != capability:
             fault = f"`capability`: found {named!r}, this step is about {capability!r}"
-            yield reasons.invalid_artifact(ref, "wr.capability_observation", fault, examples)
+            yield reasons.invalid_artifact(ref, "wr.capability_observation", fault, outlines)
         elif artifact.get("status") != "available":
             yield reasons.capability_missing(capability, str(artifact.get("status")))
 
 
-def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | None:
-    """Return how an artifact breaks its contract: its schema, or placeholders of the example that are still in it."""
-    fault = schema_fault(artifact, pack.artifact_schema or {})
-    if fault is not None or pack.example is None:
-        return fault
-    left = placeholder_left(dict(artifact), dict(pack.example))
-    return f"`{left}`: still contains the placeholder" if left else None
+def artifact_fault(
+    artifact: Mapping[str, Json], schema: Mapping[str, Json], outline: Mapping[str, Outline]
+) -> str | None:
+    """Return how an artifact breaks its contract: sample text that is still in it, or a fault of its schema."""
+    left = sample_left(dict(artifact), outline)
+    if left is not None:
+        return f"`{left}`: this is the sample text of the answer; replace it by what you wrote"
+    return schema_fault(artifact, schema)
 
 
 def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> str | None:
@@ -168,22 +180,31 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
 
     errors = Draft202012Validator(dict(schema)).iter_errors(dict(artifact))
     ordered = sorted(errors, key=lambda error: list(map(str, error.absolute_path)))
-    shown = [
-        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}"
-        for error in ordered[:ARTIFACT_FAULTS_MAX]
-    ]
-    more = f"; and {len(ordered) - len(shown)} more" if len(ordered) > len(shown) else ""
-    return "; ".join(shown) + more if shown else None
+    described = (
+        f"`{'.'.join(map(str, error.absolute_path)) or 'the artifact'}`: {in_words(error)}" for error in ordered
+    )
+    # The library reports each missing field on its own; one fault names them all.
+    faults = list(dict.fromkeys(described))
+    more = f"; and {len(faults) - ARTIFACT_FAULTS_MAX} more" if len(faults) > ARTIFACT_FAULTS_MAX else ""
+    return "; ".join(faults[:ARTIFACT_FAULTS_MAX]) + more if faults else None
 
 
 def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Violation]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered_line(node.title, context))
+    elif request.has_notes() and _repeats(request.notes or "", rendered(task.prompt, context)):
+        yield reasons.repeated_prompt()
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
         lacks = find_unmet(wanted.criteria, request.notes or "", context)
         if lacks:
             yield reasons.unmet_criteria(lacks)
+
+
+def _repeats(notes: str, prompt: str) -> bool:
+    """Say whether notes are only a piece of the prompt; a few words may be both by chance."""
+    said = notes.split()
+    return len(said) >= REPEATED_WORDS_MIN and " ".join(said).casefold() in " ".join(prompt.split()).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,17 +218,18 @@ class _Rating:
 
     def judge(self, request: Request, findings: list[Violation], readings: list[TraceEntry]) -> dict[str, Json] | None:
         """Return the level of each rated dimension; add what is missing or still to do to `findings`."""
-        examples = (_example(self.assessment, self.task),)
+        schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
+        outlines = (_rating_outline(self.assessment, schema),)
         named: dict[str, JsonScalar] = {"assessmentId": self.assessment.id}
         artifact = self._found(request)
         if artifact is None:
             kinds = tuple(_kind_words(artifact) for artifact in request.artifacts)
-            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, examples, named))
+            findings.append(reasons.missing_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, kinds, outlines, named))
             return None
-        schema = self.workflow.packs[ASSESSMENT_CONTRACT].artifact_schema or {}
-        fault = schema_fault(artifact, schema) or self._dimension_fault(artifact)
+        faults = (self._dimension_fault(artifact), artifact_fault(artifact, schema, outlines[0]))
+        fault = "; ".join(filter(None, faults)) or None
         if fault is not None:
-            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, examples, named))
+            findings.append(reasons.invalid_artifact(ASSESSMENT_CONTRACT, _ASSESSMENT_KIND, fault, outlines, named))
             return None
         levels = self._levels(artifact, readings)
         for consequence in self.task.evidence.consequences:
@@ -225,7 +247,9 @@ class _Rating:
         return named[0] if named else None
 
     def _dimension_fault(self, artifact: Mapping[str, Json]) -> str | None:
-        sent = cast("Mapping[str, Json]", artifact["dimensions"])
+        sent = artifact.get("dimensions")
+        if not isinstance(sent, dict):
+            return None
         known = {dimension.id: dimension for dimension in self.assessment.dimensions}
         for name, rated in sent.items():
             if name not in known:
@@ -264,7 +288,7 @@ def _kind_words(artifact: Mapping[str, Json]) -> str:
 
 
 def _level(rated: Json) -> str:
-    return str(rated["level"]) if isinstance(rated, dict) else str(rated)
+    return str(rated.get("level")) if isinstance(rated, dict) else str(rated)
 
 
 def _folded(level: str) -> str:

@@ -9,22 +9,21 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from interlock.engine.judge import reasons
+from interlock.engine.judge.shape import artifact_outline
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import is_placeholder
+from interlock.engine.request import sample_left
+from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
 from interlock.kernel.text import truncated
+from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
 
 _CAPABILITY_KIND = "wr.capability_observation"
 _DIVERGENCE_KIND = "wr.workflow_divergence"
-_DIVERGENCE_EXAMPLE: Mapping[str, Json] = {
-    "kind": _DIVERGENCE_KIND,
-    "reason": "efficiency_skip",
-    "summary": "<what was done instead, and why>",
-}
+_DIVERGENCE: Mapping[str, Outline] = artifact_outline(PACK_SCHEMAS[DIVERGENCE_CONTRACT])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +89,8 @@ def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
 
 def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Violation:
     summary = artifact.get("summary")
-    if is_placeholder(summary):
-        return _refused("`summary`: still contains the placeholder")
+    if sample_left(dict(artifact), _DIVERGENCE) is not None:
+        return _refused("`summary`: this is the sample text of the answer; replace it by what you wrote")
     fields = {
         "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
         "reason": artifact.get("reason"),
@@ -107,4 +106,4 @@ def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
 
 
 def _refused(fault: str) -> Violation:
-    return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE_EXAMPLE,))
+    return reasons.invalid_artifact(DIVERGENCE_CONTRACT, _DIVERGENCE_KIND, fault, (_DIVERGENCE,))

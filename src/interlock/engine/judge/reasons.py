@@ -3,7 +3,6 @@
 Each docstring begins with the category and detail of its row in `violations.REASONS`.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import Undecided
@@ -11,7 +10,9 @@ from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
 from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.gates import QuestionItem
+from interlock.engine.judge.shape import outline_notation
 from interlock.engine.judge.violations import Violation
+from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import (
     AUTHORED_BYTES_MAX,
     AUTHORED_SHARE_BYTES_MAX,
@@ -19,7 +20,7 @@ from interlock.kernel.budgets import (
     WALK_NODES_MAX,
     WANTED_BYTES_MAX,
 )
-from interlock.kernel.canonical import Json, JsonScalar
+from interlock.kernel.canonical import JsonScalar
 from interlock.kernel.text import flat, one_line, truncated
 from interlock.plan.records import LOOP_CONTROL_CONTRACT, NOTES_CONTRACT
 from interlock.record.outcome import (
@@ -42,9 +43,9 @@ def missing_notes(step_title: str) -> Violation:
     return _finding(
         "missing_required_output",
         _contract(NOTES_CONTRACT),
-        f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing or empty.",
-        "Do the step. Then send `nextCall` with `output.notesMarkdown`: what you did, decided and produced (files,"
-        " numbers). 10 to 30 lines, this step only." + _USE_FRESH,
+        f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing, empty, or sample text.",
+        "Do the step. Then send `nextCall` with `output.notesMarkdown`, written by you: what you did, decided and"
+        " produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
 
@@ -52,7 +53,7 @@ def missing_artifact(
     ref: str,
     kind: str,
     sent: Sequence[str],
-    examples: Iterable[Mapping[str, Json]],
+    outlines: Iterable[Mapping[str, Outline]],
     details: dict[str, JsonScalar] | None = None,
 ) -> Violation:
     """`contract_violation:missing_required_output` for a step that needs an artifact.
@@ -64,7 +65,7 @@ def missing_artifact(
         "missing_required_output",
         _contract(ref),
         f"The step needs an artifact of kind `{kind}` ({ref}); {found}.",
-        _example_words(examples) + _USE_FRESH,
+        _shape_words(outlines) + _USE_FRESH,
         details,
     )
 
@@ -73,7 +74,7 @@ def invalid_artifact(
     ref: str,
     kind: str,
     fault: str,
-    examples: Iterable[Mapping[str, Json]],
+    outlines: Iterable[Mapping[str, Outline]],
     details: dict[str, JsonScalar] | None = None,
 ) -> Violation:
     """`contract_violation:invalid_required_output` for an artifact that breaks its contract; `details` as above."""
@@ -81,8 +82,18 @@ def invalid_artifact(
         "invalid_required_output",
         _contract(ref),
         f"The artifact `{kind}` does not meet {ref}: {_share(fault)}.",
-        "Correct this and send the artifact again. " + _example_words(examples) + _USE_FRESH,
+        "Correct this and send the artifact again. " + _shape_words(outlines) + _USE_FRESH,
         details,
+    )
+
+
+def repeated_prompt() -> Violation:
+    """`contract_violation:invalid_required_output` for notes that are a piece of the step's prompt (BLK-1)."""
+    return _finding(
+        "invalid_required_output",
+        _contract(NOTES_CONTRACT),
+        "The notes (`output.notesMarkdown`) only repeat the prompt of the step.",
+        "Do the step. Then write what you did, decided and produced, in your own words." + _USE_FRESH,
     )
 
 
@@ -151,6 +162,7 @@ def undecided(found: Undecided, what: str) -> Violation:
         f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
         f" {found.expected}.",
         f"Send `nextCall` with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
+        {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
     )
 
 
@@ -275,11 +287,11 @@ def _place(path: str) -> str:
     return f"{_named(key)!r} in `context`" + (f", whole and including {_named(member)!r}" if member else "")
 
 
-def _example_words(examples: Iterable[Mapping[str, Json]]) -> str:
-    shown = ", ".join(json.dumps(example, ensure_ascii=False) for example in examples)
+def _shape_words(outlines: Iterable[Mapping[str, Outline]]) -> str:
+    shown = ", ".join(map(outline_notation, outlines))
     if not shown:
         return "See the step's prompt."
-    return f"Put this into `output.artifacts`, with your own values: {truncated(shown, 2 * AUTHORED_BYTES_MAX)}."
+    return f"Write it yourself, in `output.artifacts`: {truncated(shown, 2 * AUTHORED_BYTES_MAX)}."
 
 
 def _share(text: str) -> str:

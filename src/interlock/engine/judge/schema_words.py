@@ -78,6 +78,8 @@ def _render_pattern(error: "ValidationError") -> str:
 
 def _render_any_of(error: "ValidationError") -> str:
     options = [_render_option(option) for option in cast("list[Mapping[str, object]]", error.validator_value)]
+    if isinstance(error.instance, dict):
+        return f"send {' or '.join(options)}"
     return f"{_render_found(error)}; send {' or '.join(options)}"
 
 
@@ -98,4 +100,4 @@ def _render_value(value: object) -> str:
 
 
 def _render_option(option: Mapping[str, object]) -> str:
-    return _KINDS.get(str(option.get("type")), "another value")
+    return str(option.get("description") or _KINDS.get(str(option.get("type")), "another value"))

@@ -1,7 +1,8 @@
 """The schemas of the contract packs: the one place where the fields of their artifacts are written down.
 
-A plan pins the schemas that it refers to, so a change alters the hash of every workflow that uses the pack. They hold
-no title, default or description, and their keys are sorted.
+A plan pins the schemas that it refers to, so a change alters the hash of every workflow that uses the pack. The
+`description` of a field says what the caller writes there. A contradiction inside an artifact, such as a verdict
+`passed` with a failed check, is a condition of its schema (`allOf`, `if`, `then`). Keys are sorted.
 """
 
 from interlock.kernel.canonical import Json
@@ -9,6 +10,13 @@ from interlock.kernel.canonical import Json
 PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.assessment": {
         "additionalProperties": False,
+        "anyOf": [
+            {"description": "a `summary` with the reason", "required": ["summary"]},
+            {
+                "description": "each dimension as {level, rationale}",
+                "properties": {"dimensions": {"additionalProperties": {"required": ["rationale"], "type": "object"}}},
+            },
+        ],
         "properties": {
             "assessmentId": {"minLength": 1, "type": "string"},
             "dimensions": {
@@ -24,28 +32,40 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                             "required": ["level"],
                             "type": "object",
                         },
-                    ],
+                    ]
                 },
                 "type": "object",
             },
             "kind": {"const": "wr.assessment"},
-            "summary": {"maxLength": 1024, "type": "string"},
+            "summary": {
+                "description": "what you rated, and why the levels are right",
+                "maxLength": 1024,
+                "minLength": 1,
+                "type": "string",
+            },
         },
         "required": ["dimensions", "kind"],
         "type": "object",
     },
     "wr.contracts.block_outputs": {
-        "properties": {"kind": {"const": "wr.block_outputs"}, "outputs": {"type": "object"}},
+        "properties": {
+            "kind": {"const": "wr.block_outputs"},
+            "outputs": {"description": "each output port with its value", "type": "object"},
+        },
         "required": ["kind", "outputs"],
         "type": "object",
     },
     "wr.contracts.capability_observation": {
         "additionalProperties": False,
         "properties": {
-            "capability": {"enum": ["delegation", "web_browsing"], "type": "string"},
+            "capability": {"description": "what you tried", "enum": ["delegation", "web_browsing"], "type": "string"},
             "detail": {"maxLength": 1024, "type": "string"},
             "kind": {"const": "wr.capability_observation"},
-            "status": {"enum": ["available", "unavailable", "unknown"], "type": "string"},
+            "status": {
+                "description": "what your attempt showed; unknown if you could not try",
+                "enum": ["available", "unavailable", "unknown"],
+                "type": "string",
+            },
         },
         "required": ["capability", "kind", "status"],
         "type": "object",
@@ -65,11 +85,31 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "maxItems": 6,
                 "type": "array",
             },
-            "filesChanged": {"items": {"maxLength": 300, "type": "string"}, "maxItems": 20, "type": "array"},
-            "keyDecisions": {"items": {"type": "string"}, "maxItems": 8, "type": "array"},
+            "filesChanged": {
+                "description": "the paths you changed",
+                "items": {"maxLength": 300, "type": "string"},
+                "maxItems": 20,
+                "type": "array",
+            },
+            "keyDecisions": {
+                "description": "what you decided, and why",
+                "items": {"type": "string"},
+                "maxItems": 8,
+                "type": "array",
+            },
             "kind": {"const": "wr.coding_handoff"},
-            "knownLimitations": {"items": {"type": "string"}, "maxItems": 6, "type": "array"},
-            "testsAdded": {"items": {"type": "string"}, "maxItems": 10, "type": "array"},
+            "knownLimitations": {
+                "description": "what does not work or was left out",
+                "items": {"type": "string"},
+                "maxItems": 6,
+                "type": "array",
+            },
+            "testsAdded": {
+                "description": "the tests you added",
+                "items": {"type": "string"},
+                "maxItems": 10,
+                "type": "array",
+            },
             "version": {"const": 1, "type": "integer"},
         },
         "required": ["filesChanged", "keyDecisions", "kind", "knownLimitations", "testsAdded", "version"],
@@ -78,9 +118,9 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.confirmation": {
         "additionalProperties": False,
         "properties": {
-            "confirmedBy": {"minLength": 1, "type": "string"},
+            "confirmedBy": {"description": "the person who confirmed", "minLength": 1, "type": "string"},
             "kind": {"const": "wr.confirmation"},
-            "statement": {"minLength": 1, "type": "string"},
+            "statement": {"description": "what they confirmed, in their own words", "minLength": 1, "type": "string"},
         },
         "required": ["confirmedBy", "kind", "statement"],
         "type": "object",
@@ -89,9 +129,10 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "additionalProperties": False,
         "properties": {
             "kind": {"const": "wr.coordinator_signal"},
-            "payload": {"type": "object"},
+            "payload": {"description": "what the coordinator needs in order to act", "type": "object"},
             "sessionId": {"minLength": 1, "type": "string"},
             "signalKind": {
+                "description": "what the signal is",
                 "enum": ["progress", "finding", "data_needed", "approval_needed", "blocked"],
                 "type": "string",
             },
@@ -102,10 +143,10 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.decision": {
         "additionalProperties": False,
         "properties": {
-            "conditionId": {"minLength": 1, "type": "string"},
+            "conditionId": {"description": "the question that you decided", "minLength": 1, "type": "string"},
             "kind": {"const": "wr.decision"},
             "rationale": {"maxLength": 2048, "type": "string"},
-            "result": {"type": "boolean"},
+            "result": {"description": "your decision", "type": "boolean"},
         },
         "required": ["conditionId", "kind", "result"],
         "type": "object",
@@ -136,9 +177,18 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "maxItems": 10,
                 "type": "array",
             },
-            "keyDifferentiators": {"items": {"minLength": 1, "type": "string"}, "maxItems": 8, "type": "array"},
+            "keyDifferentiators": {
+                "description": "what makes it different",
+                "items": {"minLength": 1, "type": "string"},
+                "maxItems": 8,
+                "type": "array",
+            },
             "kind": {"const": "wr.differentiation_handoff"},
-            "positioning": {"minLength": 1, "type": "string"},
+            "positioning": {
+                "description": "for whom it is, what it does for them, unlike what",
+                "minLength": 1,
+                "type": "string",
+            },
             "risks": {"items": {"minLength": 1, "type": "string"}, "maxItems": 8, "type": "array"},
             "targetSegment": {"minLength": 1, "type": "string"},
             "version": {"const": 1, "type": "integer"},
@@ -148,8 +198,8 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     },
     "wr.contracts.discovery_handoff": {
         "properties": {
-            "confidenceBand": {"enum": ["high", "medium", "low"], "type": "string"},
-            "designDocPath": {"type": "string"},
+            "confidenceBand": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
+            "designDocPath": {"description": "the path of the design document, or an empty string", "type": "string"},
             "implementationConstraints": {"items": {"type": "string"}, "maxItems": 8, "type": "array"},
             "keyCodebaseLocations": {
                 "items": {
@@ -163,7 +213,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "maxItems": 10,
                 "type": "array",
             },
-            "keyInvariants": {"items": {"maxLength": 200, "type": "string"}, "maxItems": 12, "type": "array"},
+            "keyInvariants": {
+                "description": "what must stay true",
+                "items": {"maxLength": 200, "type": "string"},
+                "maxItems": 12,
+                "type": "array",
+            },
             "kind": {"const": "wr.discovery_handoff"},
             "rejectedDirections": {
                 "items": {
@@ -177,7 +232,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "maxItems": 5,
                 "type": "array",
             },
-            "selectedDirection": {"minLength": 1, "type": "string"},
+            "selectedDirection": {"description": "the direction in one sentence", "minLength": 1, "type": "string"},
             "selectionTier": {
                 "enum": ["strong_recommendation", "provisional_recommendation", "insufficient_signal"],
                 "type": "string",
@@ -189,10 +244,10 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     },
     "wr.contracts.gate_verdict": {
         "properties": {
-            "confidence": {"enum": ["high", "medium", "low"], "type": "string"},
+            "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "kind": {"const": "wr.gate_verdict"},
-            "rationale": {"minLength": 20, "type": "string"},
-            "verdict": {"enum": ["approved", "rejected", "uncertain"], "type": "string"},
+            "rationale": {"description": "what you examined, and what it showed", "minLength": 20, "type": "string"},
+            "verdict": {"description": "your verdict", "enum": ["approved", "rejected", "uncertain"], "type": "string"},
             "version": {"const": 1, "type": "integer"},
         },
         "required": ["confidence", "kind", "rationale", "verdict", "version"],
@@ -200,8 +255,18 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     },
     "wr.contracts.loop_control": {
         "additionalProperties": False,
+        "allOf": [
+            {
+                "if": {"properties": {"decision": {"const": "stop"}}, "required": ["decision"]},
+                "then": {"required": ["summary"]},
+            }
+        ],
         "properties": {
-            "decision": {"enum": ["continue", "stop"], "type": "string"},
+            "decision": {
+                "description": "continue only if another pass has something to do",
+                "enum": ["continue", "stop"],
+                "type": "string",
+            },
             "kind": {"const": "wr.loop_control"},
             "loopId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
             "metadata": {
@@ -214,16 +279,44 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 },
                 "type": "object",
             },
-            "summary": {"maxLength": 1024, "type": "string"},
+            "summary": {
+                "description": "why the loop continues or stops",
+                "maxLength": 1024,
+                "minLength": 1,
+                "type": "string",
+            },
         },
         "required": ["decision", "kind"],
         "type": "object",
     },
     "wr.contracts.review_verdict": {
         "additionalProperties": False,
+        "allOf": [
+            {
+                "if": {"properties": {"verdict": {"const": "clean"}}, "required": ["verdict"]},
+                "then": {"properties": {"findings": {"maxItems": 0}}},
+            },
+            {
+                "if": {"properties": {"verdict": {"const": "minor"}}, "required": ["verdict"]},
+                "then": {
+                    "properties": {
+                        "findings": {"items": {"properties": {"severity": {"enum": ["minor", "nit"]}}}, "minItems": 1}
+                    }
+                },
+            },
+            {
+                "if": {"properties": {"verdict": {"const": "blocking"}}, "required": ["verdict"]},
+                "then": {
+                    "properties": {
+                        "findings": {"contains": {"properties": {"severity": {"enum": ["critical", "major"]}}}}
+                    }
+                },
+            },
+        ],
         "properties": {
-            "confidence": {"enum": ["high", "medium", "low"], "type": "string"},
+            "confidence": {"description": "how sure you are", "enum": ["high", "medium", "low"], "type": "string"},
             "findings": {
+                "description": "every finding; an empty list if there is none",
                 "items": {
                     "properties": {
                         "findingCategory": {
@@ -247,22 +340,56 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "type": "array",
             },
             "kind": {"const": "wr.review_verdict"},
-            "summary": {"minLength": 1, "type": "string"},
-            "verdict": {"enum": ["clean", "minor", "blocking"], "type": "string"},
+            "summary": {"description": "what you reviewed, and the result", "minLength": 1, "type": "string"},
+            "verdict": {
+                "description": "what the findings add up to",
+                "enum": ["clean", "minor", "blocking"],
+                "type": "string",
+            },
         },
         "required": ["confidence", "findings", "kind", "summary", "verdict"],
         "type": "object",
     },
     "wr.contracts.shaping_handoff": {
         "properties": {
-            "appetite": {"maxLength": 100, "minLength": 1, "type": "string"},
-            "keyConstraints": {"items": {"type": "string"}, "maxItems": 8, "type": "array"},
+            "appetite": {
+                "description": "how much time it is worth",
+                "maxLength": 100,
+                "minLength": 1,
+                "type": "string",
+            },
+            "keyConstraints": {
+                "description": "what limits the shape",
+                "items": {"type": "string"},
+                "maxItems": 8,
+                "type": "array",
+            },
             "kind": {"const": "wr.shaping_handoff"},
-            "outOfScope": {"items": {"type": "string"}, "maxItems": 6, "type": "array"},
-            "pitchPath": {"minLength": 1, "type": "string"},
-            "rabbitHoles": {"items": {"type": "string"}, "maxItems": 6, "type": "array"},
-            "selectedShape": {"maxLength": 200, "minLength": 1, "type": "string"},
-            "validationChecklist": {"items": {"type": "string"}, "maxItems": 10, "type": "array"},
+            "outOfScope": {
+                "description": "what is not part of it",
+                "items": {"type": "string"},
+                "maxItems": 6,
+                "type": "array",
+            },
+            "pitchPath": {"description": "the path of the pitch", "minLength": 1, "type": "string"},
+            "rabbitHoles": {
+                "description": "what could take too long",
+                "items": {"type": "string"},
+                "maxItems": 6,
+                "type": "array",
+            },
+            "selectedShape": {
+                "description": "the shape in one sentence",
+                "maxLength": 200,
+                "minLength": 1,
+                "type": "string",
+            },
+            "validationChecklist": {
+                "description": "how to see that it works",
+                "items": {"type": "string"},
+                "maxItems": 10,
+                "type": "array",
+            },
             "version": {"const": 1, "type": "integer"},
         },
         "required": [
@@ -281,8 +408,26 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
     "wr.contracts.step_input": {"type": "object"},
     "wr.contracts.verification_report": {
         "additionalProperties": False,
+        "allOf": [
+            {
+                "if": {"properties": {"verdict": {"const": "passed"}}, "required": ["verdict"]},
+                "then": {
+                    "properties": {
+                        "checks": {
+                            "contains": {"properties": {"result": {"const": "passed"}}},
+                            "items": {"properties": {"result": {"enum": ["passed", "skipped"]}}},
+                        }
+                    }
+                },
+            },
+            {
+                "if": {"properties": {"verdict": {"const": "failed"}}, "required": ["verdict"]},
+                "then": {"properties": {"checks": {"contains": {"properties": {"result": {"const": "failed"}}}}}},
+            },
+        ],
         "properties": {
             "checks": {
+                "description": "every check that you ran, with its command and output",
                 "items": {
                     "additionalProperties": False,
                     "properties": {
@@ -298,8 +443,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "type": "array",
             },
             "kind": {"const": "wr.verification_report"},
-            "summary": {"minLength": 1, "type": "string"},
-            "verdict": {"enum": ["passed", "failed", "partial"], "type": "string"},
+            "summary": {"description": "what you checked, and the result", "minLength": 1, "type": "string"},
+            "verdict": {
+                "description": "what the checks show",
+                "enum": ["passed", "failed", "partial"],
+                "type": "string",
+            },
         },
         "required": ["checks", "kind", "summary", "verdict"],
         "type": "object",
@@ -309,6 +458,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
         "properties": {
             "kind": {"const": "wr.workflow_divergence"},
             "reason": {
+                "description": "the kind of reason",
                 "enum": [
                     "missing_user_context",
                     "capability_unavailable",
@@ -319,7 +469,12 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 "type": "string",
             },
             "stepId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
-            "summary": {"maxLength": 1024, "minLength": 1, "type": "string"},
+            "summary": {
+                "description": "what was left out or done instead, and why",
+                "maxLength": 1024,
+                "minLength": 1,
+                "type": "string",
+            },
         },
         "required": ["kind", "reason", "summary"],
         "type": "object",

@@ -1,4 +1,4 @@
-"""Contract packs: the closed set of evidence that a step may require, each with the smallest valid artifact.
+"""Contract packs: the closed set of evidence that a step may require.
 
 A plan pins the schemas that it refers to (`pack_schemas`), and artifacts are checked against those.
 """
@@ -16,8 +16,7 @@ class Pack:
     """A contract. `kind` is that of its artifact, or None if no artifact is sent.
 
     `lines` tell an agent what to send; the first names the artifact. They are one to four, so that a step's whole
-    requirement stays within five. `example` is the smallest valid artifact, with values that let a run
-    continue, and placeholders in angle brackets: sent back unchanged they are no evidence.
+    requirement stays within five.
     """
 
     contract_ref: str
@@ -25,7 +24,6 @@ class Pack:
     purpose: str
     kind: str | None = None
     lines: tuple[str, ...] = ()
-    example: Mapping[str, Json] | None = None
     version: int = 1
 
     @property
@@ -48,7 +46,6 @@ _ALL = (
             _send("wr.assessment", "`dimensions` maps each dimension to its level, or to `{level, rationale}`"),
             "`assessmentId` where the step asks for more than one; `summary?` says what the ratings come to.",
         ),
-        example={"kind": "wr.assessment", "dimensions": {"quality": "high"}},
     ),
     Pack(
         contract_ref="wr.contracts.block_outputs",
@@ -56,7 +53,6 @@ _ALL = (
         purpose="What a reusable block produced, by output port.",
         kind="wr.block_outputs",
         lines=(_send("wr.block_outputs", "`outputs` maps each output port to its value"),),
-        example={"kind": "wr.block_outputs", "outputs": {}},
     ),
     Pack(
         contract_ref="wr.contracts.capability_observation",
@@ -67,7 +63,6 @@ _ALL = (
             _send("wr.capability_observation", "`capability`, `status` (available | unavailable | unknown), `detail?`"),
             "Try it before you say so: `unknown` means that it could not be tried.",
         ),
-        example={"kind": "wr.capability_observation", "capability": "delegation", "status": "available"},
     ),
     Pack(
         contract_ref="wr.contracts.coding_handoff",
@@ -81,14 +76,6 @@ _ALL = (
                 " `correctedAssumptions` [{assumed, actual}] where there are any."
             ),
         ),
-        example={
-            "kind": "wr.coding_handoff",
-            "version": 1,
-            "keyDecisions": [],
-            "knownLimitations": [],
-            "testsAdded": [],
-            "filesChanged": [],
-        },
     ),
     Pack(
         contract_ref="wr.contracts.confirmation",
@@ -99,7 +86,6 @@ _ALL = (
             _send("wr.confirmation", "`confirmedBy` and `statement`"),
             "Only after a person really said so; quote them in `statement`.",
         ),
-        example={"kind": "wr.confirmation", "confirmedBy": "<who>", "statement": "<what they confirmed>"},
     ),
     Pack(
         contract_ref="wr.contracts.coordinator_signal",
@@ -113,7 +99,6 @@ _ALL = (
             ),
             "`payload` holds what the coordinator needs to act on it; `sessionId?` names the session it is about.",
         ),
-        example={"kind": "wr.coordinator_signal", "signalKind": "progress", "payload": {}},
     ),
     Pack(
         contract_ref="wr.contracts.decision",
@@ -124,7 +109,6 @@ _ALL = (
             _send("wr.decision", "`conditionId`, `result` (true | false), `rationale?`"),
             "`conditionId` names the question that was decided; `rationale` says what decided it.",
         ),
-        example={"kind": "wr.decision", "conditionId": "question", "result": True},
     ),
     Pack(
         contract_ref="wr.contracts.differentiation_handoff",
@@ -139,12 +123,6 @@ _ALL = (
                 " `risks`."
             ),
         ),
-        example={
-            "kind": "wr.differentiation_handoff",
-            "version": 1,
-            "positioning": "<for whom, what it does for them, unlike what>",
-            "keyDifferentiators": [],
-        },
     ),
     Pack(
         contract_ref="wr.contracts.discovery_handoff",
@@ -159,14 +137,6 @@ _ALL = (
                 " `keyCodebaseLocations` [{path, relevance}], `selectionTier`."
             ),
         ),
-        example={
-            "kind": "wr.discovery_handoff",
-            "version": 1,
-            "selectedDirection": "<the direction in one sentence>",
-            "designDocPath": "",
-            "confidenceBand": "high",
-            "keyInvariants": [],
-        },
     ),
     Pack(
         contract_ref="wr.contracts.gate_verdict",
@@ -177,13 +147,6 @@ _ALL = (
             _send("wr.gate_verdict", "`version` 1, `verdict` (approved | rejected | uncertain), `confidence`"),
             "`confidence` is high | medium | low; `rationale` says why, in at least 20 characters.",
         ),
-        example={
-            "kind": "wr.gate_verdict",
-            "version": 1,
-            "verdict": "approved",
-            "confidence": "high",
-            "rationale": "<what was looked at, and what it showed>",
-        },
     ),
     Pack(
         contract_ref="wr.contracts.loop_control",
@@ -194,7 +157,6 @@ _ALL = (
             _send("wr.loop_control", "`decision` (continue | stop), `loopId?`, `summary?`"),
             "Say `continue` only if another pass has something to do; `summary` says why in a sentence.",
         ),
-        example={"kind": "wr.loop_control", "decision": "stop"},
     ),
     Pack(
         contract_ref="wr.contracts.notes",
@@ -215,13 +177,6 @@ _ALL = (
                 " helps, such as file and line."
             ),
         ),
-        example={
-            "kind": "wr.review_verdict",
-            "verdict": "clean",
-            "confidence": "high",
-            "findings": [],
-            "summary": "<what was reviewed, and what it comes to>",
-        },
     ),
     Pack(
         contract_ref="wr.contracts.shaping_handoff",
@@ -232,17 +187,6 @@ _ALL = (
             _send("wr.shaping_handoff", "`version` 1, `pitchPath`, `selectedShape`, `appetite`"),
             "Also lists: `keyConstraints` (up to 8), `rabbitHoles` (6), `outOfScope` (6), `validationChecklist` (10).",
         ),
-        example={
-            "kind": "wr.shaping_handoff",
-            "version": 1,
-            "pitchPath": "<path of the pitch>",
-            "selectedShape": "<the shape in one sentence>",
-            "appetite": "<how much time it is worth>",
-            "keyConstraints": [],
-            "rabbitHoles": [],
-            "outOfScope": [],
-            "validationChecklist": [],
-        },
     ),
     Pack(
         contract_ref="wr.contracts.step_input",
@@ -259,12 +203,6 @@ _ALL = (
             _send("wr.verification_report", "`verdict` (passed | failed | partial), `checks` (1 to 50), `summary`"),
             "Each check: {name, result (passed | failed | skipped), evidence}: the command and what it printed.",
         ),
-        example={
-            "kind": "wr.verification_report",
-            "verdict": "passed",
-            "checks": [{"name": "<the check>", "result": "passed", "evidence": "<the command and what it printed>"}],
-            "summary": "<what was checked, and what came of it>",
-        },
     ),
     Pack(
         contract_ref="wr.contracts.workflow_divergence",
@@ -278,11 +216,6 @@ _ALL = (
                 " policy_constraint."
             ),
         ),
-        example={
-            "kind": "wr.workflow_divergence",
-            "reason": "efficiency_skip",
-            "summary": "<what was left out, and why>",
-        },
     ),
 )
 

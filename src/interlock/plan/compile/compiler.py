@@ -203,7 +203,6 @@ def _packs(plan: records.Plan) -> Iterator[ContractPack]:
         fields: dict[str, object] = {
             "artifact_kind": pack.kind,
             "artifact_schema": pack.schema,
-            "example": pack.example,
         }
         present = {name: value for name, value in fields.items() if value is not None}
         yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **present})

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from interlock.engine.request import PreferenceDelta, is_placeholder
+from interlock.engine.request import PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.text import utf8_bytes
@@ -66,7 +66,7 @@ def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> I
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:
-    if not isinstance(artifact.get("kind"), str) or is_placeholder(artifact["kind"]):
+    if not isinstance(artifact.get("kind"), str) or is_sample(artifact["kind"]):
         yield Fault(f"{path}.kind", "An artifact needs a `kind`: a string.", 'Add it, for example "kind": "report".')
     if nests_deeper_than(artifact, ARTIFACT_DEPTH_MAX):
         yield Fault(path, f"It is nested deeper than {ARTIFACT_DEPTH_MAX} levels.", "Flatten it.")

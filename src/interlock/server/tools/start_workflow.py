@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from interlock.engine.answer.structure import ExecutionAnswer
-from interlock.engine.request import Request, is_placeholder
+from interlock.engine.request import Request, is_sample
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction
@@ -16,7 +16,7 @@ from interlock.kernel.text import one_line
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import PreferencesArgument, preference_delta
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.tools.start_workflow import SESSION_STAND_IN, StartCommand, start_workflow
+from interlock.service.tools.start_workflow import SESSION_BLANK, StartCommand, start_workflow
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 
@@ -61,10 +61,10 @@ class StartArguments(Arguments):
                 "sessionId",
                 f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is not a session id.",
                 "Copy `sessionId` from an answer of that session, or leave it out to start a new one.",
-                correction=Correction(instead={"sessionId": SESSION_STAND_IN}, understood=self.sent()),
+                correction=Correction(instead={"sessionId": SESSION_BLANK}, understood=self.sent()),
             )
-        if is_placeholder(self.goal):
-            yield Fault("goal", "This is a placeholder, not a goal.", "Send what the user wants, or leave it out.")
+        if is_sample(self.goal):
+            yield Fault("goal", "This is sample text, not a goal.", "Send what the user wants, or leave it out.")
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL
 from interlock.engine.answer.parts import RunView
+from interlock.kernel.blanks import Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
@@ -109,7 +110,7 @@ def whole_reference(session: Session, ref: ShortRef) -> TokenRef | None:
 
 
 def scope_mismatch(
-    message: str, suggestion: str, *, instead: Mapping[str, Json] | None = None, **details: Json
+    message: str, suggestion: str, *, instead: Mapping[str, Outline] | None = None, **details: Json
 ) -> Refusal:
     """Refuse a token that Interlock issued but that does not fit this call."""
     return Refusal(

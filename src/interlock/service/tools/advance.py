@@ -12,9 +12,10 @@ from interlock.engine.answer.model import Answer, AnswerModel, HumanInputRequire
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
-from interlock.engine.request import CONFIRMATION_KIND, Request
+from interlock.engine.judge.confirmation import CLAIM
+from interlock.engine.request import Request
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
-from interlock.kernel.canonical import Json, NotCanonicalError
+from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.events import Actor
@@ -139,7 +140,6 @@ def _require_person(
     """Return the question for a person, and the answer for a client that cannot ask. This records nothing."""
     mint = minting(ports.read, call.ring, run_context.session, run_context.run)
     is_ordinary = call.attempt == ack_attempt(node.node)
-    claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
     facts = AnswerModel(
         occasion="advance",
         run=run_context.words(node),
@@ -147,7 +147,7 @@ def _require_person(
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
         step=render_pending_step(run_context, node),
         blockers=BlockerReport(blockers=found.blockers),
-        awaited=PendingApproval(claim=claim if found.takes_claims else None),
+        awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
     )
     return HumanInputRequired(question=found.question, subject=call.attempt, answer=render_answer(facts))
 

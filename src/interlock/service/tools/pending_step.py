@@ -1,10 +1,15 @@
 """The pending step of a node as answers show it: its prompt, and what a call that reports it must contain."""
 
+from collections.abc import Iterable
+
+from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import needs_confirmation
-from interlock.engine.judge.evidence import wanted_artifacts
+from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.kernel.blanks import Blank
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
@@ -34,8 +39,13 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
         needs_confirmation=needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
         loop=run_context.passing(pending.loop_path),
-        artifacts=wanted_artifacts(run_context.workflow, step),
-        context_keys=step.task.produces,
-        context=seen,
+        artifacts=artifact_outlines(run_context.workflow, step),
+        context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=graphs.parallel_to(step.node_id),
     )
+
+
+def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:
+    """Return the blanks of the context keys that a step sets, as they are declared."""
+    declared = {one.key: declared_blank(one) for one in workflow.inputs}
+    return {key: declared.get(key) or Blank(what=f"the value of {key}") for key in keys}

@@ -19,7 +19,7 @@ from interlock.kernel.budgets import (
     HEADER_TITLE_BYTES_MAX,
 )
 from interlock.kernel.ids import RunId, SessionId
-from interlock.kernel.text import in_code, json_in_code, one_line, printable, quoted, tokens, truncated
+from interlock.kernel.text import in_code, one_line, printable, quoted, tokens, truncated
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools.observations import repo_root_hash
@@ -229,7 +229,7 @@ def _entry(number: int, one: _Found) -> str:
         [
             f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
             f"   Matched: {', '.join(one.candidate.why)}. To continue, call `{CONTINUE_TOOL}`:",
-            json_in_code(one.call().arguments),
+            one.call().in_lines(),
             quoted(_snippet(one)),
         ]
     )

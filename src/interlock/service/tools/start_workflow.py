@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import TypeMismatch, describe_type, type_mismatch
+from interlock.define.declared import TypeMismatch, declared_blank, describe_type, type_mismatch
 from interlock.define.parts import ContextInput
 from interlock.engine.answer.model import LIST_TOOL, Answer, AnswerModel, HumanInputRequired, render_answer
 from interlock.engine.answer.prompt import guidance_of
@@ -11,8 +11,9 @@ from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.gates import Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import Request
+from interlock.engine.request import Request, is_sample
 from interlock.engine.start import Start, plan_start
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
@@ -38,8 +39,8 @@ from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyEr
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
-SESSION_STAND_IN = "<sessionId of an answer of that session>"
-"""The placeholder for a session id that only the caller knows."""
+SESSION_BLANK = Blank(what="the sessionId of an answer of that session")
+"""A session id that only the caller knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,19 +251,15 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
         message=f"`context` lacks inputs that the workflow declares, or holds invalid ones:\n{lines}",
         suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
         details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
-        correction=Correction(instead={"context": {one.key: _placeholder(one) for one in wanted}}),
+        correction=Correction(instead={"context": {one.key: declared_blank(one) for one in wanted}}),
     )
 
 
 def _find_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
-    """Return why a value does not fit; the placeholder of a suggested call does not count as a value."""
-    if value == _placeholder(declared):
-        return TypeMismatch(found="the placeholder", wanted=describe_type(declared.type), is_kind=True)
+    """Return why a value does not fit; the sample text of an answer does not count as a value."""
+    if isinstance(value, str) and is_sample(value, declared_blank(declared)):
+        return TypeMismatch(found="the sample text", wanted=describe_type(declared.type), is_kind=True)
     return type_mismatch(declared, value)
-
-
-def _placeholder(declared: ContextInput) -> str:
-    return f"<{declared.type}: {declared.description}>"
 
 
 def _describe_mismatch(declared: ContextInput, mismatch: TypeMismatch) -> str:
@@ -310,11 +307,22 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
 def _refuse_start(finding: Violation) -> Refusal:
     """Refuse a start that cannot reach a first step: its conditions read keys of the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
+    instead = {"context": {key.partition(".")[0]: _refused_blank(finding, key)}} if key else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The run cannot start: {finding.message}",
         suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
+        correction=Correction(instead=instead) if instead is not None else None,
+    )
+
+
+def _refused_blank(finding: Violation, key: str) -> Blank:
+    root, _, member = key.partition(".")
+    wanted = (finding.details or {}).get("wanted")
+    return Blank(
+        what=f"the value of {root}" + (f", whole and with its member {member}" if member else ""),
+        shape=str(wanted) if wanted else None,
     )
 
 
@@ -324,5 +332,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        correction=Correction(instead={"sessionId": SESSION_STAND_IN}),
+        correction=Correction(instead={"sessionId": SESSION_BLANK}),
     )

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from interlock.engine.answer.model import CONTINUE_TOOL
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import ECHO_BYTES_MAX, NAMED_GOAL_CHARS_MAX
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, tag_of
@@ -67,7 +68,7 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
             f"The `stateToken` belongs to run `{error.label}`, whose session cannot be read; the"
             f" `{sent.argument}` belongs to another run.",
             f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
-            instead={"stateToken": None, sent.argument: _token_placeholder(sent.argument, "the run you mean")},
+            instead={"stateToken": None, sent.argument: _token_blank(sent.argument, "the run you mean")},
         )
     return check if isinstance(check, Refusal) else check.ref
 
@@ -104,8 +105,8 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
         found=found,
         instead={
             "stateToken": None,
-            sent.argument: _token_placeholder(sent.argument, "the run you mean"),
-            "run": "<its label>",
+            sent.argument: _token_blank(sent.argument, "the run you mean"),
+            "run": Blank(what="the label of that run"),
         },
     )
     place = place_labelled(ports, run, run_context.session)
@@ -119,14 +120,14 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
         suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"
         f" shows its current step. {same}",
         correction=Correction(
-            instead={"stateToken": None, sent.argument: _token_placeholder(sent.argument, f"run {other.label}")}
+            instead={"stateToken": None, sent.argument: _token_blank(sent.argument, f"run {other.label}")}
         ),
     )
 
 
-def _token_placeholder(argument: Argument, run: str) -> str:
-    """Return the placeholder for a token that only the caller knows."""
-    return f"<{argument} of the last answer of {run}>"
+def _token_blank(argument: Argument, run: str) -> Blank:
+    """Return the blank of a token that only the caller knows."""
+    return Blank(what=f"the {argument} of the last answer of {run}")
 
 
 def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
@@ -151,7 +152,7 @@ def _refuse_two_runs(
         f" `stateToken` to {named}.",
         f"Send only the `{argument}` of the run you mean; it identifies its run.",
         run=words.to_json(),
-        instead={"stateToken": None, argument: _token_placeholder(argument, "the run you mean")},
+        instead={"stateToken": None, argument: _token_blank(argument, "the run you mean")},
     )
 
 
@@ -161,7 +162,7 @@ def _refuse_two_steps(run_context: RunContext, node: Node, argument: Argument) -
         f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
         f"Send only the `{argument}` of the step you mean; it identifies its step.",
         run=words.to_json(),
-        instead={"stateToken": None, argument: _token_placeholder(argument, "the step you mean")},
+        instead={"stateToken": None, argument: _token_blank(argument, "the step you mean")},
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 from jsonschema import Draft202012Validator
 
+from interlock.engine.judge.shape import artifact_outline
+from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import REQUIREMENT_LINES_MAX, SNIPPET_BYTES_MAX
 from interlock.kernel.canonical import members_of
 from interlock.plan.builtins.features import FEATURES, ConfigField
@@ -15,6 +17,7 @@ from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.builtins.packs import PACKS, Pack, pack_named
 from interlock.plan.builtins.references import SNIPPETS
 from interlock.plan.builtins.templates import TEMPLATES
+from interlock.testing.harness import good_artifact
 
 WITH_ARTIFACT = [pack for pack in PACKS.values() if pack.kind is not None]
 HOLE = re.compile(r"{([A-Za-z]+)}")
@@ -40,27 +43,33 @@ def patterns_in(value: object) -> set[str]:
 
 
 @pytest.mark.parametrize("pack", WITH_ARTIFACT, ids=lambda pack: pack.contract_ref)
-def test_the_example_of_a_pack_meets_its_schema_and_no_smaller_one_does(pack: Pack) -> None:
-    assert pack.example is not None and pack.schema is not None  # noqa: PT018
-    assert faults(pack, pack.example) == []
+def test_the_smallest_artifact_meets_its_schema_and_lacks_nothing_that_is_required(pack: Pack) -> None:
+    assert pack.schema is not None
     Draft202012Validator.check_schema(dict(pack.schema))
-    required = pack.schema["required"]
-    assert isinstance(required, list)
-    assert set(required) <= set(pack.example)
-    for name in pack.example:
-        smaller = {key: value for key, value in pack.example.items() if key != name}
+    artifact = good_artifact(pack.schema)
+    assert faults(pack, artifact) == []
+    for name in artifact:
+        smaller = {key: value for key, value in artifact.items() if key != name}
         assert faults(pack, smaller), name
 
 
 @pytest.mark.parametrize("pack", WITH_ARTIFACT, ids=lambda pack: pack.contract_ref)
 def test_an_artifact_of_another_kind_does_not_meet_a_pack(pack: Pack) -> None:
-    assert pack.example is not None
-    assert faults(pack, {**pack.example, "kind": "wr.other"})
+    assert pack.schema is not None
+    assert faults(pack, {**good_artifact(pack.schema), "kind": "wr.other"})
+
+
+@pytest.mark.parametrize("pack", WITH_ARTIFACT, ids=lambda pack: pack.contract_ref)
+def test_each_field_that_a_caller_writes_says_what_belongs_there(pack: Pack) -> None:
+    assert pack.schema is not None
+    for name, value in artifact_outline(pack.schema).items():
+        if isinstance(value, Blank) and name != "dimensions":
+            assert value.what != name, "a field without a description"
 
 
 def test_schemas_hold_nothing_that_only_a_release_of_a_library_decides() -> None:
     for schema in PACK_SCHEMAS.values():
-        assert not keys_in(schema) & {"$ref", "$defs", "$schema", "title", "default", "description", "format"}
+        assert not keys_in(schema) & {"$ref", "$defs", "$schema", "title", "default", "format"}
 
 
 def test_the_keys_of_a_schema_stand_in_one_order() -> None:

@@ -1,0 +1,92 @@
+"""The blanks of a call that an answer shows: what only the caller can supply, and where it belongs (ANS-22).
+
+An outline is the call's arguments with a `Blank` at each open place. `separate` splits it into arguments that hold no
+sample text and the list of blanks with their paths, so nothing that is shown can be sent back as if it were a value.
+"""
+
+import copy
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias, Union, cast
+
+from interlock.kernel.canonical import Json, JsonScalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blank:
+    """A value that the caller must supply: what it is, the choices if they are closed, its shape if it is no text."""
+
+    what: str
+    choices: tuple[JsonScalar, ...] = ()
+    shape: str | None = None
+
+
+Outline: TypeAlias = Union[Blank, JsonScalar, "Mapping[str, Outline]", "Sequence[Outline]"]
+"""A JSON value with blanks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """A blank with its path in the arguments, such as `output.artifacts[0].verdict`."""
+
+    path: str
+    blank: Blank
+
+
+def separate(outline: Mapping[str, Outline]) -> tuple[dict[str, Json], tuple[Fill, ...]]:
+    """Split an outline into the fixed arguments and the blanks, in their order.
+
+    An object or list that holds only blanks is left out of the arguments.
+    """
+    fills: list[Fill] = []
+    fixed = {name: kept for name, value in outline.items() if (kept := _separate(value, name, fills)) is not _OPEN}
+    return fixed, tuple(fills)  # pyright: ignore[reportReturnType] — what is not a blank is JSON
+
+
+def fill_in(
+    arguments: Mapping[str, Json], fill: Iterable[Mapping[str, Json]], supply: Callable[[Mapping[str, Json]], Json]
+) -> dict[str, Json]:
+    """Return a call's arguments with a value at the path of each of its blanks, as a caller fills them in.
+
+    Args:
+        arguments: The fixed arguments.
+        fill: The blanks as answers carry them: `{path, what, choices?, shape?}`.
+        supply: Returns the value of a blank.
+    """
+    filled = copy.deepcopy(dict(arguments))
+    for one in fill:
+        names = [int(part) if part.isdecimal() else part for part in re.split(r"\]?[.\[]|\]", str(one["path"])) if part]
+        holder: Any = filled
+        for name, inner in pairwise(names):
+            empty: Json = [] if isinstance(inner, int) else {}
+            if isinstance(name, int):
+                holder += [empty] * (name == len(holder))
+                holder = holder[name]
+            else:
+                holder = holder.setdefault(name, empty)
+        if isinstance(holder, list):
+            cast("list[Json]", holder).append(supply(one))
+        else:
+            holder[names[-1]] = supply(one)
+    return filled
+
+
+_OPEN = object()
+"""Takes the place of a part that holds only blanks."""
+
+
+def _separate(value: Outline, path: str, fills: list[Fill]) -> object:
+    if isinstance(value, Blank):
+        fills.append(Fill(path=path, blank=value))
+        return _OPEN
+    if isinstance(value, Mapping):
+        members = {key: _separate(member, f"{path}.{key}", fills) for key, member in value.items()}
+        kept = {key: member for key, member in members.items() if member is not _OPEN}
+        return kept if kept or not members else _OPEN
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = [_separate(item, f"{path}[{at}]", fills) for at, item in enumerate(value)]
+        kept_items = [item for item in items if item is not _OPEN]
+        return kept_items if kept_items or not items else _OPEN
+    return value
