@@ -137,6 +137,16 @@ def test_every_text_that_clients_cut_is_short() -> None:
         assert len(prompt.description) < TEXT_CHARS_MAX
 
 
+@pytest.mark.inv("SRV-2")
+@pytest.mark.parametrize("name", ["continue_workflow", "checkpoint_workflow"])
+def test_notes_are_described_as_the_notes_of_this_step_only(name: str) -> None:
+    (tool,) = (tool for tool in TOOLS if tool.name == name)
+    schema = cast("Any", tool.to_json()["inputSchema"])
+    described = schema["properties"]["output"]["properties"]["notesMarkdown"]["description"]
+    assert "this step only" in described
+    assert "Never repeat earlier steps" in described
+
+
 @pytest.mark.inv("SRV-1")
 def test_every_tool_has_a_title_and_says_whether_it_reads_destroys_repeats_or_reaches_out() -> None:
     """Directories reject a tool without a title or without hints."""

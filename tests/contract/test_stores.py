@@ -115,11 +115,11 @@ def test_two_stores_on_one_directory_follow_each_other(tmp_path: Path) -> None:
 @pytest.mark.inv("LOCK-3")
 def test_a_session_that_is_held_elsewhere_is_busy_and_free_afterwards(tmp_path: Path) -> None:
     one = LocalStore(tmp_path)
-    other = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=30))
+    other = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=150))
     apply(one, start_plan())
     with one.hold(A), pytest.raises(SessionBusyError) as busy:
         apply(other, start_plan())
-    assert busy.value.waited_ms >= 30
+    assert busy.value.waited_ms >= 150
     apply(other, start_plan())
 
 

@@ -166,6 +166,14 @@ def content_of(disk: CrashDisk) -> set[str]:
     return set[str]().union(*(read_session(disk, session).content for session in opened(disk).sessions()))
 
 
+@pytest.mark.inv("GC-9")
+@pytest.mark.parametrize("at", range(stepped(CASES["expiring"]) + 1))
+def test_an_expired_session_that_a_power_loss_brings_back_has_all_that_it_refers_to(at: int) -> None:
+    left = cut(CASES["expiring"], at)
+    for disk in (left, *left.survivors()):
+        assert content_of(disk) <= paths(disk)
+
+
 def write_beside(disk: CrashDisk) -> None:
     """Begin a session with content that `a` alone referred to, and go on in the one that stays."""
     started(disk, "n", artifact="a")

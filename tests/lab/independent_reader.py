@@ -473,7 +473,7 @@ def node_tag(token: str) -> tuple[str, str]:
     if found is None:
         raise DamageError("token", "not of the short format")
     said = base64.urlsafe_b64decode(found[1])
-    return f"sess_{_encoded(said[1:17])}", _encoded(said[17:22])[-8:]
+    return f"sess_{_encoded(said[17:33])}", _encoded(said[33:38])[-8:]
 
 
 # -- canonical bytes ------------------------------------------------------------------------------------------------

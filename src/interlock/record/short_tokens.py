@@ -1,8 +1,12 @@
 """Tokens of format 2: short enough for an agent to copy, and verified without a table of issued tokens (TOK-8).
 
 `<prefix>_<label><52 characters>`: the run's label in clear, then 39 bytes in base64url without padding. The bytes are
-version and kind (1), session (16), the last 40 bits of the node's id (5), the number of the fork or checkpoint (1),
-and half of an HMAC-SHA256 over the label and the bytes before it (16). The HMAC key is derived for this format only.
+the MAC (16) and the payload: version and kind (1), session (16), the last 40 bits of the node's id (5), and the number
+of the fork or checkpoint (1). The MAC is the first half of an HMAC-SHA256 over the label and the payload, with the kind
+in place of its first two bits. The HMAC key is derived for this format only.
+
+The MAC comes first because small models mix tokens that begin alike: the tokens of one answer name the same node, so
+their payloads are nearly equal. The kind in its first bits makes their first characters differ always (TOK-12).
 """
 
 import base64
@@ -73,8 +77,8 @@ class ShortRef:
 def mint_short(ref: ShortRef, key: SigningKey) -> str:
     """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
     payload = bytes([_VERSION << 4 | ref.kind]) + id_bytes(ref.session) + tag_bytes(ref.tag) + bytes([ref.number])
-    mac = _compute_mac(ref.label, payload, key).finalize()[:_MAC_BYTES]
-    return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(payload + mac).decode('ascii')}"
+    mac = _compute_mac(ref.label, payload, key)
+    return f"{_PREFIXES[ref.kind]}_{ref.label}{base64.urlsafe_b64encode(mac + payload).decode('ascii')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +125,10 @@ def decode_short(text: str) -> ShortToken:
     prefix, label, body = found.groups()
     # 52 characters encode exactly 39 bytes, with no spare bits: two different texts never decode to the same bytes.
     data = base64.urlsafe_b64decode(body)
-    version, fault = data[0] >> 4, None
+    mac, payload = data[:_MAC_BYTES], data[_MAC_BYTES:]
+    version, fault = payload[0] >> 4, None
     if version != _VERSION:
         fault = TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {version}, or altered text")
-    payload, mac = data[:-_MAC_BYTES], data[-_MAC_BYTES:]
     return ShortToken(
         text=text,
         session=_read_session(payload),
@@ -148,14 +152,16 @@ def _describe_shape_fault(text: str) -> str:
     return f"{len(text)} characters; a whole token has {length + 4} or {length + 6}"
 
 
-def _compute_mac(label: str, payload: bytes, key: SigningKey) -> hmac.HMAC:
+def _compute_mac(label: str, payload: bytes, key: SigningKey) -> bytes:
     mac = hmac.HMAC(_derive_key(key), hashes.SHA256())
     mac.update(label.encode("ascii") + b"\0" + payload)
-    return mac
+    first, *others = mac.finalize()[:_MAC_BYTES]
+    kind = payload[0] & 0b11
+    return bytes([kind << 6 | first & 0b0011_1111, *others])
 
 
 def _is_signed(label: str, payload: bytes, mac: bytes, key: SigningKey) -> bool:
-    return bytes_eq(_compute_mac(label, payload, key).finalize()[:_MAC_BYTES], mac)
+    return bytes_eq(_compute_mac(label, payload, key), mac)
 
 
 @lru_cache(maxsize=SIGNING_KEYS_KEPT_MAX)

@@ -15,9 +15,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, hmac
 
 from interlock.kernel.budgets import TOKEN_CHARS_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import AttemptId, NodeId, RunId, SessionId, WorkflowHash
+from interlock.kernel.ids import AttemptId, Digest, NodeId, RunId, SessionId, WorkflowHash
 
 SigningKey = NewType("SigningKey", bytes)
 """32 random bytes."""
@@ -80,20 +80,8 @@ def token_kind(ref: TokenRef) -> TokenKind:
 
 def mint(ref: TokenRef, key: SigningKey) -> str:
     """Return the token for a reference, signed with a key. Equal inputs give equal tokens."""
-    kind = token_kind(ref)
-    payload: dict[str, Json] = {
-        "tokenVersion": 1,
-        "tokenKind": kind.value,
-        "sessionId": ref.session,
-        "runId": ref.run,
-        "nodeId": ref.node,
-    }
-    if isinstance(ref, StateRef):
-        payload["workflowHash"] = ref.workflow_hash
-    else:
-        payload["attemptId"] = ref.attempt
-    data = canonical_bytes(payload)
-    return f"{_PREFIX[kind]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
+    data = canonical_bytes(_payload_of(ref))
+    return f"{_PREFIX[token_kind(ref)]}.v1.{_encode_base64url(data)}.{_encode_base64url(_sign(data, key))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +106,8 @@ class LongToken:
         payload, signature = self.payload, self.signature
         if payload is None or signature is None or not any(_is_signed(payload, signature, key) for key in keys):
             return UNKNOWN_SIGNATURE
-        return _build_reference(_KIND[self.prefix], cast("Mapping[str, str]", self.fields))
+        ref = _build_reference(_KIND[self.prefix], self.fields)
+        return ref if _is_payload_of(ref, payload) else UNKNOWN_SIGNATURE
 
 
 def decode_long(text: str) -> LongToken:
@@ -156,16 +145,29 @@ def _parse_fields(payload: bytes | None) -> Mapping[str, object]:
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _build_reference(kind: TokenKind, fields: Mapping[str, str]) -> TokenRef | TokenFault:
-    """Build the reference from fields with a valid signature. The prefix is not signed, so it is compared here."""
-    if fields["tokenKind"] != kind.value:
-        return TokenFault(
-            code=ErrorCode.TOKEN_BAD_SIGNATURE, found=f"a {fields['tokenKind']} token under another prefix"
-        )
-    session, run, node = SessionId(fields["sessionId"]), RunId(fields["runId"]), NodeId(fields["nodeId"])
+def _payload_of(ref: TokenRef) -> dict[str, Json]:
+    common = {"sessionId": ref.session, "runId": ref.run, "nodeId": ref.node}
+    last = {"workflowHash": ref.workflow_hash} if isinstance(ref, StateRef) else {"attemptId": ref.attempt}
+    return {"tokenVersion": 1, "tokenKind": token_kind(ref).value, **common, **last}
+
+
+def _build_reference(kind: TokenKind, fields: Mapping[str, object]) -> TokenRef:
+    """Build a reference from any fields; `_is_payload_of` rejects it if they are not exactly the fields of its kind."""
+    last = "workflowHash" if kind is TokenKind.STATE else "attemptId"
+    session, run, node, text = (str(fields.get(name)) for name in ("sessionId", "runId", "nodeId", last))
     if kind is TokenKind.STATE:
-        return StateRef(session=session, run=run, node=node, workflow_hash=cast("WorkflowHash", fields["workflowHash"]))
-    return AttemptRef(kind=kind, session=session, run=run, node=node, attempt=AttemptId(fields["attemptId"]))
+        pinned = WorkflowHash(Digest(text))
+        return StateRef(session=SessionId(session), run=RunId(run), node=NodeId(node), workflow_hash=pinned)
+    attempt = AttemptId(text)
+    return AttemptRef(kind=kind, session=SessionId(session), run=RunId(run), node=NodeId(node), attempt=attempt)
+
+
+def _is_payload_of(ref: TokenRef, payload: bytes) -> bool:
+    """Say whether bytes are exactly the payload that `mint` signs for a reference (TOK-9)."""
+    try:
+        return canonical_bytes(_payload_of(ref)) == payload
+    except NotCanonicalError:
+        return False
 
 
 def _sign(data: bytes, key: SigningKey) -> bytes:

@@ -1,6 +1,7 @@
 """What kills, crashes, damage, locks and edited files do to a run, at real server processes."""
 
 import json
+import re
 import statistics
 import time
 from contextlib import suppress
@@ -81,6 +82,9 @@ def test_a_lock_of_the_living_is_retryable_and_of_the_dead_or_full_of_garbage_is
             refused = server.advance(third)
             assert refused.code is ErrorCode.TOKEN_SESSION_LOCKED
             assert refused["retry"] == {"kind": "retryable_after_ms", "afterMs": 1000}
+            waited = re.search(r"waited (\d+) ms", refused["message"])
+            assert waited is not None
+            assert int(waited[1]) >= 2_000
             assert server.look(third)["pending"]["stepId"] == "c"
             assert server.advance(second) == third
         assert server.advance(third)["isComplete"]

@@ -35,6 +35,7 @@ def fault_of(text: str) -> ConfigFault:
         (filled("\n[", "'a' . ", "a]"), 2, None, "more than 16 parts"),
         (filled('t = """\n""."""\nx = {', '"."."b".', "a = 1}"), 3, None, "more than 16 parts"),
         (filled("x = ", "["), 1, 5 + CONFIG_DEPTH_MAX, "deeper than 16 levels"),
+        (filled("x = ", "[[],"), 1, 6 + 4 * (CONFIG_DEPTH_MAX - 1), "deeper than 16 levels"),
         (filled("x = ", "{a = "), 1, 5 + 5 * CONFIG_DEPTH_MAX, "deeper than 16 levels"),
     ],
 )

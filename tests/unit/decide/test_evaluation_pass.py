@@ -175,6 +175,22 @@ def test_a_latch_made_of_reading_and_setting_fires_once_in_three_passes() -> Non
     assert context["told"] == "word"
 
 
+@pytest.mark.inv("DEC-8")
+def test_a_latch_stays_closed_until_its_key_is_set_and_closes_itself_again() -> None:
+    """A trigger on a key that is not set is undecided, and an undecided trigger opens nothing."""
+    armed: dict[str, Any] = {"op": "equals", "var": "armed", "value": True}
+    graph = lowered(Assignment(key="armed", value=False, when=("armed",)), armed=armed)
+    context: Context = GIVEN
+    fired: list[str] = []
+    for incoming in ({}, {"armed": True}, {}):
+        context = merge_context(context, incoming)
+        done = ran(graph, context)
+        fired.append(done.outcomes["action:armed"].kind)
+        context = merge_context(context, {effect.key: effect.value for effect in done.effects})
+    assert fired == ["skipped", "completed", "skipped"]
+    assert context["armed"] is False
+
+
 @pytest.mark.inv("DEC-4")
 def test_an_action_that_is_rejected_has_no_effect_and_the_others_run() -> None:
     done = ran(lowered(Assignment(key="a", path="gone"), Assignment(key="b", path="number")))

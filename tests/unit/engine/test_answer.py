@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.define.parts import Reference
-from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, Occasion, render_answer
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, Occasion, PendingApproval, render_answer
 from interlock.engine.answer.parts import PendingStepView, RunView
 from interlock.engine.answer.structure import Fork, LoopPass, Warned
 from interlock.engine.judge.reasons import missing_artifact, missing_key, missing_notes
@@ -196,6 +196,7 @@ def test_references_are_whole_on_start_and_short_on_rehydrate() -> None:
         (ADVANCE, "perform_pending_then_continue"),
         (replace(ADVANCE, occasion="start"), "perform_pending_then_continue"),
         (replace(ADVANCE, step=replace(STEP, needs_confirmation=True)), "await_user_confirmation"),
+        (replace(ADVANCE, awaited=PendingApproval(claim=None)), "await_user_confirmation"),
         (replace(ADVANCE, occasion="rehydrate"), "rehydrate_only"),
         (COMPLETE, "complete"),
         (replace(COMPLETE, occasion="rehydrate"), "complete"),

@@ -20,6 +20,8 @@ from interlock.testing.harness import InlineWorkflows, linear_workflow
 
 GOOD = linear_workflow("test.good", "a")
 BLOCKS = {"goal": "g", "procedure": ["é" * 1000] * 20}
+FLAG: dict[str, object] = {"type": "contains", "value": "done: yes"}
+LENGTH: dict[str, object] = {"type": "length", "min": 200}
 
 
 def steps(*steps: object, **more: object) -> bytes:
@@ -148,7 +150,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "no_default_branch": (steps(choice()), "x.json", "steps[0]"),
     "unassessed_outcome": (steps(step(), assessments=RATING), "x.json", "assessments[0]"),
     "gameable_validation": (
-        steps(step(validationCriteria={"type": "contains", "value": "done: yes"})),
+        steps(step(validationCriteria=FLAG)),
         "x.json",
         "steps[0].validationCriteria",
     ),
@@ -234,14 +236,32 @@ def assert_told(found: Diagnostic, code: str) -> None:
     assert found.fix.endswith((".", "?"))
 
 
-@pytest.mark.inv("PLAN-4", "SRC-4", "PLAN-15")
+@pytest.mark.inv("PLAN-4", "PLAN-8", "PLAN-15", "SRC-4")
 @pytest.mark.parametrize("code", FILES)
-@pytest.mark.inv("PLAN-8")
 def test_a_file_with_one_fault_gets_that_code_at_its_place_and_nothing_else(code: str) -> None:
     data, ref, path = FILES[code]
     found = diagnostics_of(data, ref)
     assert [(one.code, one.path) for one in found] == [(code, path)]
     assert_told(found[0], code)
+
+
+@pytest.mark.inv("PLAN-15")
+@pytest.mark.parametrize(
+    ("criteria", "is_gameable"),
+    [
+        ([FLAG], True),
+        ({"and": [FLAG]}, True),
+        ({"and": [{"and": [FLAG]}]}, True),
+        ({"and": [FLAG, LENGTH]}, False),
+        (LENGTH, False),
+        (FLAG | {"value": "Measured on both machines"}, False),
+    ],
+)
+def test_criteria_are_warned_of_if_a_completion_flag_alone_satisfies_them(
+    criteria: object, *, is_gameable: bool
+) -> None:
+    found = diagnostics_of(steps(step(validationCriteria=criteria)), "x.json")
+    assert [one.code for one in found] == ["gameable_validation"] * is_gameable
 
 
 @pytest.mark.inv("PLAN-4")

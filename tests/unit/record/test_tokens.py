@@ -262,6 +262,32 @@ def test_a_text_that_is_too_long_is_no_token_and_is_not_quoted(ref: TokenRef) ->
     assert code_of(longest) is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
+def signed(payload: bytes, prefix: str) -> str:
+    return f"{prefix}.v1.{encoded(payload)}.{encoded(hmac.digest(CURRENT, payload, hashlib.sha256))}"
+
+
+@pytest.mark.inv("TOK-9")
+@every_kind
+def test_a_signed_payload_verifies_only_if_it_is_the_one_that_a_mint_signs(ref: TokenRef) -> None:
+    payload, prefix = payload_of(mint(ref, CURRENT)), PREFIX[token_kind(ref)]
+    fields = json.loads(payload)
+    assert code_of(signed(payload, prefix)) is None
+    others = [
+        *(canonical_bytes(fields | {"tokenVersion": version}) for version in (0, 2, "1")),
+        *(canonical_bytes({key: value for key, value in fields.items() if key != name}) for name in fields),
+        *(canonical_bytes(fields | {name: None}) for name in fields),
+        *(canonical_bytes(fields | {name: [1]}) for name in fields),
+        canonical_bytes(fields | {"more": 1}),
+        json.dumps(fields).encode(),
+        json.dumps(dict(reversed(fields.items())), separators=(",", ":")).encode(),
+        payload.replace(b"{", b'{"nodeId":"node_other",', 1),
+        payload.replace(b'"sess_', b'"\\ud800'),
+        payload.replace(b'"sess_', b'"\\u0073ess_'),
+        *(b"{}", b"[]", b"null", b"\xff", b"[" * 3_000),
+    ]
+    assert [other for other in others if code_of(signed(other, prefix)) is not ErrorCode.TOKEN_BAD_SIGNATURE] == []
+
+
 @every_kind
 def test_a_fault_does_not_quote_what_is_secret(ref: TokenRef) -> None:
     fault = decode_long(mint(ref, CURRENT)[:-1]).verify([PREVIOUS])

@@ -89,6 +89,8 @@ def test_another_process_replays_the_same_bytes(tmp_path: Path) -> None:
 def test_a_replay_is_told_as_before_whatever_happened_since(harness: Harness) -> None:
     first = harness.start("test.abc", goal="G")
     answer = harness.advance(first, "Did a.")
+    harness.checkpoint(answer)
+    assert harness.advance(first, "Did a.") == answer
     last = finished(harness, answer)
     assert harness.advance(first, "Did a.") == answer
     fork = harness.look(first)["fork"]["ackToken"]

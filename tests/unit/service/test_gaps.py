@@ -228,6 +228,19 @@ def test_a_replay_of_what_left_a_gap_still_tells_it_after_it_was_settled() -> No
     assert harness.advance(first, None).text == second.text
 
 
+@pytest.mark.inv("ANS-19")
+def test_gaps_that_come_after_a_run_completed_leave_its_warning_as_it_was() -> None:
+    harness = serving(step("a"), step("b"))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    second = harness.advance(first, None)
+    last = harness.advance(second, None)
+    assert "COMPLETE_WITH_GAPS" in last.warnings
+    branch = harness.advance(harness.look(second)["fork"]["ackToken"], None)
+    assert "COMPLETE_WITH_GAPS" in branch.warnings
+    assert len(gaps_in(harness, first)) == 3
+    assert harness.advance(second, None).text == last.text
+
+
 @pytest.mark.inv("GAP-3")
 def test_a_tip_with_open_gaps_is_blocked_where_the_run_may_stop_again() -> None:
     harness = serving(step("a"), step("b"), step("c"))

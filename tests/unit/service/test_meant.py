@@ -61,9 +61,10 @@ def test_a_token_of_a_step_that_is_done_is_spelled_right_as_well(memory: Harness
 
 
 def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) -> None:
-    """Who had no more than what stands in the log gets a look at the run, and no token to act with."""
+    """The log holds the payload. A caller with the payload alone gets the call that shows the run, no token."""
     answer = memory.start("test.abc")
-    for text in (answer.ack[:-22], answer.ack[:-22] + "A" * 22):
+    head, payload = answer.ack[:8], answer.ack[8 + 22 :]
+    for text in (answer.ack[:8], head + payload, f"{head}{'A' * 22}{payload}"):
         refused = memory.call(CONTINUE, {"ackToken": text, "output": DONE})
         tool, arguments = corrected(refused)
         assert (tool, arguments) == (CONTINUE, {"stateToken": answer.state, "run": answer["run"]["label"]})

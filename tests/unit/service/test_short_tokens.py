@@ -1,5 +1,6 @@
 """Tokens of format 2: short, their run's label in them, good in any process, and as strict as those of format 1."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +59,42 @@ def test_of_all_texts_within_one_edit_the_token_alone_verifies(ref: ShortRef, da
     near = {token[:at] + token[at + 1 :], token[:at] + letter + token[at:], token[:at] + letter + token[at + 1 :]}
     for text in near - {token}:
         assert isinstance(decode_token(text).verify([KEY]), TokenFault), text
+
+
+def body_of(token: str, label: str) -> str:
+    return token.partition("_")[2].removeprefix(label)
+
+
+@pytest.mark.inv("TOK-12")
+@unhurried
+@given(REFS)
+def test_tokens_of_different_kinds_differ_in_the_first_character_after_the_label(ref: ShortRef) -> None:
+    tokens = {kind: mint_short(replace(ref, kind=kind), KEY) for kind in ShortKind}
+    assert len({body_of(token, ref.label)[0] for token in tokens.values()}) == len(ShortKind)
+
+
+@pytest.mark.inv("TOK-12")
+def test_tokens_of_later_nodes_do_not_begin_alike() -> None:
+    """The first 21 characters after the label are the MAC: no two of 1,000 tokens of one kind share the first 10."""
+    session = SessionId(derived_id("sess", 0))
+    tags = (derived_id("node", number)[-8:] for number in range(1_000))
+    refs = [ShortRef(kind=ShortKind.ACK, session=session, label="abcd", tag=tag) for tag in tags]
+    assert len({mint_short(ref, KEY)[8 : 8 + 10] for ref in refs}) == len(refs)
+
+
+@pytest.mark.inv("TOK-12")
+def test_every_token_of_an_answer_begins_in_its_own_way() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"))
+    for _ in range(30):
+        first = harness.start("test.abc")
+        blocked = harness.advance(first, None)
+        second = harness.advance(blocked)
+        for answer in (first, blocked, second, harness.look(first)):
+            tokens = sorted(set(re.findall(r"(?:st|ack|chk)_[\w-]{56}", str(answer.structure))))
+            label = answer["run"]["label"]
+            assert len(tokens) >= 2
+            # Two tokens of one kind, each of another node, may share their first character, but hardly two.
+            assert len({body_of(token, label)[:2] for token in tokens}) == len(tokens), tokens
 
 
 @pytest.mark.inv("TOK-8")
@@ -168,7 +205,8 @@ def spoilt(token: str) -> dict[str, tuple[str, ErrorCode, str]]:
         "cut by one": (token[:-1], shape, "a whole token has"),
         "cut with an ellipsis": (f"{token[:20]}…", shape, "a character that no token contains"),
         "a space at the end": (f"{token} ", shape, "a character that no token contains"),
-        "another version": (f"{token[:8]}A{token[9:]}", ErrorCode.TOKEN_UNSUPPORTED_VERSION, "altered"),
+        "another version": (f"{token[:29]}A{token[30:]}", ErrorCode.TOKEN_UNSUPPORTED_VERSION, "altered"),
+        "another first character": (f"{token[:8]}{'A' if token[8] != 'A' else 'B'}{token[9:]}", bad, "altered"),
         "another last character": (token[:-1] + ("A" if token[-1] != "A" else "B"), bad, "altered"),
         "another prefix": (token.replace("ack_", "chk_"), bad, "another prefix"),
         "another label": (f"ack_zzzz{token[8:]}", bad, "altered"),
