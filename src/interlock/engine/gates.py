@@ -8,6 +8,7 @@ from pydantic import Field
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
+from interlock.engine.template import rendered_line
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
@@ -119,3 +120,17 @@ def needs_confirmation(node: PlanNode, seen: Context) -> bool:
     """Say whether a step asks for a confirmation. If the condition cannot be decided, it does (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
     return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False
+
+
+def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
+    """Return the questions that a person must answer before a step is done."""
+    task = node.task
+    assert task is not None, "only a task has a gate"
+    asks = [
+        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        for need in task.needs_user
+    ]
+    if needs_confirmation(node, seen):
+        ask = f"Do you approve the step {rendered_line(node.title, seen)!r}?"
+        asks.insert(0, QuestionItem(reason="needs_user_approval", ask=ask))
+    return tuple(asks)

@@ -51,8 +51,8 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     """
     effective = start.request.preferences.over(start.baseline)
     context = merge_context({}, start.request.context)
-    never_stops = effective.autonomy == "full_auto_never_stop"
-    walk = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
+    marks = ExecutionState(start.workflow.graphs)
+    walk = run_to_next_task(start.workflow, marks, context, never_stops=effective.never_stops)
     if isinstance(walk, Suspended):
         return finding_of(walk)
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))

@@ -17,7 +17,7 @@ def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunS
     has_critical_gaps = session.runs[tip.run].critical > 0
     if isinstance(snapshot.state, Complete):
         return "complete_with_gaps" if has_critical_gaps else "complete"
-    if tip.preferences.autonomy == "full_auto_never_stop":
+    if tip.preferences.never_stops:
         return "in_progress"
     if tip.kind == "blocked_attempt" or any(_is_blocking(session, gap) for gap in tip.gaps):
         return "blocked"

@@ -289,3 +289,41 @@ def test_more_asks_than_a_report_holds_are_told_within_it() -> None:
     harness = asking(serving(step("a", needsUser=needs, requireConfirmation=True), step("b")))
     waiting = harness.advance(harness.start("test.flow"), preferences=STOPS)
     assert len(waiting["blockers"]) == 10
+
+
+ASKS_A_PERSON = ("await_user_confirmation", "ask the user", "ask before", "needs the user", "only the user", "wait for")
+
+
+@pytest.mark.inv("MODE-8")
+def test_no_answer_of_a_run_that_never_stops_asks_the_agent_to_ask_or_wait_for_a_person() -> None:
+    needs = [{"reason": reason, "ask": f"Which {reason} is it?"} for reason in get_args(UserReason)]
+    needs = [need | ({"choiceKind": "scope_boundary"} if "choice" in need["reason"] else {}) for need in needs]
+    harness = serving(step("a", requireConfirmation=True, needsUser=needs), step("b", requireConfirmation=True))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    answers = [first, harness.look(first), second := harness.advance(first), harness.look(first), harness.look(second)]
+    for answer in [*answers, harness.advance(second), harness.checkpoint(second)]:
+        words = (answer.text + str(answer.structure)).lower()
+        assert [one for one in ASKS_A_PERSON if one in words] == []
+    for need in needs:
+        assert need["ask"] in first["pending"]["prompt"]
+    assert "Do you approve the step 'Step a'?" in first["pending"]["prompt"]
+    assert "decide as the user would, and write each assumption down" in first["pending"]["prompt"]
+    assert first["nextIntent"] == second["nextIntent"] == "perform_pending_then_continue"
+    assert len(gaps_in(harness, first)) == len(needs) + 2
+
+
+@pytest.mark.inv("MODE-8")
+def test_a_question_to_clarify_is_asked_of_the_user_only_in_a_run_that_may_stop() -> None:
+    workrail: Document = {
+        "id": "test.flow",
+        "name": "A",
+        "description": "B.",
+        "version": "1.0.0",
+        "clarificationPrompts": ["Which branch?"],
+        "steps": [{"id": "a", "title": "A", "prompt": "Do it."}],
+    }
+    harness = Harness.in_memory(workrail)
+    assert harness.start("test.flow")["guidance"] == ["Ask the user if it is not clear: Which branch?"]
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    assert first["guidance"][-1] == "If it is not clear, assume an answer: Which branch?"
+    assert harness.look(first)["guidance"] == first["guidance"]

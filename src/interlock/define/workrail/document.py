@@ -80,7 +80,7 @@ def _lower_document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patt
 def _lower_guidance(form: WorkflowForm) -> Iterator[str]:
     yield from drop_blank_lines(form.meta_guidance)
     yield from (f"Before you begin: {line}" for line in drop_blank_lines(form.preconditions))
-    yield from (f"Ask the user if it is not clear: {line}" for line in drop_blank_lines(form.clarification_prompts))
+    yield from (f"{doc.CLARIFY}{line}" for line in drop_blank_lines(form.clarification_prompts))
     if form.model_tier is not None:
         yield render_model_tier(form.model_tier)
 

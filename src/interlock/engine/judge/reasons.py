@@ -228,6 +228,17 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
     )
 
 
+def not_asked(step_id: str, number: int, ask: QuestionItem) -> Violation:
+    """`user_only_dependency:*` in a run that never stops: what the agent decided in the user's place (MODE-8)."""
+    return _finding(
+        ask.reason,
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The run continued without the user's {_reason(ask.reason)}: {_share(ask.ask)}",
+        "Redo the step on a new branch once the user has answered.",
+        {"ask": number},
+    )
+
+
 def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) -> Violation:
     """`user_only_dependency:needs_user_approval`: a person was asked and said no (GATE-4)."""
     comment = f" They said: {_share(words)}" if words else ""

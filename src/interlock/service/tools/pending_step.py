@@ -22,16 +22,16 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
     pending = state.pending.step
     step = run_context.workflow.steps[pending.step_id]
     assert step.task is not None, "a pending step is a task"
-    graphs = run_context.workflow.graphs
+    graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
     seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
         step_id=step.node_id,
         title=rendered_line(step.title, seen),
-        prompt=prompt_of(run_context.workflow, step, seen),
+        prompt=prompt_of(run_context.workflow, step, seen, never_stops=never_stops),
         needs_notes=step.task.evidence.notes == "required",
-        needs_confirmation=needs_confirmation(step, seen),
+        needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
         loop=run_context.passing(pending.loop_path),
         artifacts=wanted_artifacts(run_context.workflow, step),

@@ -63,7 +63,7 @@ def _build_model(view: _View) -> AnswerModel:
         step=render_pending_step(run_context, node),
         preferences=at.preferences,
         recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
-        guidance=guidance_of(run_context.workflow),
+        guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),
         references=run_context.workflow.references,
     )
     if answer_model.step is None:
