@@ -67,7 +67,11 @@ DENSE: Document = {
     "assessments": [{"id": "quality", "purpose": "How good.", "dimensions": DIMENSIONS}],
     "steps": [
         step("rate", **RATED),
-        step("gate", requireConfirmation=True, needsUser=[{"reason": "needs_user_choice", "ask": "Which one?"}]),
+        step(
+            "gate",
+            requireConfirmation=True,
+            needsUser=[{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which one?"}],
+        ),
         loop(
             "turn",
             step("work", set=[{"key": "seen", "from": "mode"}, {"key": "echo", "from": "seen"}]),

@@ -31,6 +31,12 @@ class QuestionItem:
     choice_kind: str | None = None
 
     @property
+    def subject(self) -> str:
+        """What the person decides or gives, with the kind of choice if the author marked one (MODE-9)."""
+        named = self.reason.removeprefix("needs_user_").replace("_", " ")
+        return f"{named}: {self.choice_kind.replace('_', ' ')}" if self.choice_kind else named
+
+    @property
     def wants_answer(self) -> bool:
         """Say whether the answer is a text. If not, a yes is enough."""
         return self.reason not in WITHOUT_ANSWER
@@ -71,7 +77,12 @@ class Reply:
     def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":
         """Return the record to store: the questions, the answers and the client."""
         asked = tuple(
-            AskOut(reason=one.reason, ask=one.ask, answer=self.answers.get(str(number)) or None)
+            AskOut(
+                reason=one.reason,
+                ask=one.ask,
+                choice_kind=one.choice_kind,
+                answer=self.answers.get(str(number)) or None,
+            )
             for number, one in enumerate(asks, start=1)
         )
         return Answered(kind="wr.confirmation", client=self.client, asks=asked, comment=self.comment or None)
@@ -83,6 +94,7 @@ class AskOut(Published):
     answer: str | None = None
     ask: str
     reason: str
+    choice_kind: str | None = None
 
 
 class Answered(Published):
@@ -122,14 +134,18 @@ def needs_confirmation(node: PlanNode, seen: Context) -> bool:
     return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False
 
 
+def needs_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
+    """Return what a step says that only the user can give."""
+    assert node.task is not None, "only a task has a gate"
+    return tuple(
+        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        for need in node.task.needs_user
+    )
+
+
 def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
     """Return the questions that a person must answer before a step is done."""
-    task = node.task
-    assert task is not None, "only a task has a gate"
-    asks = [
-        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
-        for need in task.needs_user
-    ]
+    asks = list(needs_of(node, seen))
     if needs_confirmation(node, seen):
         ask = f"Do you approve the step {rendered_line(node.title, seen)!r}?"
         asks.insert(0, QuestionItem(reason="needs_user_approval", ask=ask))

@@ -141,7 +141,7 @@ def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay
     )
     first = harness.start("test.flow")
     second = answering(harness, comment="Be quick", n1="The red one").advance(first)
-    asks = [{"reason": "needs_user_choice", "ask": "Which?", "answer": "The red one"}]
+    asks = [{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which?", "answer": "The red one"}]
     record = {"kind": "wr.confirmation", "client": "a client", "asks": asks, "comment": "Be quick"}
     assert second["answered"] == record
     for words in ("The user was asked and said yes", "The red one", "Be quick"):
@@ -327,3 +327,32 @@ def test_a_question_to_clarify_is_asked_of_the_user_only_in_a_run_that_may_stop(
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     assert first["guidance"][-1] == "If it is not clear, assume an answer: Which branch?"
     assert harness.look(first)["guidance"] == first["guidance"]
+
+
+@pytest.mark.inv("MODE-9")
+def test_the_kind_of_a_choice_is_shown_in_every_question_and_recorded_with_the_answer_and_the_gap() -> None:
+    need = {"reason": "needs_user_choice", "ask": "Which one?", "choiceKind": "scope_boundary"}
+    harness = serving(step("a", needsUser=[need]), step("b"))
+    first = harness.start("test.flow")
+    assert "Which one? (choice: scope boundary)" in first["pending"]["prompt"]
+    [blocker] = asking(harness).advance(first)["blockers"]
+    assert "the user's choice: scope boundary." in blocker["message"]
+    assert blocker["details"] == {"ask": 1, "choiceKind": "scope_boundary"}
+    second = answering(harness, n1="This one.").advance(first)
+    assert second["answered"]["asks"] == [
+        {"answer": "This one.", "ask": "Which one?", "reason": "needs_user_choice", "choiceKind": "scope_boundary"}
+    ]
+    free = harness.start("test.flow", preferences=NEVER_STOPS)
+    harness.advance(free)
+    assert [gap.summary for gap in gaps_in(harness, free)] == [
+        "The run continued without the user's choice: scope boundary. Not asked: Which one?"
+    ]
+
+
+@pytest.mark.inv("MODE-9")
+def test_a_choice_without_a_kind_is_no_workflow() -> None:
+    need = {"reason": "needs_user_choice", "ask": "Which one?"}
+    found = serving(step("a", needsUser=[need])).start("test.flow")
+    assert [(one["path"], one["code"]) for one in found["details"]["diagnostics"]] == [
+        ("steps[0].needsUser[0]", "missing_key")
+    ]

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.define.document import CLARIFY
 from interlock.define.parts import FunctionDefinition
-from interlock.engine.gates import asks_of
-from interlock.engine.template import rendered, rendered_line
+from interlock.engine.gates import QuestionItem, asks_of, needs_of
+from interlock.engine.template import rendered
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import PlanNode, Task
+from interlock.plan.records import PlanNode
 from interlock.record.context import Context
 
 
@@ -22,9 +22,10 @@ def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, neve
 
     In a run that never stops, it asks the agent to decide what it would otherwise ask the user (MODE-8).
     """
-    task = node.task
-    assert task is not None, "only a task has a prompt"
-    asks = _decisions(node, seen) if never_stops else _questions(task, seen)
+    if never_stops:
+        asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
+    else:
+        asks = _listed("**Ask the user for this**", needs_of(node, seen))
     return "\n\n".join(_sections(workflow, node, seen, asks))
 
 
@@ -52,14 +53,8 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, asks: s
         yield f"**Evidence of this step**\n{wanted}"
 
 
-def _questions(task: Task, seen: Context) -> str | None:
-    asks = [f"- {rendered_line(need.ask, seen)} ({_reason(need.reason)})" for need in task.needs_user]
-    return "\n".join(["**Ask the user for this**", *asks]) if asks else None
-
-
-def _decisions(node: PlanNode, seen: Context) -> str | None:
-    asks = [f"- {one.ask} ({_reason(one.reason)})" for one in asks_of(node, seen)]
-    return "\n".join([f"**Not asked of the user**\n{_DECIDE}", *asks]) if asks else None
+def _listed(head: str, asks: Sequence[QuestionItem]) -> str | None:
+    return "\n".join([head, *(f"- {one.ask} ({one.subject})" for one in asks)]) if asks else None
 
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
@@ -124,7 +119,3 @@ _CAPABILITY_WORDS = {
 def _function(function: FunctionDefinition) -> str:
     parameters = ", ".join(parameter.name for parameter in function.parameters)
     return f"- `{function.name}({parameters})`: {function.definition}"
-
-
-def _reason(reason: str) -> str:
-    return reason.removeprefix("needs_user_").replace("_", " ")

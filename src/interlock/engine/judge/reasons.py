@@ -222,9 +222,9 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"This step still needs the user's {_reason(ask.reason)}. Ask: {_share(ask.ask)}{words}",
+        f"This step still needs the user's {ask.subject}. Ask: {_share(ask.ask)}{words}",
         fix,
-        {"ask": number},
+        _ask_details(number, ask),
     )
 
 
@@ -233,9 +233,9 @@ def not_asked(step_id: str, number: int, ask: QuestionItem) -> Violation:
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The run continued without the user's {_reason(ask.reason)}: {_share(ask.ask)}",
+        f"The run continued without the user's {ask.subject}. Not asked: {_share(ask.ask)}",
         "Redo the step on a new branch once the user has answered.",
-        {"ask": number},
+        _ask_details(number, ask),
     )
 
 
@@ -274,8 +274,8 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     )
 
 
-def _reason(reason: str) -> str:
-    return reason.removeprefix("needs_user_").replace("_", " ")
+def _ask_details(number: int, ask: QuestionItem) -> dict[str, JsonScalar]:
+    return {"ask": number} | ({"choiceKind": ask.choice_kind} if ask.choice_kind else {})
 
 
 def _place(path: str) -> str:
