@@ -28,7 +28,7 @@ from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
 from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
 from interlock.engine.judge.evidence import judge
-from interlock.engine.judge.observed import observed_in
+from interlock.engine.judge.observed import failed_probes, observed_in
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate
@@ -104,7 +104,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
     violations = _Violations(attempt.never_stops)
     judgement = judge(workflow, node, attempt.evidence, seen)
-    observed = observed_in(node, attempt.evidence.artifacts, attempt.attempt)
+    observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
     if violations.is_refused():
         return violations.findings
@@ -252,8 +252,11 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
 def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
     """Plan a refused attempt: a child node with its parent's snapshot, no edge, and the sent outputs (BLK-2).
 
-    A raised autonomy that a person must approve is not recorded.
+    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9).
     """
+    state = attempt.snapshot.state
+    assert isinstance(state, Running), "a complete node has no attempts"
+    node = attempt.workflow.steps[state.pending.step.step_id]
     child = node_of_attempt(attempt.attempt)
     ref, _ = outputs_stored(attempt.snapshot)
     outputs = outputs_of(attempt)
@@ -261,6 +264,7 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
         advance_recorded_event(attempt, outcome),
         node_created_event(attempt, child, "blocked_attempt", ref),
         *attempt_output_events(attempt, child, outputs, approved_without_asking(attempt)),
+        *on_node(attempt.run, child, failed_probes(node, attempt.request.artifacts, attempt.attempt)),
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=files)

@@ -22,6 +22,7 @@ from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow, ContractPack
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
+from interlock.record.outcome import Capability
 from interlock.record.payloads import StepRef, TraceEntry
 
 _ASSESSMENT_KIND = "wr.assessment"
@@ -149,8 +150,13 @@ def _particular_faults(
         if named != capability:
             fault = f"`capability`: found {named!r}, this step is about {capability!r}"
             yield reasons.invalid_artifact(ref, "wr.capability_observation", fault, examples)
-        elif artifact.get("status") != "available":
+        elif artifact.get("status") != "available" and _is_required(workflow, capability):
             yield reasons.capability_missing(capability, str(artifact.get("status")))
+
+
+def _is_required(workflow: CompiledWorkflow, capability: Capability) -> bool:
+    """Say whether a workflow cannot do without a capability; another one may go on by a way of its own (EVID-8)."""
+    return any(one.capability == capability and one.need == "required" for one in workflow.capabilities)
 
 
 def _artifact_fault(artifact: Mapping[str, Json], pack: ContractPack) -> str | None:

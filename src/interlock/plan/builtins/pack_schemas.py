@@ -318,6 +318,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 ],
                 "type": "string",
             },
+            "relatedStepId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
             "stepId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
             "summary": {"maxLength": 1024, "minLength": 1, "type": "string"},
         },
