@@ -270,3 +270,14 @@ def test_many_gaps_are_disclosed_up_to_the_budget_and_settled_over_and_over() ->
         done = harness.advance(fork, output=with_artifacts(verdict), context=dict.fromkeys(keys, "x"))
         assert done["kind"] == "ok"
         assert len(session_of(harness, first).open_gaps) == left
+
+
+@pytest.mark.inv("WALK-6")
+def test_the_gap_of_an_exhausted_loop_holds_loop_iteration_and_limit_as_data() -> None:
+    steps, _, output, _ = CASES["a loop that wants more"]
+    harness = serving(*steps)
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    last = harness.advance(first, output=output)
+    [gap] = gaps_in(harness, first)
+    assert gap.details == {"loopId": "l", "iteration": 1, "maxIterations": 1}
+    assert "The run is complete with 1 open gap; report" in last.text

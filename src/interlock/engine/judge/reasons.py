@@ -275,7 +275,8 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
 
 
 def _ask_details(number: int, ask: QuestionItem) -> dict[str, JsonScalar]:
-    return {"ask": number} | ({"choiceKind": ask.choice_kind} if ask.choice_kind else {})
+    details: dict[str, JsonScalar] = {"ask": number}
+    return details | {"choiceKind": ask.choice_kind} if ask.choice_kind else details
 
 
 def _place(path: str) -> str:
