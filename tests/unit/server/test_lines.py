@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     JSONRPCError,
@@ -161,6 +162,28 @@ def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
     assert words in verdict.message
 
 
+@pytest.mark.inv("SRV-12")
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        (None, '"params.name" is missing'),
+        ({"name": 7}, '"params.name" is a whole number'),
+        ({"name": "t", "arguments": "{}"}, '"params.arguments" is a string. Send an object of named values'),
+        ({"name": "t", "arguments": [1]}, '"params.arguments" is an array'),
+    ],
+)
+def test_a_tool_call_of_the_wrong_form_is_told_which_member_is_wrong(params: object, words: str) -> None:
+    verdict = judge_line(line_of(id=3, method="tools/call", params=params))
+    assert isinstance(verdict, Reject)
+    assert (verdict.code, verdict.id) == (INVALID_PARAMS, 3)
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize("params", [{"name": "t"}, {"name": "t", "arguments": None}, {"name": "t", "arguments": {}}])
+def test_a_tool_call_needs_no_arguments(params: object) -> None:
+    assert isinstance(judge_line(line_of(id=3, method="tools/call", params=params)), Message)
+
+
 MANY = b"[" + b"[]," * LINE_VALUES_MAX + b"[]]"
 
 
@@ -262,7 +285,7 @@ def test_what_a_client_wrote_is_quoted_in_short() -> None:
 def test_a_request_is_read_as_the_sdk_reads_it(
     params: dict[str, Any] | None, identity: str | int, escapes: json.JSONEncoder
 ) -> None:
-    members = {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
+    members = {"jsonrpc": "2.0", "id": identity, "method": "tools/list", "params": params}
     line = escapes.encode(members).encode()
     assert judge_line(line) == Message(jsonrpc_message_adapter.validate_json(line, by_name=False))
 

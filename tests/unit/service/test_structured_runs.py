@@ -239,9 +239,23 @@ def test_steps_of_other_branches_are_named_beside_a_step(make: Maker) -> None:
     assert first["pending"]["parallelWith"] == ["b"]
     assert "This step and `b` do not depend on each other" in first["pending"]["prompt"]
     assert first["pending"]["prompt"] in first.text
-    third = harness.advance(harness.advance(first), "Done.")
+    second = harness.advance(first)
+    assert "parallelWith" not in second["pending"]
+    assert second["pending"]["prompt"] == "Do b."
+    third = harness.advance(second)
     assert "parallelWith" not in third["pending"]
     assert third["pending"]["prompt"] == "Do c."
+
+
+@pytest.mark.inv("TRACE-2")
+def test_the_trace_names_the_next_step_by_its_rendered_title(make: Maker) -> None:
+    harness = make(step("a"), loop("l", step("b", title="Part {{iteration}}"), forEach={"items": "things"}))
+    first = harness.start("test.flow", context={"things": [1, 2]})
+    harness.advance(harness.advance(first))
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    shown = [one.summary for node in session.nodes.values() for one in node.trace]
+    assert {"Next: Part 1", "Next: Part 2"} <= set(shown)
 
 
 @pytest.mark.inv("ADV-3")

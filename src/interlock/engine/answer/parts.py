@@ -55,7 +55,7 @@ class PendingStepView:
     """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 
     `artifacts` are the smallest valid ones, `context_keys` what the step must set, `context` what is set already,
-    `parallel_with` the steps that need not wait for it.
+    `parallel_with` the steps that are not done and need not wait for it.
     """
 
     number: int

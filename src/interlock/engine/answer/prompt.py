@@ -17,19 +17,29 @@ from interlock.plan.records import PlanNode
 from interlock.record.context import Context
 
 
-def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context, *, never_stops: bool = False) -> str:
+def prompt_of(
+    workflow: CompiledWorkflow,
+    node: PlanNode,
+    seen: Context,
+    *,
+    never_stops: bool = False,
+    parallel_with: Sequence[str] = (),
+) -> str:
     """Return a step's prompt; `seen` is the node's context with what the loops around it add.
 
+    `parallel_with` are the steps that are not done and need not wait for it.
     In a run that never stops, it asks the agent to decide what it would otherwise ask the user (MODE-8).
     """
     if never_stops:
         asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
     else:
         asks = _listed("**Ask the user for this**", needs_of(node, seen))
-    return "\n\n".join(_sections(workflow, node, seen, asks))
+    return "\n\n".join(_sections(workflow, node, seen, parallel_with, asks))
 
 
-def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, asks: str | None) -> Iterator[str]:
+def _sections(
+    workflow: CompiledWorkflow, node: PlanNode, seen: Context, parallel_with: Sequence[str], asks: str | None
+) -> Iterator[str]:
     task = node.task
     assert task is not None, "as checked by the caller"
     yield rendered(task.prompt, seen)
@@ -37,7 +47,7 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, seen: Context, asks: s
         # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
         if fragment.condition is None or evaluate(fragment.condition, ConditionInputs(context=seen)) is True:
             yield rendered(fragment.text, seen)
-    others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
+    others = ", ".join(f"`{other}`" for other in parallel_with)
     if others:
         yield (
             f"This step and {others} do not depend on each other; you receive and report them one by one. To work"

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
@@ -124,6 +124,9 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     fault = _surrogate_fault(raw, value) or _message_fault(value)
     if fault is not None:
         return _reject(INVALID_REQUEST, fault, value)
+    fault = _tool_call_fault(cast("dict[str, object]", value))
+    if fault is not None:
+        return _reject(INVALID_PARAMS, fault, value)
     return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
 
 
@@ -244,6 +247,20 @@ def _call_fault(message: dict[str, object]) -> str | None:
     if not isinstance(message.get("params"), dict | None):
         found = _kind(message["params"])
         return f'The member "params" is {found}. Send an object of named values, or leave it out.'
+    return None
+
+
+def _tool_call_fault(message: dict[str, object]) -> str | None:
+    """Find what is wrong with the form of a tool call: the SDK would only say that the parameters are invalid."""
+    if message.get("method") != "tools/call":
+        return None
+    params = cast("dict[str, object]", message.get("params") or {})
+    if not isinstance(params.get("name"), str):
+        found = _kind(params["name"]) if "name" in params else "missing"
+        return f'The member "params.name" is {found}. Send the name of a tool.'
+    arguments = params.get("arguments")
+    if not isinstance(arguments, dict | None):
+        return f'The member "params.arguments" is {_kind(arguments)}. Send an object of named values, or leave it out.'
     return None
 
 

@@ -75,7 +75,7 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
             "Flatten it, or pass a reference to it.",
         )
     if any(_reads_back_otherwise(item) for item in _everything_in(value)):
-        return _refusal(f"context.{key}", f"`context.{key}` holds a number beyond 2^53.", "Send it as text.")
+        return _refusal(f"context.{key}", f"`context.{key}` holds a number of 2^53 or beyond.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
     if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:

@@ -5,6 +5,7 @@ from interlock.engine.answer.prompt import prompt_of
 from interlock.engine.gates import needs_confirmation
 from interlock.engine.judge.evidence import wanted_artifacts
 from interlock.engine.template import rendered_line, with_loop_variables
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
@@ -24,12 +25,14 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
     assert step.task is not None, "a pending step is a task"
     graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
     seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
+    marks = ExecutionState(graphs, state)
+    parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
         step_id=step.node_id,
         title=rendered_line(step.title, seen),
-        prompt=prompt_of(run_context.workflow, step, seen, never_stops=never_stops),
+        prompt=prompt_of(run_context.workflow, step, seen, never_stops=never_stops, parallel_with=parallel),
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
@@ -37,5 +40,5 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
         artifacts=wanted_artifacts(run_context.workflow, step),
         context_keys=step.task.produces,
         context=seen,
-        parallel_with=graphs.parallel_to(step.node_id),
+        parallel_with=parallel,
     )
