@@ -228,14 +228,34 @@ def test_a_replay_of_what_left_a_gap_still_tells_it_after_it_was_settled() -> No
     assert harness.advance(first, None).text == second.text
 
 
-@pytest.mark.inv("GAP-3")
-def test_a_tip_with_open_gaps_is_blocked_where_the_run_may_stop_again() -> None:
+@pytest.mark.inv("READ-7")
+def test_after_a_change_to_a_mode_that_may_stop_status_and_answers_agree_that_the_run_goes_on() -> None:
     harness = serving(step("a"), step("b"), step("c"))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     second = harness.advance(first, None, preferences={"autonomy": "guided"})
+    seen = harness.look(second)
+    assert (second["kind"], second["nextIntent"]) == ("ok", "perform_pending_then_continue")
+    assert (seen["kind"], seen.warnings, status_of(harness, first)) == ("ok", ["GAP_RECORDED"], "in_progress")
+    [gap] = gaps_in(harness, first)
+    assert f"Still missing, an open gap of this run: {gap.summary}" in seen.text
+    refused = harness.advance(second, None)
+    assert (refused["kind"], harness.look(refused)["kind"]) == ("blocked", "blocked")
     assert status_of(harness, first) == "blocked"
-    harness.advance(second)
+    third = harness.advance(refused)
+    assert harness.look(third).warnings == ["GAP_RECORDED"]
     assert status_of(harness, first) == "in_progress"
+    redone = harness.advance(harness.look(first)["fork"]["ackToken"])
+    assert harness.look(redone).warnings == []
+
+
+@pytest.mark.inv("READ-7")
+def test_a_refused_attempt_that_raises_the_autonomy_blocks_no_longer() -> None:
+    harness = serving(step("a", produces=["k"]), step("b"))
+    first = harness.start("test.flow")
+    refused = harness.advance(first, preferences=NEVER_STOPS)
+    assert refused["kind"] == "blocked"
+    assert (harness.look(refused)["kind"], status_of(harness, first)) == ("ok", "in_progress")
+    assert harness.advance(refused)["kind"] == "ok"
 
 
 @pytest.mark.inv("GAP-3")

@@ -55,6 +55,16 @@ def disclosed(node: Node) -> Iterator[Warned]:
         yield Warned(code="GAP_RECORDED", message=f"Missing, recorded as a gap of this run: {words}")
 
 
+def still_open(session: Session, node: Node) -> Iterator[Warned]:
+    """Warn of the open critical gaps on the way to a node, for an agent that did not see them recorded (READ-7)."""
+    path = [node]
+    while path[-1].parent is not None:
+        path.append(session.nodes[path[-1].parent])
+    on_path = (gap for one in reversed(path) for gap in one.gaps)
+    for words in _summaries(gap for gap in on_path if gap.severity == "critical" and gap.gap_id in session.open_gaps):
+        yield Warned(code="GAP_RECORDED", message=f"Still missing, an open gap of this run: {words}")
+
+
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     """Warn of the gaps that were open when a run completed at a node.
 
