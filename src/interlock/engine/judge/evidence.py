@@ -155,7 +155,7 @@ def _particular_faults(
 
 
 def _is_required(workflow: CompiledWorkflow, capability: Capability) -> bool:
-    """Say whether a workflow cannot do without a capability; another one may go on by a way of its own (EVID-8)."""
+    """Say whether a workflow cannot do without a capability; without another one it may take a fallback (EVID-8)."""
     return any(one.capability == capability and one.need == "required" for one in workflow.capabilities)
 
 

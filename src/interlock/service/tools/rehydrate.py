@@ -63,7 +63,7 @@ def _build_model(view: _View) -> AnswerModel:
         occasion="rehydrate",
         run=run_context.words(node),
         state_token=view.mint.state(at.node),
-        step=render_pending_step(run_context, node if position.passed_to is not None else at),
+        step=render_pending_step(run_context, node),
         preferences=at.preferences,
         recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
         guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),
