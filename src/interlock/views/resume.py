@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from interlock.kernel.budgets import SHORT_STRING_CHARS_MAX
+from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, has_words
@@ -23,7 +23,6 @@ Why = Literal[
 """Why a run is a candidate; a closed set. Its order is that of the tiers."""
 
 _TIERS: tuple[Why, ...] = get_args(Why)
-_BRANCH_DIGEST_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +63,8 @@ def short_branch(name: str) -> str:
     """
     if len(name) <= SHORT_STRING_CHARS_MAX:
         return name
-    digest = digest_of_bytes(name.encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:_BRANCH_DIGEST_CHARS]
-    return f"{name[: SHORT_STRING_CHARS_MAX - _BRANCH_DIGEST_CHARS - 1]}~{digest}"
+    digest = digest_of_bytes(name.encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:BRANCH_DIGEST_CHARS]
+    return f"{name[: SHORT_STRING_CHARS_MAX - BRANCH_DIGEST_CHARS - 1]}~{digest}"
 
 
 def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
