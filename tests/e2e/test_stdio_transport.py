@@ -221,7 +221,7 @@ def test_malformed_lines_are_answered_and_do_not_disturb_the_calls_between_them(
 def test_a_line_over_the_limit_is_refused_and_the_next_one_is_served(served: Served) -> None:
     served.send(call(1, "echo", text="x" * LINE_BYTES_MAX), call(2, "echo", text="next"))
     refusal, answer = served.answer(), served.answer()
-    assert (refusal["id"], refusal["error"]["code"]) == (None, -32700)
+    assert (refusal["id"], refusal["error"]["code"]) == (1, -32700)
     assert (answer["id"], text_of(answer)) == (2, "next")
 
 

@@ -110,7 +110,7 @@ def in_key(keys: st.SearchStrategy[object], found: str) -> st.SearchStrategy[Fau
 
 FAULTS = st.one_of(
     fault(st.sampled_from([math.nan, math.inf, -math.inf]), "a number that is not finite"),
-    fault(BEYOND, "an integer beyond 2^53"),
+    fault(BEYOND, "an integer of 2^53 or beyond"),
     fault(BROKEN_TEXT, "text with a lone surrogate"),
     fault(st.binary(), "a bytes, which JSON has no form for"),
     fault(st.frozensets(st.integers()), "a frozenset, which JSON has no form for"),

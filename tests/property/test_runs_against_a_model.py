@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from tests.support.flow import INPUTS, choose, deciding, loop, parallel, step
 from tests.support.model import (
     AUTONOMIES,
+    NEVER_STOPS,
     Model,
     Node,
     Outcome,
@@ -67,7 +68,11 @@ DENSE: Document = {
     "assessments": [{"id": "quality", "purpose": "How good.", "dimensions": DIMENSIONS}],
     "steps": [
         step("rate", **RATED),
-        step("gate", requireConfirmation=True, needsUser=[{"reason": "needs_user_choice", "ask": "Which one?"}]),
+        step(
+            "gate",
+            requireConfirmation=True,
+            needsUser=[{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which one?"}],
+        ),
         loop(
             "turn",
             step("work", set=[{"key": "seen", "from": "mode"}, {"key": "echo", "from": "seen"}]),
@@ -99,6 +104,16 @@ class Recorded:
     asking: ApprovalContext
     answer: Called
     node: Node
+
+
+def set_keys(part: object) -> set[str]:
+    """Return every key that a step somewhere in a document sets."""
+    if isinstance(part, list):
+        return {key for one in cast("list[object]", part) for key in set_keys(one)}
+    if not isinstance(part, dict):
+        return set()
+    members = cast("dict[str, Any]", part)
+    return {action["key"] for action in members.get("set", ())} | set_keys(list(members.values()))
 
 
 def asking_of(report: Report) -> ApprovalContext:
@@ -264,8 +279,14 @@ class RunsAgainstAModel(RuleBasedStateMachine):
 
     def send(self, node: Node, report: Report, *, fork: str | None = None) -> Node | None:
         """Report on a node; return the node where it was refused, if that was recorded."""
-        arguments = {"ackToken": fork or self.acks[node], **arguments_of(report)}
-        before = self.truth()
+        token, before = fork or self.acks[node], self.truth()
+        kept = {key: value for key, value in report.context.items() if key not in self.keys_not_to_send(node, report)}
+        if len(kept) < len(report.context):
+            refused = self.sent({"ackToken": token, **arguments_of(report)}, asking_of(report))
+            assert refused.code is ErrorCode.VALIDATION_ERROR
+            assert self.truth() == before
+            report = replace(report, context=kept)
+        arguments = {"ackToken": token, **arguments_of(report)}
         outcome = self.model.report(node, report, is_fork=fork is not None)
         answer = self.sent(arguments, asking_of(report))
         if outcome.node is None:
@@ -276,6 +297,15 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         hold_blockers(answer, outcome.owed)
         self.recorded.append(Recorded(arguments=arguments, asking=asking_of(report), answer=answer, node=outcome.node))
         return outcome.node if outcome.kind == "blocked" else None
+
+    def keys_not_to_send(self, node: Node, report: Report) -> set[str]:
+        """Return the keys that steps set and a report on this node must not change (CTX-11)."""
+        assert node.step is not None
+        free: set[str] = set(cast("list[str]", node.step.get("produces", [])))
+        if node.kind == "blocked_attempt":
+            free |= {owed.subject.partition(".")[0] for owed in node.owed}
+        changed = {key for key, value in report.context.items() if value != node.context.get(key)}
+        return (changed & set_keys(self.document)) - free
 
     def sent(self, arguments: Mapping[str, Any], asking: ApprovalContext) -> Called:
         answer = replace(self.harness, asking=asking).call("continue_workflow", arguments)
@@ -319,9 +349,11 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         assert ("ackToken" in answer.structure) == (not node.is_passed and not node.is_used_up)
         assert ("fork" in answer.structure) == (node.is_passed or node.is_used_up)
         assert set(answer.warnings) == (
-            {"STEP_ALREADY_DONE"} if node.is_passed else {"ATTEMPT_LIMIT_REACHED"} if node.is_used_up else set()
+            ({"STEP_ALREADY_DONE"} if node.is_passed else {"ATTEMPT_LIMIT_REACHED"} if node.is_used_up else set())
+            | ({"GAP_RECORDED"} if run.has_open_gap_above(stands) else set())
         )
-        hold_blockers(answer, frozenset() if node.is_passed else stands.owed)
+        goes_on = node.is_passed or (stands.autonomy == NEVER_STOPS and not node.is_used_up)
+        hold_blockers(answer, frozenset() if goes_on else stands.owed)
         call = answer["nextCall"]["arguments"]
         tip = run.tip_below(node.head)
         if node.is_passed or (node.is_used_up and node.head.forks and tip is not stands):

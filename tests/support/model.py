@@ -209,11 +209,16 @@ class Run:
         tip = self.tip
         if tip.step is None:
             return "complete_with_gaps" if self.critical else "complete"
-        stops = any(
-            severity == "critical" and gap.detail != "invariant_violation" for gap, severity in tip.gaps.items()
-        )
-        is_blocked = tip.autonomy != NEVER_STOPS and (tip.kind == "blocked_attempt" or stops)
+        is_blocked = tip.autonomy != NEVER_STOPS and tip.kind == "blocked_attempt"
         return "blocked" if is_blocked else "in_progress"
+
+    def has_open_gap_above(self, node: Node | None) -> bool:
+        """Say whether a critical gap is open on the way to a node, itself included."""
+        while node is not None:
+            if "critical" in node.gaps.values():
+                return True
+            node = node.parent
+        return False
 
     def tip_below(self, node: Node) -> Node:
         return [one for one in self.nodes if node.is_above(one)][-1]

@@ -192,7 +192,9 @@ class _Author:
             case "confirm":
                 return self.one_of({"requireConfirmation": True}, {"confirmWhen": self.condition()})
             case "user":
-                return {"needsUser": [{"reason": "needs_user_choice", "ask": "Which one?"}]}
+                return {
+                    "needsUser": [{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which one?"}]
+                }
             case "delegate":
                 return {"delegate": [{"title": "Look", "goal": "Find it", "when": self.condition()}]}
             case "function":

@@ -14,7 +14,7 @@ from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import value_at
 from interlock.define.front import parse_workflow
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.judge.confirmation import asks_of
+from interlock.engine.gates import asks_of
 from interlock.engine.judge.evidence import Judgement, judge
 from interlock.engine.request import Request
 from interlock.engine.template import rendered, with_loop_variables

@@ -222,7 +222,7 @@ def _describe_inexact_number(value: object) -> str | None:
     if isinstance(value, float) and not isfinite(value):
         return "a number that is not finite"
     if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
-        return "an integer beyond 2^53"
+        return "an integer of 2^53 or beyond"
     return None
 
 

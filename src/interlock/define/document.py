@@ -65,6 +65,9 @@ DELEGATE_TEXT = (
 )
 """The instruction of a step that delegates, in both dialects. It is compiled into plans, so a change changes hashes."""
 
+CLARIFY = "Ask the user if it is not clear: "
+"""How a line of guidance begins that names a question to clarify. It is compiled into plans too."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBlocks:

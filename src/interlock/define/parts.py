@@ -171,7 +171,7 @@ class UserNeed(Part):
             "policy_or_compliance",
         ]
         | None
-    ) = Field(default=None, description="the kind of choice, for `needs_user_choice`")
+    ) = Field(default=None, description="the kind of choice; `needs_user_choice` must have one")
 
 
 class RecommendedPreferences(Part):

@@ -10,6 +10,7 @@ from interlock.define.faults import make_safe_id
 from interlock.kernel.canonical import Json
 
 _TOKEN = re.compile(r"[^.\[\]]+|\[\d+\]")
+_STEP_ID = re.compile(r"\b(steps|body|otherwise)\[\d+\]\.(id|loopId)\Z")
 _STEP_LISTS = frozenset({"steps", "body", "otherwise"})
 
 
@@ -18,7 +19,8 @@ def recover_document(
 ) -> dict[str, Json]:
     """Return a copy of a document without its faulty parts.
 
-    A step with a fault is replaced by a stand-in. Any other top-level key with a fault is removed.
+    A step whose id has a fault receives a valid one. A step with another fault is replaced by a stand-in. Any other
+    top-level key with a fault is removed.
 
     Args:
         value: The document that the author wrote.
@@ -27,12 +29,18 @@ def recover_document(
     """
     whole = copy.deepcopy(dict(value))
     for found in faults:
-        _remove_fault(whole, _TOKEN.findall(found.path))
+        _remove_fault(whole, found.path)
     return whole | {key: given for key, given in required.items() if key not in whole}
 
 
-def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
-    """Replace the innermost step on the path to a fault. If there is none, remove the top-level key of the path."""
+def is_step_id(path: str) -> bool:
+    """Say whether a path is that of a step's id: a fault there says nothing about what the step contains (PLAN-19)."""
+    return _STEP_ID.search(path) is not None
+
+
+def _remove_fault(whole: dict[str, Json], path: str) -> None:
+    """Repair the innermost step on the path to a fault. If there is none, remove the top-level key of the path."""
+    tokens = _TOKEN.findall(path)
     holder: object = whole
     step: tuple[list[Json], int] | None = None
     before = ""
@@ -52,7 +60,12 @@ def _remove_fault(whole: dict[str, Json], tokens: list[str]) -> None:
         before = token
     if step is not None:
         items, at = step
-        items[at] = _build_stand_in(items[at])
+        found = items[at]
+        if is_step_id(path) and isinstance(found, dict):
+            key = path.rpartition(".")[2]
+            found[key] = make_safe_id(str(found.get(key)))
+        else:
+            items[at] = _build_stand_in(found)
     elif tokens:
         whole.pop(tokens[0], None)
 

@@ -28,8 +28,10 @@ from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
 from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
 from interlock.engine.judge.evidence import judge
-from interlock.engine.judge.observed import observed_in
+from interlock.engine.judge.observed import failed_probes, observed_in
+from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
+from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate
 from interlock.engine.walk.flow import (
@@ -104,7 +106,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
     violations = _Violations(attempt.never_stops)
     judgement = judge(workflow, node, attempt.evidence, seen)
-    observed = observed_in(node, attempt.evidence.artifacts, attempt.attempt)
+    observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
     if violations.is_refused():
         return violations.findings
@@ -227,7 +229,8 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
     left = (*transition.findings, *transition.claims)
     still_open = frozenset(one.gap_id(origin) for origin, _ in attempt.open_gaps for one in left)
     captured = DecisionCapture(decided=transition.walk.decided, effects=transition.effects, gate=transition.gate)
-    trace, captures = trace_drafts(transition.trace, run, child, attempt.attempt, captured)
+    entries = (*_preferences_trace(attempt, attempt.request.preferences), *transition.trace)
+    trace, captures = trace_drafts(entries, run, child, attempt.attempt, captured)
     drafts = [
         advance_recorded_event(attempt, AdvancedTo(kind="advanced", to_node_id=child)),
         node_created_event(attempt, child, "step", ref),
@@ -252,18 +255,31 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
 def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
     """Plan a refused attempt: a child node with its parent's snapshot, no edge, and the sent outputs (BLK-2).
 
-    A raised autonomy that a person must approve is not recorded.
+    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9).
     """
+    state = attempt.snapshot.state
+    assert isinstance(state, Running), "a complete node has no attempts"
+    node = attempt.workflow.steps[state.pending.step.step_id]
     child = node_of_attempt(attempt.attempt)
     ref, _ = outputs_stored(attempt.snapshot)
     outputs = outputs_of(attempt)
+    preferences = approved_without_asking(attempt)
+    entries = _preferences_trace(attempt, preferences)
+    trace, _ = trace_drafts(entries, attempt.run, child, attempt.attempt, DecisionCapture())
     drafts = [
         advance_recorded_event(attempt, outcome),
         node_created_event(attempt, child, "blocked_attempt", ref),
-        *attempt_output_events(attempt, child, outputs, approved_without_asking(attempt)),
+        *attempt_output_events(attempt, child, outputs, preferences),
+        *on_node(attempt.run, child, failed_probes(node, attempt.evidence.artifacts, attempt.attempt)),
+        *trace,
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=attempt.session, drafts=tuple(drafts), artifacts=files)
+
+
+def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[TraceEntry, ...]:
+    before = attempt.preferences
+    return recommendation_trace(attempt.workflow, change.over(before), before)
 
 
 def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Violation | None:

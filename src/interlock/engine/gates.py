@@ -8,6 +8,7 @@ from pydantic import Field
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
 from interlock.engine.published import Published
+from interlock.engine.template import rendered_line
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.plan.records import PlanNode
@@ -28,6 +29,12 @@ class QuestionItem:
     reason: UserReason
     ask: str
     choice_kind: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """What the person decides or gives, with the kind of choice if the author marked one (MODE-9)."""
+        named = self.reason.removeprefix("needs_user_").replace("_", " ")
+        return f"{named}: {self.choice_kind.replace('_', ' ')}" if self.choice_kind else named
 
     @property
     def wants_answer(self) -> bool:
@@ -70,7 +77,12 @@ class Reply:
     def record(self, asks: tuple[QuestionItem, ...]) -> "Answered":
         """Return the record to store: the questions, the answers and the client."""
         asked = tuple(
-            AskOut(reason=one.reason, ask=one.ask, answer=self.answers.get(str(number)) or None)
+            AskOut(
+                reason=one.reason,
+                ask=one.ask,
+                choice_kind=one.choice_kind,
+                answer=self.answers.get(str(number)) or None,
+            )
             for number, one in enumerate(asks, start=1)
         )
         return Answered(kind="wr.confirmation", client=self.client, asks=asked, comment=self.comment or None)
@@ -82,6 +94,7 @@ class AskOut(Published):
     answer: str | None = None
     ask: str
     reason: str
+    choice_kind: str | None = None
 
 
 class Answered(Published):
@@ -119,3 +132,21 @@ def needs_confirmation(node: PlanNode, seen: Context) -> bool:
     """Say whether a step asks for a confirmation. If the condition cannot be decided, it does (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
     return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False
+
+
+def needs_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
+    """Return what a step says that only the user can give."""
+    assert node.task is not None, "only a task has a gate"
+    return tuple(
+        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
+        for need in node.task.needs_user
+    )
+
+
+def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
+    """Return the questions that a person must answer before a step is done."""
+    asks = list(needs_of(node, seen))
+    if needs_confirmation(node, seen):
+        ask = f"Do you approve the step {rendered_line(node.title, seen)!r}?"
+        asks.insert(0, QuestionItem(reason="needs_user_approval", ask=ask))
+    return tuple(asks)

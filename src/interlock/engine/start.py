@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from interlock.engine.advance import finding_of
 from interlock.engine.event_drafts import context_draft, on_node, outputs_stored, trace_drafts
+from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.engine.request import Request
 from interlock.engine.walk.capture import DecisionCapture
@@ -51,13 +52,14 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     """
     effective = start.request.preferences.over(start.baseline)
     context = merge_context({}, start.request.context)
-    never_stops = effective.autonomy == "full_auto_never_stop"
-    walk = run_to_next_task(start.workflow, ExecutionState(start.workflow.graphs), context, never_stops=never_stops)
+    marks = ExecutionState(start.workflow.graphs)
+    walk = run_to_next_task(start.workflow, marks, context, never_stops=effective.never_stops)
     if isinstance(walk, Suspended):
         return finding_of(walk)
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))
     root = root_node(start.run)
-    trace, captures = trace_drafts(walk.trace, start.run, root, start.run, DecisionCapture(decided=walk.decided))
+    entries = (*recommendation_trace(start.workflow, effective), *walk.trace)
+    trace, captures = trace_drafts(entries, start.run, root, start.run, DecisionCapture(decided=walk.decided))
     drafts = [
         *([EventDraft(data=data.SessionCreated())] if start.is_new_session else []),
         *([EventDraft(data=one) for one in start.observed] if start.is_new_session else []),

@@ -337,6 +337,8 @@ GIT_SECONDS_MAX = 0.3
 """How long git may take to say where a workspace stands: a start does not wait for a slow disk."""
 SHORT_STRING_CHARS_MAX = 80
 """A short string of an observation (OBS-2)."""
+BRANCH_DIGEST_CHARS = 16
+"""The hexadecimal digits that end a shortened branch name: 64 bits, so that two long names are not confused."""
 PATH_CHARS_MAX = 512
 """A path of an observation (OBS-2)."""
 CANDIDATES_MAX = 5

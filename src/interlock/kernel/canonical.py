@@ -37,7 +37,7 @@ def canonical_bytes(value: object) -> bytes:
     Plain values (no float, ASCII keys) take a path through the C encoder that yields the same bytes.
 
     Raises:
-        NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer beyond 2^53,
+        NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer of 2^53 or beyond,
             a lone surrogate, a key that is no string, another type, or nesting beyond the interpreter's stack.
     """
     try:
@@ -164,7 +164,7 @@ def _scalar_fault(value: object) -> str | None:
         case bool() | None | dict() | list() | tuple():
             return None
         case int():
-            return None if abs(value) <= SAFE_INTEGER_MAX else "an integer beyond 2^53"
+            return None if abs(value) <= SAFE_INTEGER_MAX else "an integer of 2^53 or beyond"
         case float():
             return None if value - value == 0 else "a number that is not finite"
         case _:

@@ -71,6 +71,10 @@ class ExecutionState:
         """Mark a node in scope as skipped."""
         self.skipped.add(self.key(node_id))
 
+    def is_resolved(self, node_id: str) -> bool:
+        """Say whether a node in scope is completed or skipped."""
+        return self.key(node_id) in self.completed | self.skipped
+
     def take(self, edge: PlanEdge) -> None:
         """Mark an edge out of a decision as the one that was chosen."""
         self.taken.add(self.key(edge.edge_id))

@@ -97,6 +97,11 @@ class Preferences(Record):
     autonomy: Autonomy
     risk_policy: RiskPolicy
 
+    @property
+    def never_stops(self) -> bool:
+        """Whether a run discloses what is missing instead of stopping for it (MODE-2)."""
+        return self.autonomy == "full_auto_never_stop"
+
 
 class UnknownVersionError(InterlockError):
     """A newer Interlock wrote this record. It may be valid, but this version cannot read it (EVT-2)."""

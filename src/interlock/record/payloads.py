@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
-from interlock.kernel.canonical import Json
+from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.ids import SourceKind
 from interlock.record.base import (
     AttemptIdField,
@@ -261,7 +261,10 @@ class OutputEvidence(Record):
 
 
 class GapRecorded(Record):
-    """Discloses missing or weak evidence. The record never changes; a later record may resolve it (GAP-2)."""
+    """Discloses missing or weak evidence. The record never changes; a later record may resolve it (GAP-2).
+
+    `details` are the facts of its summary as data, such as the limit of a loop (WALK-6).
+    """
 
     gap_id: GapIdField
     severity: GapSeverity
@@ -275,6 +278,7 @@ class GapRecorded(Record):
         ]
         | None
     ) = None
+    details: dict[str, JsonScalar] | None = None
 
 
 class DivergenceRecorded(Record):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from interlock.kernel.budgets import BRANCH_DIGEST_CHARS, SHORT_STRING_CHARS_MAX
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, has_words
 from interlock.views.summary import RunSummary, SessionSummary
@@ -54,6 +56,17 @@ class Candidate:
     why: tuple[Why, ...]
 
 
+def short_branch(name: str) -> str:
+    """Return a branch name as it is recorded: whole, or its beginning with a digest of the whole (OBS-4).
+
+    Git allows no `~` in a name, so a shortened name is never that of another branch.
+    """
+    if len(name) <= SHORT_STRING_CHARS_MAX:
+        return name
+    digest = digest_of_bytes(name.encode("utf-8", "surrogatepass")).removeprefix("sha256:")[:BRANCH_DIGEST_CHARS]
+    return f"{name[: SHORT_STRING_CHARS_MAX - BRANCH_DIGEST_CHARS - 1]}~{digest}"
+
+
 def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
     """Return the matching runs, best first.
 
@@ -96,7 +109,7 @@ def _reasons(session: SessionId, run: RunSummary, query: RunQuery) -> Iterator[W
         return
     if query.head_sha is not None and run.head_sha == query.head_sha:
         yield "matched_head_sha"
-    if query.branch is not None and (run.branch or "").startswith(query.branch):
+    if query.branch is not None and (run.branch or "").startswith((query.branch, short_branch(query.branch))):
         yield "matched_branch"
     if not query.words:
         return

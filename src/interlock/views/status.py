@@ -13,25 +13,19 @@ RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
 
 
 def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunStatus:
-    """Return the status of a run, from its preferred tip, the tip's snapshot and the open critical gaps."""
+    """Return the status of a run, from its preferred tip, the tip's snapshot and the open critical gaps.
+
+    A gap never blocks: the step that left it was passed, and the next attempt is accepted (READ-7).
+    """
     has_critical_gaps = session.runs[tip.run].critical > 0
     if isinstance(snapshot.state, Complete):
         return "complete_with_gaps" if has_critical_gaps else "complete"
-    if tip.preferences.autonomy == "full_auto_never_stop":
-        return "in_progress"
-    if tip.kind == "blocked_attempt" or any(_is_blocking(session, gap) for gap in tip.gaps):
-        return "blocked"
-    return "in_progress"
+    return "blocked" if tip.kind == "blocked_attempt" and not tip.preferences.never_stops else "in_progress"
 
 
 def status_words(status: RunStatus) -> str:
     """Return a status as people read it."""
     return status.replace("_", " ")
-
-
-def _is_blocking(session: Session, gap: GapRecorded) -> bool:
-    """Say whether a gap of a tip blocks a run that is allowed to stop (GAP-3)."""
-    return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps
 
 
 _REDO = "tell the agent to redo this step on a new branch"

@@ -244,7 +244,7 @@ WORKS = Assignment(key="fine", value=1)
     [
         (float("nan"), "a number that is not finite"),
         (float("-inf"), "a number that is not finite"),
-        (2**53, "an integer beyond 2^53"),
+        (2**53, "an integer of 2^53 or beyond"),
     ],
 )
 def test_a_number_that_json_cannot_carry_aborts_the_pass(number: float, found: str) -> None:

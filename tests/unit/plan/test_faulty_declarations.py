@@ -11,6 +11,7 @@ from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.source.positions import find_positions
 from interlock.kernel.budgets import NOTES_INPUT_BYTES_MAX
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside
+from interlock.service.catalog import RefusedFile, Source, read_source
 
 K_INPUT = "inputs:\n  - {key: k, description: K, type: string}\n"
 RATED = """\
@@ -505,3 +506,71 @@ def test_an_unknown_slot_is_told_beside_a_fault_of_form() -> None:
     assert isinstance(parsed.recovered, WorkflowDocument)
     beside = faults_beside(parsed.diagnostics, parsed.recovered)
     assert "unknown_slot" in {one.code for one in beside}
+
+
+_HOLE = "See {{wr.refs.memory_query}}."
+
+
+@pytest.mark.inv("PLAN-11")
+@pytest.mark.parametrize(
+    ("place", "changes"),
+    [
+        ("title", {"title": _HOLE}),
+        ("prompt", {"prompt": _HOLE}),
+        ("prompt", {"prompt": "See {{ wr.bindings.slot }}."}),
+        ("guidance[1]", {"guidance": ["Go.", _HOLE]}),
+        ("promptFragments[0].text", {"promptFragments": [{"id": "f", "text": _HOLE}]}),
+        ("needsUser[0].ask", {"needsUser": [{"reason": "needs_user_approval", "ask": _HOLE}]}),
+        ("promptBlocks.goal", {"promptBlocks": {"goal": _HOLE}}),
+        ("promptBlocks.procedure[1]", {"promptBlocks": {"procedure": ["Go.", _HOLE]}}),
+        ("promptBlocks.verify[0]", {"promptBlocks": {"verify": [[{"kind": "text", "text": _HOLE}]]}}),
+        ("promptBlocks.outputRequired[0]", {"promptBlocks": {"outputRequired": [_HOLE]}}),
+        ("promptBlocks.outputRequired.x", {"promptBlocks": {"outputRequired": {"x": _HOLE}}}),
+        (
+            "templateCall.args.what",
+            {"type": "template", "templateCall": {"templateId": "t.x", "args": {"what": _HOLE}}},
+        ),
+    ],
+)
+def test_a_reference_written_as_a_placeholder_is_refused_at_its_place(place: str, changes: dict[str, Any]) -> None:
+    whole = {"id": "a", "title": "A"} | changes
+    if not {"prompt", "promptBlocks", "templateCall"} & changes.keys():
+        whole["prompt"] = "Look."
+    document = parse_document({"id": "test.one", "name": "One", "steps": [whole]})
+    assert isinstance(document, WorkflowDocument)
+    found = compile_workflow(document)
+    assert not isinstance(found, Compiled)
+    assert (f"steps[0].{place}", "wrong_value") in [(one.path, one.code) for one in found]
+
+
+def faults_of(text: str) -> list[tuple[str, str]]:
+    source = Source(kind="project", ref="x.yaml", form="yaml", data=text.encode())
+    found = read_source(source)
+    assert isinstance(found, RefusedFile)
+    return [(one.path, one.code) for one in found.diagnostics]
+
+
+@pytest.mark.inv("PLAN-19")
+def test_a_bad_step_id_hides_no_fault_in_what_steps_refer_to() -> None:
+    text = steps(
+        "- {id: My, title: A, prompt: A.}",
+        "- {id: c, title: C, prompt: C., functionReferences: [zz()], assessmentRefs: [q],",
+        "   when: {var: nope, equals: 1}}",
+    )
+    assert sorted(faults_of(text)) == [
+        ("steps[0].id", "bad_id"),
+        ("steps[1].assessmentRefs[0]", "unknown_assessment"),
+        ("steps[1].functionReferences[0]", "unknown_function"),
+        ("steps[1].when", "undeclared_key"),
+    ]
+
+
+@pytest.mark.inv("PLAN-19")
+def test_a_step_with_a_bad_id_still_declares_what_it_sets_and_defines() -> None:
+    function = "functionDefinitions: [{name: zz, definition: Z.}]"
+    text = steps(
+        "- {id: My, title: A, prompt: A., produces: [k], " + function + "}",
+        "- {id: c, title: C, prompt: C., when: {var: k, equals: 1}, functionReferences: [zz()]}",
+        "- {id: MY, title: D, prompt: D.}",
+    )
+    assert faults_of(text) == [("steps[0].id", "bad_id"), ("steps[2].id", "bad_id")]

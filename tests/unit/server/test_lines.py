@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     JSONRPCError,
@@ -72,25 +73,52 @@ def test_a_blank_line_is_skipped(line: bytes) -> None:
     assert judge_line(line) == Skip()
 
 
+@pytest.mark.inv("SRV-12")
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "found_id", "words"),
     [
-        (b"{", "not valid JSON: the error is at character 2"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m"} x', "not valid JSON: the error is at character 39"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"a\tb"}', "not valid JSON: the error is at character 36"),
-        (b'{"a":1,"a":2,', "not valid JSON"),
-        (b'\xff{"jsonrpc":"2.0"}', "not UTF-8: no character begins at byte 1"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"\xed\xa0\x80"}', "not UTF-8: no character begins at byte 35"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":NaN}}', "NaN is not a JSON value"),
-        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":-Infinity}}', "-Infinity is not a JSON value"),
-        (b'"' + b"a" * (LINE_BYTES_MAX - 1) + b'"', f"longer than {LINE_BYTES_MAX} bytes"),
+        (b"{", None, "not valid JSON: the error is at character 2"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m"} x', 1, "not valid JSON: the error is at character 39"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"a\tb"}', 1, "not valid JSON: the error is at character 36"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":]}', 1, "not valid JSON"),
+        (b'{"method":"m","params":{"a":]},"id":1}', None, "not valid JSON"),
+        (b'{"method":"m","params":{"a":1,"id":5}', None, "not valid JSON"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":]}', None, "not valid JSON"),
+        (b'{"a":1,"a":2,', None, "not valid JSON"),
+        (b'\xff{"jsonrpc":"2.0"}', None, "not UTF-8: no character begins at byte 1"),
+        (b'{"jsonrpc":"2.0","method":"\xed\xa0\x80","id":1}', 1, "not UTF-8: no character begins at byte 28"),
+        (b'{"jsonrpc":"2.0","method":"m","id":"\xff"}', None, "not UTF-8: no character begins at byte 37"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":NaN}}', 1, "NaN is not a JSON value"),
+        (b'{"method":"m","params":{"a":[-Infinity]},"jsonrpc":"2.0","id":"x"}', "x", "-Infinity is not a JSON value"),
+        (b'{"jsonrpc":"2.0","method":"m","id":NaN}', None, "NaN is not a JSON value"),
+        (b'{"id":1,"method":"m","params":{"a":NaN,"a":1},"id":2}', None, "NaN is not a JSON value"),
+        (b'{"id":1,"method":"m","params":{"a":NaN},', 1, "not valid JSON"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}', None, "NaN is not a JSON value"),
+        (b'"' + b"a" * (LINE_BYTES_MAX - 1) + b'"', None, f"longer than {LINE_BYTES_MAX} bytes"),
+        (line_of(id=7, method="m", params={"a": "x" * LINE_BYTES_MAX}), 7, f"longer than {LINE_BYTES_MAX} bytes"),
     ],
 )
-def test_a_line_that_is_no_json_is_a_parse_error_without_an_id(line: bytes, words: str) -> None:
+def test_a_line_that_is_no_json_is_a_parse_error_under_its_id_if_that_can_be_read(
+    line: bytes, found_id: str | int | None, words: str
+) -> None:
     verdict = judge_line(line)
     assert isinstance(verdict, Reject)
-    assert (verdict.code, verdict.id) == (PARSE_ERROR, None)
+    assert (verdict.code, verdict.id) == (PARSE_ERROR, found_id)
     assert words in verdict.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":]}',
+        b'{"result":{"a":1,"a":2},"id":1}',
+    ],
+)
+def test_an_unreadable_response_ends_the_request_that_it_answers(line: bytes) -> None:
+    verdict = judge_line(line)
+    assert isinstance(verdict, Reject)
+    assert (verdict.id, verdict.response_to) == (None, 1)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +160,28 @@ def test_json_that_is_no_message_is_an_invalid_request_under_its_id(
     assert isinstance(verdict, Reject)
     assert (verdict.code, verdict.id) == (INVALID_REQUEST, found_id)
     assert words in verdict.message
+
+
+@pytest.mark.inv("SRV-12")
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        (None, '"params.name" is missing'),
+        ({"name": 7}, '"params.name" is a whole number'),
+        ({"name": "t", "arguments": "{}"}, '"params.arguments" is a string. Send an object of named values'),
+        ({"name": "t", "arguments": [1]}, '"params.arguments" is an array'),
+    ],
+)
+def test_a_tool_call_of_the_wrong_form_is_told_which_member_is_wrong(params: object, words: str) -> None:
+    verdict = judge_line(line_of(id=3, method="tools/call", params=params))
+    assert isinstance(verdict, Reject)
+    assert (verdict.code, verdict.id) == (INVALID_PARAMS, 3)
+    assert words in verdict.message
+
+
+@pytest.mark.parametrize("params", [{"name": "t"}, {"name": "t", "arguments": None}, {"name": "t", "arguments": {}}])
+def test_a_tool_call_needs_no_arguments(params: object) -> None:
+    assert isinstance(judge_line(line_of(id=3, method="tools/call", params=params)), Message)
 
 
 MANY = b"[" + b"[]," * LINE_VALUES_MAX + b"[]]"
@@ -235,7 +285,7 @@ def test_what_a_client_wrote_is_quoted_in_short() -> None:
 def test_a_request_is_read_as_the_sdk_reads_it(
     params: dict[str, Any] | None, identity: str | int, escapes: json.JSONEncoder
 ) -> None:
-    members = {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
+    members = {"jsonrpc": "2.0", "id": identity, "method": "tools/list", "params": params}
     line = escapes.encode(members).encode()
     assert judge_line(line) == Message(jsonrpc_message_adapter.validate_json(line, by_name=False))
 

@@ -16,6 +16,7 @@ from tests.support.modes import (
 )
 
 from interlock.testing.harness import Called, Harness
+from interlock.views.timeline import entry_of
 
 GATED = step("a", requireConfirmation=True)
 ACCEPTED = {
@@ -185,6 +186,30 @@ def test_going_beyond_what_the_author_recommends_is_told_at_the_start_and_on_a_c
     assert second.warnings == expected
     assert harness.advance(first, preferences=preferences).warnings == expected
     assert harness.advance(second).warnings == []
+
+
+@pytest.mark.inv("MODE-12")
+@pytest.mark.parametrize(("preferences", "count"), BEYOND)
+def test_going_beyond_what_the_author_recommends_is_recorded_on_its_node_and_shown_by_the_timeline(
+    preferences: Document, count: int
+) -> None:
+    harness = serving(step("a"), step("b"), step("c"), recommendedPreferences=ADVISED)
+    first = harness.start("test.flow")
+    refused = harness.advance(first, None, preferences=preferences)
+    second = harness.advance(refused)
+    other = harness.start("test.flow", preferences=preferences)
+    for begun, answer in ((first, refused), (other, other)):
+        session = session_of(harness, begun)
+        recorded = {
+            node.node: [one.summary for one in node.trace if "the author recommends" in one.summary]
+            for node in session.nodes.values()
+        }
+        assert sorted(map(len, recorded.values())) == [0] * (len(recorded) - 1) + [count]
+        words = [one for summaries in recorded.values() for one in summaries]
+        assert all(one in answer.text for one in words)
+        shown = entry_of(session, harness.events(harness.session_of(begun)), lambda _: "a step").more
+        assert [f"because: {one}" for one in words] == [line for line in shown if "the author recommends" in line]
+    assert second["kind"] == "ok"
 
 
 @pytest.mark.inv("MODE-5")

@@ -241,14 +241,34 @@ def test_gaps_that_come_after_a_run_completed_leave_its_warning_as_it_was() -> N
     assert harness.advance(second, None).text == last.text
 
 
-@pytest.mark.inv("GAP-3")
-def test_a_tip_with_open_gaps_is_blocked_where_the_run_may_stop_again() -> None:
+@pytest.mark.inv("READ-7")
+def test_after_a_change_to_a_mode_that_may_stop_status_and_answers_agree_that_the_run_goes_on() -> None:
     harness = serving(step("a"), step("b"), step("c"))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     second = harness.advance(first, None, preferences={"autonomy": "guided"})
+    seen = harness.look(second)
+    assert (second["kind"], second["nextIntent"]) == ("ok", "perform_pending_then_continue")
+    assert (seen["kind"], seen.warnings, status_of(harness, first)) == ("ok", ["GAP_RECORDED"], "in_progress")
+    [gap] = gaps_in(harness, first)
+    assert f"Still missing, an open gap of this run: {gap.summary}" in seen.text
+    refused = harness.advance(second, None)
+    assert (refused["kind"], harness.look(refused)["kind"]) == ("blocked", "blocked")
     assert status_of(harness, first) == "blocked"
-    harness.advance(second)
+    third = harness.advance(refused)
+    assert harness.look(third).warnings == ["GAP_RECORDED"]
     assert status_of(harness, first) == "in_progress"
+    redone = harness.advance(harness.look(first)["fork"]["ackToken"])
+    assert harness.look(redone).warnings == []
+
+
+@pytest.mark.inv("READ-7")
+def test_a_refused_attempt_that_raises_the_autonomy_blocks_no_longer() -> None:
+    harness = serving(step("a", produces=["k"]), step("b"))
+    first = harness.start("test.flow")
+    refused = harness.advance(first, preferences=NEVER_STOPS)
+    assert refused["kind"] == "blocked"
+    assert (harness.look(refused)["kind"], status_of(harness, first)) == ("ok", "in_progress")
+    assert harness.advance(refused)["kind"] == "ok"
 
 
 @pytest.mark.inv("GAP-3")
@@ -283,3 +303,14 @@ def test_many_gaps_are_disclosed_up_to_the_budget_and_settled_over_and_over() ->
         done = harness.advance(fork, output=with_artifacts(verdict), context=dict.fromkeys(keys, "x"))
         assert done["kind"] == "ok"
         assert len(session_of(harness, first).open_gaps) == left
+
+
+@pytest.mark.inv("WALK-6")
+def test_the_gap_of_an_exhausted_loop_holds_loop_iteration_and_limit_as_data() -> None:
+    steps, _, output, _ = CASES["a loop that wants more"]
+    harness = serving(*steps)
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    last = harness.advance(first, output=output)
+    [gap] = gaps_in(harness, first)
+    assert gap.details == {"loopId": "l", "iteration": 1, "maxIterations": 1}
+    assert "The run is complete with 1 open gap; report" in last.text

@@ -141,7 +141,7 @@ def test_what_a_person_said_is_kept_with_the_client_and_told_first_and_on_replay
     )
     first = harness.start("test.flow")
     second = answering(harness, comment="Be quick", n1="The red one").advance(first)
-    asks = [{"reason": "needs_user_choice", "ask": "Which?", "answer": "The red one"}]
+    asks = [{"reason": "needs_user_choice", "choiceKind": "scope_boundary", "ask": "Which?", "answer": "The red one"}]
     record = {"kind": "wr.confirmation", "client": "a client", "asks": asks, "comment": "Be quick"}
     assert second["answered"] == record
     for words in ("The user was asked and said yes", "The red one", "Be quick"):
@@ -289,3 +289,70 @@ def test_more_asks_than_a_report_holds_are_told_within_it() -> None:
     harness = asking(serving(step("a", needsUser=needs, requireConfirmation=True), step("b")))
     waiting = harness.advance(harness.start("test.flow"), preferences=STOPS)
     assert len(waiting["blockers"]) == 10
+
+
+ASKS_A_PERSON = ("await_user_confirmation", "ask the user", "ask before", "needs the user", "only the user", "wait for")
+
+
+@pytest.mark.inv("MODE-8")
+def test_no_answer_of_a_run_that_never_stops_asks_the_agent_to_ask_or_wait_for_a_person() -> None:
+    needs = [{"reason": reason, "ask": f"Which {reason} is it?"} for reason in get_args(UserReason)]
+    needs = [need | ({"choiceKind": "scope_boundary"} if "choice" in need["reason"] else {}) for need in needs]
+    harness = serving(step("a", requireConfirmation=True, needsUser=needs), step("b", requireConfirmation=True))
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    answers = [first, harness.look(first), second := harness.advance(first), harness.look(first), harness.look(second)]
+    for answer in [*answers, harness.advance(second), harness.checkpoint(second)]:
+        words = (answer.text + str(answer.structure)).lower()
+        assert [one for one in ASKS_A_PERSON if one in words] == []
+    for need in needs:
+        assert need["ask"] in first["pending"]["prompt"]
+    assert "Do you approve the step 'Step a'?" in first["pending"]["prompt"]
+    assert "decide as the user would, and write each assumption down" in first["pending"]["prompt"]
+    assert first["nextIntent"] == second["nextIntent"] == "perform_pending_then_continue"
+    assert len(gaps_in(harness, first)) == len(needs) + 2
+
+
+@pytest.mark.inv("MODE-8")
+def test_a_question_to_clarify_is_asked_of_the_user_only_in_a_run_that_may_stop() -> None:
+    workrail: Document = {
+        "id": "test.flow",
+        "name": "A",
+        "description": "B.",
+        "version": "1.0.0",
+        "clarificationPrompts": ["Which branch?"],
+        "steps": [{"id": "a", "title": "A", "prompt": "Do it."}],
+    }
+    harness = Harness.in_memory(workrail)
+    assert harness.start("test.flow")["guidance"] == ["Ask the user if it is not clear: Which branch?"]
+    first = harness.start("test.flow", preferences=NEVER_STOPS)
+    assert first["guidance"][-1] == "If it is not clear, assume an answer: Which branch?"
+    assert harness.look(first)["guidance"] == first["guidance"]
+
+
+@pytest.mark.inv("MODE-9")
+def test_the_kind_of_a_choice_is_shown_in_every_question_and_recorded_with_the_answer_and_the_gap() -> None:
+    need = {"reason": "needs_user_choice", "ask": "Which one?", "choiceKind": "scope_boundary"}
+    harness = serving(step("a", needsUser=[need]), step("b"))
+    first = harness.start("test.flow")
+    assert "Which one? (choice: scope boundary)" in first["pending"]["prompt"]
+    [blocker] = asking(harness).advance(first)["blockers"]
+    assert "the user's choice: scope boundary." in blocker["message"]
+    assert blocker["details"] == {"ask": 1, "choiceKind": "scope_boundary"}
+    second = answering(harness, n1="This one.").advance(first)
+    assert second["answered"]["asks"] == [
+        {"answer": "This one.", "ask": "Which one?", "reason": "needs_user_choice", "choiceKind": "scope_boundary"}
+    ]
+    free = harness.start("test.flow", preferences=NEVER_STOPS)
+    harness.advance(free)
+    assert [gap.summary for gap in gaps_in(harness, free)] == [
+        "The run continued without the user's choice: scope boundary. Not asked: Which one?"
+    ]
+
+
+@pytest.mark.inv("MODE-9")
+def test_a_choice_without_a_kind_is_no_workflow() -> None:
+    need = {"reason": "needs_user_choice", "ask": "Which one?"}
+    found = serving(step("a", needsUser=[need])).start("test.flow")
+    assert [(one["path"], one["code"]) for one in found["details"]["diagnostics"]] == [
+        ("steps[0].needsUser[0]", "missing_key")
+    ]

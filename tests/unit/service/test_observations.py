@@ -130,5 +130,5 @@ def test_a_run_that_joins_a_session_records_where_it_is_for_itself() -> None:
 
 @pytest.mark.inv("OBS-2")
 def test_what_is_longer_than_a_value_may_be_is_left_out() -> None:
-    harness = standing(GitAnchors(branch="b" * 81, repo_root="/" + "r" * 512), keeps_repo_root=True)
+    harness = standing(GitAnchors(repo_root="/" + "r" * 512), keeps_repo_root=True)
     assert [key for _, key, _ in observed(harness, harness.start("test.abc"))] == ["repo_root_hash"]

@@ -1,7 +1,7 @@
 """What an agent tells beside its evidence: what its client can do, by how it is known, and where it left the script."""
 
 import pytest
-from tests.support.flow import Document, document, step
+from tests.support.flow import Document, declared, document, step
 from tests.support.modes import NEVER_STOPS, codes, details_of, events_of, gaps_in, serving, with_artifacts
 
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
@@ -10,6 +10,7 @@ from interlock.record.events import CapabilityObservedEvent, DivergenceRecordedE
 from interlock.testing.harness import Called, Harness
 
 CONTRACT = {"contractRef": "wr.contracts.capability_observation"}
+SEEN = "artifact.status"
 
 
 def seen(status: str = "available", capability: str = "web_browsing") -> Document:
@@ -54,6 +55,41 @@ def test_what_a_step_about_a_capability_finds_is_an_attempted_use(status: str) -
         "enforcementGrade": "strong",
         "detail": {"attemptContext": "workflow_step"} | (failed if status == "unavailable" else {"result": "success"}),
     }
+
+
+@pytest.mark.inv("EVID-8")
+@pytest.mark.parametrize("need", [None, "preferred"])
+@pytest.mark.parametrize("status", ["unavailable", "unknown"])
+def test_a_workflow_that_does_not_require_a_capability_goes_on_without_it(need: str | None, status: str) -> None:
+    probe = step("a", outputContract=CONTRACT, capabilities=["web_browsing"], set=[{"key": "web", "from": SEEN}])
+    more: Document = {"capabilities": {"web_browsing": need}} if need else {}
+    ways = {"choose": [{"when": {"var": "web", "equals": "available"}, "steps": [step("b")]}], "otherwise": [step("c")]}
+    harness = serving(probe, {"id": "way", "title": "The way", **ways}, inputs=[declared("web")], **more)
+    first = harness.start("test.flow")
+    second = harness.advance(first, output=with_artifacts(seen(status)))
+    assert second["pending"]["stepId"] == "c"
+    assert [one["status"] for one in observed(harness, first)] == [status]
+
+
+@pytest.mark.inv("EVID-9")
+@pytest.mark.parametrize("status", ["unavailable", "unknown"])
+def test_a_refused_probe_is_recorded_as_an_observation_of_its_attempt(status: str) -> None:
+    harness = serving(step("a"), capabilities={"web_browsing": "required"})
+    first = harness.start("test.flow")
+    blocked = harness.advance(first, output=with_artifacts(seen(status)))
+    assert blocked["kind"] == "blocked"
+    assert [(one["status"], one["provenance"]["kind"]) for one in observed(harness, first)] == [(status, "probe_step")]
+    assert harness.advance(first, output=with_artifacts(seen(status))).text == blocked.text
+    harness.advance(blocked, output=with_artifacts(seen()))
+    assert [one["status"] for one in observed(harness, first)] == [status, "available"]
+
+
+@pytest.mark.inv("EVID-9")
+def test_a_refused_attempt_leaves_no_claim_and_nothing_that_it_says_is_there() -> None:
+    harness = serving(step("a", outputContract=CONTRACT, produces=["k"]), step("b"))
+    first = harness.start("test.flow")
+    harness.advance(first, output=with_artifacts(seen()))
+    assert observed(harness, first) == []
 
 
 @pytest.mark.inv("EVID-3", "MODE-4")
@@ -106,6 +142,15 @@ def divergences(harness: Harness, first: Called) -> list[Document]:
     return [one.data.to_json() for one in found if isinstance(one, DivergenceRecordedEvent)]
 
 
+@pytest.mark.inv("EVID-10")
+@pytest.mark.parametrize("place", ["stepId", "relatedStepId"])
+def test_a_divergence_is_recorded_with_the_step_that_it_names(place: str) -> None:
+    harness = serving(step("a"), step("b"))
+    first = harness.start("test.flow")
+    assert harness.advance(first, output=with_artifacts(left(**{place: "b"})))["kind"] == "ok"
+    assert [one["relatedStepId"] for one in divergences(harness, first)] == ["b"]
+
+
 @pytest.mark.produces("event:divergence_recorded")
 @pytest.mark.inv("EVID-4")
 @pytest.mark.parametrize(
@@ -121,10 +166,14 @@ def test_leaving_the_script_is_recorded_with_its_reason_and_the_step(reason: str
     assert (found["reason"], found["summary"], found["relatedStepId"]) == (reason, "Skipped it.", step_id or "a")
 
 
-@pytest.mark.inv("EVID-4")
+@pytest.mark.inv("EVID-4", "EVID-10")
 @pytest.mark.parametrize(
     ("change", "place"),
     [
+        ({"summary": "x" * 1025}, "summary"),
+        ({"relatedStepId": "bb"}, "did you mean 'b'"),
+        ({"stepId": "bb"}, "there is no step 'bb'"),
+        ({"extra": 1}, "extra"),
         ({"reason": "lazy"}, "reason"),
         ({"reason": None}, "reason"),
         ({"summary": ""}, "summary"),
@@ -140,7 +189,7 @@ def test_a_divergence_that_cannot_be_understood_is_refused_with_its_place_and_th
     harness = serving(step("a"), step("b"))
     blocked = harness.advance(harness.start("test.flow"), output=with_artifacts(left(**change)))
     assert codes(blocked) == ["INVALID_REQUIRED_OUTPUT"]
-    assert f"`{place}`" in blocked["blockers"][0]["message"]
+    assert place in blocked["blockers"][0]["message"]
     assert "reason: missing_user_context | capability_unavailable" in blocked["blockers"][0]["suggestedFix"]
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     harness.advance(first, output=with_artifacts(left(**change)))
@@ -152,7 +201,7 @@ def test_a_divergence_that_cannot_be_understood_is_refused_with_its_place_and_th
 def test_however_much_is_said_of_divergences_the_log_holds_its_beginning() -> None:
     harness = Harness.in_memory(document(step("a"), step("b")))
     first = harness.start("test.flow")
-    long = [left(summary=f"{number}" + "é" * 400_000) for number in range(6)]
+    long = [left(summary=f"{number}" + "é" * 1_000) for number in range(6)]
     assert harness.advance(first, output=with_artifacts(*long))["kind"] == "ok"
     told = [str(one["summary"]) for one in divergences(harness, first)]
     assert sorted(words[0] for words in told) == list("012345")

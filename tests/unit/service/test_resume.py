@@ -10,7 +10,7 @@ import pytest
 
 from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX, QUERY_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
@@ -274,3 +274,25 @@ def test_a_run_that_another_process_began_is_found(tmp_path: Path) -> None:
     assert looking.resume()["candidates"] == []
     Harness.on_disk(tmp_path, document).start("test.abc", goal="zebra")
     assert why(looking.resume("zebra")) == [["matched_goal"]]
+
+
+@pytest.mark.inv("OBS-4")
+@pytest.mark.parametrize("chars", [80, 81, 200])
+def test_a_run_on_a_branch_with_a_long_name_is_found_by_that_name_and_by_its_beginning(
+    harness: Harness, chars: int
+) -> None:
+    name = "feature/" + "x" * (chars - 8)
+    mine = at(harness, branch=name).start("test.abc")
+    at(harness, branch=name + "-2").start("test.abc")
+    session = harness.ports.read.reader.load(harness.session_of(mine))
+    assert session is not None
+    recorded = session.observed(RunId(run_of(mine)), "git_branch")
+    assert recorded is not None
+    assert len(recorded) == 80
+    assert (recorded == name, "~" in recorded) == ((True, False) if chars == 80 else (False, True))
+    for found in (harness.resume(gitBranch=name), at(harness, branch=name).resume()):
+        assert run_of(mine) in runs(found)
+        assert why(found)[0] == ["matched_branch"]
+        assert chars == 80 or runs(found) == [run_of(mine)]
+    assert run_of(mine) in runs(harness.resume(gitBranch="feature/xxx"))
+    assert why(harness.resume(gitBranch=name + "-3")) == [["recency_fallback"]] * 2

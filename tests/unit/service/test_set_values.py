@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.support.flow import Document, declared, document, step
+from tests.support.flow import Document, declared, document, loop, step
+from tests.support.modes import NEVER_STOPS
 
 from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent
 from interlock.testing.harness import Called, Harness
 
@@ -141,3 +143,48 @@ def test_a_refused_start_asks_only_for_what_no_step_sets_by_itself() -> None:
     refused = harness.start("test.flow", context={"must": "it", "outcome": 1})
     assert [one["key"] for one in refused["details"]["wanted"]] == ["mode", "must", "outcome"]
     assert harness.start("test.flow", context={"must": "it", "outcome": "early"})["kind"] == "ok"
+
+
+VERDICT = [declared("verdict")]
+REVIEWED = step("fix", outputContract=CONTRACT, set=[{"key": "verdict", "from": "artifact.verdict"}])
+IS_CLEAN = {"and": [{"var": "verdict", "exists": True}, {"var": "verdict", "equals": "clean"}]}
+UNTIL_CLEAN = loop("l", REVIEWED, until=IS_CLEAN)
+
+
+@pytest.mark.inv("CTX-11")
+@pytest.mark.parametrize("preferences", [{}, NEVER_STOPS])
+def test_a_report_cannot_send_what_ends_a_loop_if_a_step_sets_it(preferences: Document) -> None:
+    harness = Harness.in_memory(document(step("a"), UNTIL_CLEAN, step("c"), inputs=VERDICT))
+    first = harness.start("test.flow", preferences=preferences)
+    events = len(harness.events(harness.session_of(first)))
+    refused = harness.advance(first, context={"verdict": "clean", "other": 1})
+    assert refused.code == ErrorCode.VALIDATION_ERROR
+    assert refused["details"]["path"] == "context.verdict"
+    assert "a step is done (`fix`)" in refused["message"]
+    assert refused["details"]["correctedCall"]["arguments"]["context"] == {"other": 1}
+    assert len(harness.events(harness.session_of(first))) == events
+    second = harness.advance(first, context={"verdict": None, "other": 1})
+    again = harness.advance(second, output={"artifacts": [REVIEW]}, notes=None)
+    assert again["pending"]["loop"]["pass"] == 2
+    assert harness.advance(again, context={"verdict": "clean"}).code == ErrorCode.VALIDATION_ERROR
+    same = harness.advance(again, context={"verdict": "minor"}, output={"artifacts": [REVIEW]}, notes=None)
+    assert same["pending"]["loop"]["pass"] == 3
+
+
+@pytest.mark.inv("CTX-11")
+def test_a_step_that_produces_a_key_may_send_it_although_another_step_sets_it() -> None:
+    produced = step("a", produces=["verdict"])
+    harness = Harness.in_memory(document(produced, UNTIL_CLEAN, inputs=VERDICT))
+    assert harness.advance(harness.start("test.flow"), context={"verdict": "?"})["pending"]["stepId"] == "fix"
+
+
+@pytest.mark.inv("CTX-11")
+def test_a_key_that_a_refusal_asks_for_may_be_sent_although_a_step_sets_it() -> None:
+    way = step("x", when={"var": "mode", "equals": "fast"}, set=[{"key": "verdict", "value": "clean"}])
+    asked = step("b", when={"var": "verdict", "equals": "clean"})
+    harness = Harness.in_memory(document(step("a"), way, asked, step("c"), inputs=[*VERDICT, declared("mode")]))
+    first = harness.start("test.flow", context={"mode": "slow"})
+    assert harness.advance(first, context={"verdict": "clean"}).code == ErrorCode.VALIDATION_ERROR
+    refused = harness.advance(first)
+    assert refused["blockers"][0]["pointer"] == {"kind": "context_key", "key": "verdict"}
+    assert harness.advance(refused, context={"verdict": "clean"})["pending"]["stepId"] == "b"

@@ -182,11 +182,12 @@ def test_what_a_step_sets_is_in_the_context_of_the_next_on_top_of_what_was_sent(
     sets = [{"key": "done", "value": True}, {"key": "copy", "from": "mode"}, {"key": "again", "from": "copy"}]
     inputs = [*INPUTS, declared("done", "boolean"), declared("copy"), declared("again")]
     harness = make(step("a", set=sets), step("b", prompt="{{done}} {{copy}} {{again}} {{sent}}"), inputs=inputs)
-    second = harness.advance(harness.start("test.flow"), "Done.", context={"mode": "fast", "copy": "old", "sent": 1})
+    first = harness.start("test.flow", context={"copy": "old"})
+    second = harness.advance(first, "Done.", context={"mode": "fast", "sent": 1})
     assert second["pending"]["prompt"] == "true fast old 1", "no action sees what another one of the step sets"
     session = harness.session_of(harness.look(second))
-    sent, effects = [event.data for event in harness.events(session) if isinstance(event, ContextSetEvent)]
-    assert (sent.source, sent.context) == ("agent_delta", {"mode": "fast", "copy": "old", "sent": 1})
+    _, sent, effects = [event.data for event in harness.events(session) if isinstance(event, ContextSetEvent)]
+    assert (sent.source, sent.context) == ("agent_delta", {"mode": "fast", "sent": 1})
     assert (effects.source, effects.context) == ("merge", {"done": True, "copy": "fast", "again": "old"})
 
 
@@ -242,9 +243,23 @@ def test_steps_of_other_branches_are_named_beside_a_step(make: Maker) -> None:
     assert first["pending"]["parallelWith"] == ["b"]
     assert "This step and `b` do not depend on each other" in first["pending"]["prompt"]
     assert first["pending"]["prompt"] in first.text
-    third = harness.advance(harness.advance(first), "Done.")
+    second = harness.advance(first)
+    assert "parallelWith" not in second["pending"]
+    assert second["pending"]["prompt"] == "Do b."
+    third = harness.advance(second)
     assert "parallelWith" not in third["pending"]
     assert third["pending"]["prompt"] == "Do c."
+
+
+@pytest.mark.inv("TRACE-2")
+def test_the_trace_names_the_next_step_by_its_rendered_title(make: Maker) -> None:
+    harness = make(step("a"), loop("l", step("b", title="Part {{iteration}}"), forEach={"items": "things"}))
+    first = harness.start("test.flow", context={"things": [1, 2]})
+    harness.advance(harness.advance(first))
+    session = harness.store.load(harness.session_of(first))
+    assert session is not None
+    shown = [one.summary for node in session.nodes.values() for one in node.trace]
+    assert {"Next: Part 1", "Next: Part 2"} <= set(shown)
 
 
 @pytest.mark.inv("ADV-3")

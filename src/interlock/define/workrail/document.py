@@ -8,7 +8,7 @@ step counts: a contract, else assessments, else criteria.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from pydantic import ValidationError
@@ -18,6 +18,7 @@ from interlock.define.diagnostics import Diagnostic, Diagnostics, fault
 from interlock.define.faults import diagnose_validation_error, make_safe_id
 from interlock.define.parts import Reference
 from interlock.define.patterns import PatternChecker
+from interlock.define.recovery import is_step_id
 from interlock.define.workrail.forms import ReferenceForm, WorkflowForm, step_tag
 from interlock.define.workrail.steps import LOOP_CONTROL, StepLowering, drop_blank_lines, render_model_tier
 from interlock.kernel.budgets import WORKFLOW_ID_CHARS_MAX
@@ -80,7 +81,7 @@ def _lower_document(form: WorkflowForm, faults: list[Diagnostic], patterns: Patt
 def _lower_guidance(form: WorkflowForm) -> Iterator[str]:
     yield from drop_blank_lines(form.meta_guidance)
     yield from (f"Before you begin: {line}" for line in drop_blank_lines(form.preconditions))
-    yield from (f"Ask the user if it is not clear: {line}" for line in drop_blank_lines(form.clarification_prompts))
+    yield from (f"{doc.CLARIFY}{line}" for line in drop_blank_lines(form.clarification_prompts))
     if form.model_tier is not None:
         yield render_model_tier(form.model_tier)
 
@@ -149,13 +150,15 @@ def _iter_ids(steps: object) -> Iterator[tuple[str, str, str]]:
 def _recover_document(value: dict[str, Json], faults: list[Diagnostic]) -> dict[str, Json]:
     """Return a copy of the document without its faulty parts. It is only checked, never run.
 
-    A step with a fault is replaced by a stand-in. Any other member with a fault is removed.
+    A step whose id has a fault receives a valid one. A step with another fault is replaced by a stand-in. Any other
+    member with a fault is removed.
     """
     recovered = dict(value)
     for path in [one.path for one in faults]:
         steps = recovered.get("steps")
         if (place := _STEP_PATH.match(path)) is not None and isinstance(steps, list):
-            recovered["steps"] = _replace_step(steps, int(place[1]), int(place[2]) if place[2] else None)
+            repair = _with_safe_id if is_step_id(path) else _build_stand_in
+            recovered["steps"] = _repair_step(steps, int(place[1]), int(place[2]) if place[2] else None, repair)
             continue
         faulty_keys = [key for key in recovered if path == key or path.startswith((f"{key}.", f"{key}["))]
         for key in faulty_keys:
@@ -164,15 +167,19 @@ def _recover_document(value: dict[str, Json], faults: list[Diagnostic]) -> dict[
     return recovered
 
 
-def _replace_step(steps: list[Json], number: int, inner: int | None) -> list[Json]:
+def _repair_step(steps: list[Json], number: int, inner: int | None, repair: Callable[[Json], Json]) -> list[Json]:
     if number >= len(steps):
         return steps
     step = steps[number]
-    stand_in = _build_stand_in(step)
+    repaired = repair(step)
     if inner is not None and isinstance(step, dict) and isinstance(body := step.get("body"), list):
-        kept: Json = list(_replace_step(body, inner, None))
-        stand_in = {**step, "body": kept}
-    return [*steps[:number], stand_in, *steps[number + 1 :]]
+        kept: Json = list(_repair_step(body, inner, None, repair))
+        repaired = {**step, "body": kept}
+    return [*steps[:number], repaired, *steps[number + 1 :]]
+
+
+def _with_safe_id(step: Json) -> Json:
+    return step | {"id": make_safe_id(str(step.get("id")))} if isinstance(step, dict) else _build_stand_in(step)
 
 
 def _build_stand_in(step: Json) -> Json:

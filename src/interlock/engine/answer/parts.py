@@ -56,7 +56,7 @@ class PendingStepView:
     """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 
     `artifacts` are the smallest ones and `context` the keys that the step must set, both with a blank for each value;
-    `parallel_with` are the steps that need not wait for it.
+    `parallel_with` are the steps that are not done and need not wait for it.
     """
 
     number: int

@@ -6,29 +6,48 @@ Pure: the pinned workflow and the node's context give the same prompt every time
 from collections.abc import Iterator, Sequence
 
 from interlock.decide.evaluate import ConditionInputs, evaluate
+from interlock.define.document import CLARIFY
 from interlock.define.parts import FunctionDefinition
-from interlock.engine.template import rendered, rendered_line
+from interlock.engine.gates import QuestionItem, asks_of, needs_of
+from interlock.engine.template import rendered
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, truncated, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import PlanNode, Task
+from interlock.plan.records import PlanNode
 from interlock.record.context import Context
 
 
-def prompt_of(workflow: CompiledWorkflow, node: PlanNode, seen: Context) -> str:
-    """Return a step's prompt; `seen` is the node's context with what the loops around it add."""
+def prompt_of(
+    workflow: CompiledWorkflow,
+    node: PlanNode,
+    seen: Context,
+    *,
+    never_stops: bool = False,
+    parallel_with: Sequence[str] = (),
+) -> str:
+    """Return a step's prompt; `seen` is the node's context with what the loops around it add.
+
+    `parallel_with` are the steps that are not done and need not wait for it.
+    In a run that never stops, it asks the agent to decide what it would otherwise ask the user (MODE-8).
+    """
+    if never_stops:
+        asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
+    else:
+        asks = _listed("**Ask the user for this**", needs_of(node, seen))
+    return "\n\n".join(_sections(workflow, node, seen, parallel_with, asks))
+
+
+def _sections(
+    workflow: CompiledWorkflow, node: PlanNode, seen: Context, parallel_with: Sequence[str], asks: str | None
+) -> Iterator[str]:
     task = node.task
-    assert task is not None, "only a task has a prompt"
-    return "\n\n".join(_sections(workflow, node, task, seen))
-
-
-def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Context) -> Iterator[str]:
+    assert task is not None, "as checked by the caller"
     yield rendered(task.prompt, seen)
     for fragment in task.fragments:
         # A fragment whose condition cannot be decided is left out: a prompt never stops a run (PLAN-20).
         if fragment.condition is None or evaluate(fragment.condition, ConditionInputs(context=seen)) is True:
             yield rendered(fragment.text, seen)
-    others = ", ".join(f"`{other}`" for other in workflow.graphs.parallel_to(node.node_id))
+    others = ", ".join(f"`{other}`" for other in parallel_with)
     if others:
         yield (
             f"This step and {others} do not depend on each other; you receive and report them one by one. To work"
@@ -37,12 +56,15 @@ def _sections(workflow: CompiledWorkflow, node: PlanNode, task: Task, seen: Cont
     functions = [one for one in visible_functions(workflow, node) if one.name in task.functions]
     if functions:
         yield function_words("**Functions used here**", functions, FUNCTIONS_BYTES_MAX)
-    if task.needs_user:
-        asks = "\n".join(f"- {rendered_line(need.ask, seen)} ({_reason(need.reason)})" for need in task.needs_user)
-        yield f"**Ask the user for this**\n{asks}"
+    if asks is not None:
+        yield asks
     if task.requirements:
         wanted = "\n".join(f"- {line}" for line in task.requirements)
         yield f"**Evidence of this step**\n{wanted}"
+
+
+def _listed(head: str, asks: Sequence[QuestionItem]) -> str | None:
+    return "\n".join([head, *(f"- {one.ask} ({one.subject})" for one in asks)]) if asks else None
 
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
@@ -71,8 +93,14 @@ def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[Functi
     return list(nearest.values())
 
 
-def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
+def guidance_of(workflow: CompiledWorkflow, *, never_stops: bool = False) -> tuple[str, ...]:
     """Return the guidance for the whole run: the author's, and the functions that no step refers to."""
+    authored = workflow.guidance
+    if never_stops:
+        authored = (
+            f"{_DECIDE} This also applies to a text that refers you to the user.",
+            *map(_without_asking, authored),
+        )
     referred = {name for node in workflow.steps.values() if node.task for name in node.task.functions}
     loose = [one.function for one in workflow.functions if one.owner is None and one.function.name not in referred]
     lines = [_function(function).removeprefix("- ") for function in loose]
@@ -81,7 +109,14 @@ def guidance_of(workflow: CompiledWorkflow) -> tuple[str, ...]:
     wanted = [advice.recommended_autonomy, advice.recommended_risk_policy] if advice is not None else []
     if any(wanted):
         lines.append(f"The author recommends: {', '.join(f'`{one}`' for one in wanted if one is not None)}.")
-    return (*workflow.guidance, *lines)
+    return (*authored, *lines)
+
+
+_DECIDE = "This run does not stop for the user: decide as the user would, and write each assumption down in the notes."
+
+
+def _without_asking(line: str) -> str:
+    return f"If it is not clear, assume an answer: {line.removeprefix(CLARIFY)}" if line.startswith(CLARIFY) else line
 
 
 _CAPABILITY_WORDS = {
@@ -94,7 +129,3 @@ _CAPABILITY_WORDS = {
 def _function(function: FunctionDefinition) -> str:
     parameters = ", ".join(parameter.name for parameter in function.parameters)
     return f"- `{function.name}({parameters})`: {function.definition}"
-
-
-def _reason(reason: str) -> str:
-    return reason.removeprefix("needs_user_").replace("_", " ")

@@ -59,7 +59,7 @@ class Attempt:
 
         A change of preferences counts from the node that this attempt makes, never for the attempt itself (GATE-5).
         """
-        return self.preferences.autonomy == "full_auto_never_stop"
+        return self.preferences.never_stops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from interlock.engine.gates import Answered, Question, QuestionItem, needs_confirmation
+from interlock.engine.gates import Answered, Question, QuestionItem, asks_of
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import ApprovalMissing, Attempt
 from interlock.engine.judge.shape import artifact_outline
@@ -46,24 +46,6 @@ class NotApproved:
     findings: tuple[Violation, ...]
 
 
-def asks_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
-    """Return the questions that a person must answer before a step is done."""
-    task = node.task
-    assert task is not None, "only a task has a gate"
-    asks = [
-        QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)
-        for need in task.needs_user
-    ]
-    if needs_confirmation(node, seen):
-        asks.insert(
-            0,
-            QuestionItem(
-                reason="needs_user_approval", ask=f"Do you approve the step {rendered_line(node.title, seen)!r}?"
-            ),
-        )
-    return tuple(asks)
-
-
 def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved | NotApproved | ApprovalMissing | None:
     """Check the approvals of an attempt; None if its step needs none."""
     asks = (*asks_of(node, seen), *_raising(attempt))
@@ -77,13 +59,14 @@ def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved 
     claim = claim_in(attempt.evidence.artifacts) if attempt.request.asking.takes_claims else None
     if claim is not None:
         return Approved(by="claim", claims=(reasons.claimed(node.node_id, *claim),))
+    if attempt.never_stops:
+        missed = (reasons.not_asked(node.node_id, number, ask) for number, ask in enumerate(asks, start=1))
+        return NotApproved(findings=tuple(missed))
     unheard = reply.unheard() if reply is not None else None
     lacks = tuple(
         reasons.needs_user(node.node_id, number, ask, unheard=unheard if number == 1 else None)
         for number, ask in enumerate(asks, start=1)
     )
-    if attempt.never_stops:
-        return NotApproved(findings=lacks)
     title = f"{attempt.workflow.name}: {rendered_line(node.title, seen)}"
     return ApprovalMissing(
         question=Question(title=title, asks=asks),

@@ -24,6 +24,7 @@ from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import ASSESSMENT_CONTRACT, CAPABILITY_CONTRACT, LOOP_CONTROL_CONTRACT, PlanNode, Task
 from interlock.record.context import Context
+from interlock.record.outcome import Capability
 from interlock.record.payloads import StepRef, TraceEntry
 
 _ASSESSMENT_KIND = "wr.assessment"
@@ -160,8 +161,13 @@ def _particular_faults(
         if named != capability:
             fault = f"`capability`: found {named!r}, this step is about {capability!r}"
             yield reasons.invalid_artifact(ref, "wr.capability_observation", fault, outlines)
-        elif artifact.get("status") != "available":
+        elif artifact.get("status") != "available" and _is_required(workflow, capability):
             yield reasons.capability_missing(capability, str(artifact.get("status")))
+
+
+def _is_required(workflow: CompiledWorkflow, capability: Capability) -> bool:
+    """Say whether a workflow cannot do without a capability; without another one it may take a fallback (EVID-8)."""
+    return any(one.capability == capability and one.need == "required" for one in workflow.capabilities)
 
 
 def artifact_fault(

@@ -5,19 +5,22 @@ Only a probe that the plan asks for, or a use that a step is about, counts as kn
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import ValidationError
 
+from interlock.define.diagnostics import suggest_name
 from interlock.engine.judge import reasons
+from interlock.engine.judge.evidence import artifact_fault
 from interlock.engine.judge.shape import artifact_outline
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import sample_left
 from interlock.kernel.blanks import Outline
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import AttemptId, CapObsId, DivergenceId, derived_id
 from interlock.kernel.text import truncated
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
 
@@ -34,7 +37,9 @@ class Observed:
     findings: tuple[Violation, ...]
 
 
-def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId) -> Observed:
+def observed_in(
+    workflow: CompiledWorkflow, node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId
+) -> Observed:
     """Return the observations in the artifacts of an attempt on the step at `node`."""
     records: list[CapabilityObserved | DivergenceRecorded] = []
     findings: list[Violation] = []
@@ -43,13 +48,28 @@ def observed_in(node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attem
         if kind == _CAPABILITY_KIND:
             records += _capability(node, artifact, attempt)
         elif kind == _DIVERGENCE_KIND:
-            found = _divergence(node, artifact, attempt)
+            found = _divergence(workflow, node, artifact, attempt)
             if isinstance(found, Violation):
                 findings.append(found)
             else:
                 records.append(found)
     kept = {record.to_bytes(): record for record in records}
     return Observed(records=tuple(kept[key] for key in sorted(kept)), findings=tuple(findings))
+
+
+def failed_probes(
+    node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId
+) -> tuple[CapabilityObserved, ...]:
+    """Return what a refused attempt is known to have tried in vain (EVID-9)."""
+    found = [
+        one
+        for artifact in artifacts
+        if artifact.get("kind") == _CAPABILITY_KIND
+        for one in _capability(node, artifact, attempt)
+        if one.provenance.enforcement_grade == "strong" and one.status != "available"
+    ]
+    kept = {one.to_bytes(): one for one in found}
+    return tuple(kept[key] for key in sorted(kept))
 
 
 def _capability(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> list[CapabilityObserved]:
@@ -87,22 +107,27 @@ def _strong(kind: str, detail: dict[str, Json]) -> dict[str, Json]:
     return {"kind": kind, "enforcementGrade": "strong", "detail": detail}
 
 
-def _divergence(node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId) -> DivergenceRecorded | Violation:
-    summary = artifact.get("summary")
-    if sample_left(dict(artifact), _DIVERGENCE) is not None:
-        return _refused("`summary`: this is the sample text of the answer; replace it by what you wrote")
-    fields = {
-        "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
-        "reason": artifact.get("reason"),
-        "summary": truncated(summary, DIVERGENCE_SUMMARY_BYTES_MAX) if isinstance(summary, str) else summary,
-        "relatedStepId": artifact.get("stepId") or node.node_id,
-    }
-    try:
-        return DivergenceRecorded.model_validate(fields)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = {"reason": "reason", "summary": "summary"}.get(str(fault["loc"][0]), "stepId")
-        return _refused(f"`{place}`: {fault['msg']}")
+def _divergence(
+    workflow: CompiledWorkflow, node: PlanNode, artifact: Mapping[str, Json], attempt: AttemptId
+) -> DivergenceRecorded | Violation:
+    """Return the divergence of one artifact, held to its contract. Without a step, it is about the pending one."""
+    given = {key: value for key, value in artifact.items() if value is not None}
+    fault = artifact_fault(given, PACK_SCHEMAS[DIVERGENCE_CONTRACT], _DIVERGENCE)
+    if fault is not None:
+        return _refused(fault)
+    place = "relatedStepId" if "relatedStepId" in given else "stepId"
+    step = str(given.get(place, node.node_id))
+    if step not in workflow.steps:
+        guess = suggest_name(step, workflow.steps)
+        return _refused(f"`{place}`: there is no step {step!r}" + (f"; did you mean {guess!r}?" if guess else ""))
+    return DivergenceRecorded.model_validate(
+        {
+            "divergenceId": DivergenceId(derived_id("div", attempt, digest_of(dict(artifact)))),
+            "reason": given["reason"],
+            "summary": truncated(cast("str", given["summary"]), DIVERGENCE_SUMMARY_BYTES_MAX),
+            "relatedStepId": step,
+        }
+    )
 
 
 def _refused(fault: str) -> Violation:

@@ -234,9 +234,20 @@ def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | N
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"This step still needs the user's {_reason(ask.reason)}. Ask: {_share(ask.ask)}{words}",
+        f"This step still needs the user's {ask.subject}. Ask: {_share(ask.ask)}{words}",
         fix,
-        {"ask": number},
+        _ask_details(number, ask),
+    )
+
+
+def not_asked(step_id: str, number: int, ask: QuestionItem) -> Violation:
+    """`user_only_dependency:*` in a run that never stops: what the agent decided in the user's place (MODE-8)."""
+    return _finding(
+        ask.reason,
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The run continued without the user's {ask.subject}. Not asked: {_share(ask.ask)}",
+        "Redo the step on a new branch once the user has answered.",
+        _ask_details(number, ask),
     )
 
 
@@ -275,8 +286,9 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
     )
 
 
-def _reason(reason: str) -> str:
-    return reason.removeprefix("needs_user_").replace("_", " ")
+def _ask_details(number: int, ask: QuestionItem) -> dict[str, JsonScalar]:
+    details: dict[str, JsonScalar] = {"ask": number}
+    return details | {"choiceKind": ask.choice_kind} if ask.choice_kind else details
 
 
 def _place(path: str) -> str:

@@ -82,12 +82,16 @@ class Violation:
 
     def gap(self, origin: AttemptId | RunId, severity: GapSeverity = "critical") -> GapRecorded:
         """Return the violation as a gap, for a run that does not stop for it."""
-        return GapRecorded(
-            gap_id=self.gap_id(origin),
-            severity=severity,
-            reason=GapReason(category=REASONS[self.detail].category, detail=self.detail),
-            summary=truncated(self.message, GAP_SUMMARY_BYTES_MAX),
-            resolution=Unresolved(kind="unresolved"),
+        fields: dict[str, object] = {} if self.details is None else {"details": dict(self.details)}
+        return GapRecorded.model_validate(
+            {
+                "gap_id": self.gap_id(origin),
+                "severity": severity,
+                "reason": GapReason(category=REASONS[self.detail].category, detail=self.detail),
+                "summary": truncated(self.message, GAP_SUMMARY_BYTES_MAX),
+                "resolution": Unresolved(kind="unresolved"),
+                **fields,
+            }
         )
 
 

@@ -13,7 +13,7 @@ from interlock.decide.condition import reads_loop_control
 from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, Verdict, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, run_pass
 from interlock.decide.lowering import trigger_id
-from interlock.engine.template import with_loop_variables
+from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord, DecisionTrace
 from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
@@ -328,7 +328,7 @@ class _Walk:
     def _result(self, state: Running | Complete, node: PlanNode | None = None) -> WalkResult:
         return WalkResult(
             state=state,
-            trace=self.trace.kept_trace(node),
+            trace=self.trace.kept_trace(node, rendered_line(node.title, self._seen()) if node is not None else ""),
             decided=tuple(self.trace.decided),
             disclosed=tuple(self.disclosed),
         )

@@ -101,10 +101,10 @@ class DecisionTrace:
         words = f"`{node.node_id}` needs `{key}`, which is not set; the step is given to the agent anyway."
         self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
 
-    def kept_trace(self, node: PlanNode | None) -> tuple[TraceEntry, ...]:
-        """Return the reasons, with the step they led to; none if nothing was decided."""
+    def kept_trace(self, node: PlanNode | None, title: str) -> tuple[TraceEntry, ...]:
+        """Return the reasons, with the step they led to and its title; none if nothing was decided."""
         if self.trace and node is not None:
-            self._add("selected_next_step", f"Next: {node.title}", StepRef(kind="step_id", step_id=node.node_id))
+            self._add("selected_next_step", f"Next: {title}", StepRef(kind="step_id", step_id=node.node_id))
         return tuple(self.trace)
 
     def _add(self, kind: str, words: str, *refs: StepRef | LoopRef | ConditionRef | IterationRef) -> None:

@@ -468,6 +468,7 @@ PACK_SCHEMAS: dict[str, dict[str, Json]] = {
                 ],
                 "type": "string",
             },
+            "relatedStepId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
             "stepId": {"maxLength": 300, "pattern": "^[a-z0-9_-]+$", "type": "string"},
             "summary": {
                 "description": "what was left out or done instead, and why",

@@ -15,6 +15,7 @@ from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.blanks import check_blanks
 from interlock.plan.check.declarations import check_declarations
 from interlock.plan.check.kinds import unanswerable_reads
+from interlock.plan.check.placeholders import check_placeholders
 from interlock.plan.check.reads import guards, read_paths
 from interlock.plan.check.set_checks import check_sets
 from interlock.plan.check.sources import check_sources
@@ -35,6 +36,7 @@ def check_document(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     yield from _capabilities(document, steps)
     yield from check_blanks(document)
     if document.requires_declared_keys:
+        yield from check_placeholders(document)
         yield from _keys(document, steps)
         yield from check_sets(document)
         yield from check_sources(document)

@@ -89,6 +89,11 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
     yield from _check_unique(fragments, f"{step.at}.promptFragments[{{}}].id", report)
     for number, key in enumerate(step.produces):
         yield from _reserved(key, f"{step.at}.produces[{number}]")
+    for number, need in enumerate(step.needs_user):
+        if need.reason == "needs_user_choice" and need.choice_kind is None:
+            message = "The choice has no `choiceKind`: only choices that an agent must not assume are put to the user."
+            fix = "Add `choiceKind`, for example `scope_boundary`; let the agent make any other choice."
+            yield fault(f"{step.at}.needsUser[{number}]", "missing_key", message, fix)
     for number, action in enumerate(step.sets):
         yield from _reserved(action.key, f"{step.at}.set[{number}].key")
 

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, has_errors, warning
 from interlock.define.parts import drop_defaults
+from interlock.define.recovery import is_step_id
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import DIAGNOSTICS_FOUND_MAX
 from interlock.kernel.ids import SourceKind
@@ -94,7 +95,8 @@ def faults_beside(reported: Diagnostics, rest: doc.WorkflowDocument) -> Diagnost
 
 def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
     rests_on = _RESTS_ON.get(found.code, ())
-    return any(one.path.startswith(rests_on) for one in reported) if rests_on else False
+    removed = [one.path for one in reported if found.code == "duplicate_node_id" or not is_step_id(one.path)]
+    return any(path.startswith(rests_on) for path in removed) if rests_on else False
 
 
 def placement_diagnostics(

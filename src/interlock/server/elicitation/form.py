@@ -120,7 +120,8 @@ def _message(question: Question, notice: str) -> str:
 def _render_message(question: Question, notice: str, texts: list[str]) -> str:
     paragraphs = [notice, one_line(question.title, WORDS_BYTES_MAX)]
     for place, (ask, text) in enumerate(zip(question.asks, texts, strict=True), 1):
-        paragraphs.append(f"{place}. {text}" if len(texts) > 1 else text)
+        kind = f" ({ask.subject})" if ask.choice_kind else ""
+        paragraphs.append(f"{place}. {text}{kind}" if len(texts) > 1 else f"{text}{kind}")
         paragraphs.append(_WARNING.get(ask.reason, ""))
     return "\n\n".join(paragraph for paragraph in (*paragraphs, _CLOSING) if paragraph)
 

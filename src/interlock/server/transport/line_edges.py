@@ -5,7 +5,7 @@ A line that is too costly to parse is refused under its id. Clients write the id
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from interlock.kernel.budgets import LINE_EDGE_BYTES_MAX
@@ -25,19 +25,32 @@ def edge_members(raw: bytes) -> dict[str, object]:
     Correct for valid JSON: members without brackets at either end belong to the outer object, and no string can imitate
     them, because it would contain an odd number of quotes. A key that occurs twice is left out.
     """
+    first, at = _first(raw[:LINE_EDGE_BYTES_MAX])
+    return _single(chain(first, _last(raw[max(at, len(raw) - LINE_EDGE_BYTES_MAX) :])))
+
+
+def first_members(raw: bytes) -> dict[str, object]:
+    """Return the members before and at the first nested value of an object, also if what follows is invalid or lost."""
+    return _single(_first(raw[:LINE_EDGE_BYTES_MAX])[0])
+
+
+def _single(found: Iterable[re.Match[bytes]]) -> dict[str, object]:
     members: dict[str, object] = {}
     repeated: set[str] = set()
-    first, at = _first(raw[:LINE_EDGE_BYTES_MAX])
-    last = _last(raw[max(at, len(raw) - LINE_EDGE_BYTES_MAX) :])
     try:
-        for member in chain(first, last):
-            key: str = json.loads(member[1])
+        for member in found:
+            key = str(_value(member[1]))
             if key in members:
                 repeated.add(key)
-            members[key] = json.loads(member[2] or b"null")
+            members[key] = _value(member[2] or b"null")
     except ValueError:
         return {}
     return {key: value for key, value in members.items() if key not in repeated}
+
+
+def _value(text: bytes) -> object:
+    """Return a simple value; a string may contain bytes that JSON or UTF-8 does not allow."""
+    return json.loads(text.decode("utf-8", "surrogateescape"), strict=False)
 
 
 def _first(text: bytes) -> tuple[list[re.Match[bytes]], int]:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
+from mcp_types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, JSONRPCMessage, RequestId, jsonrpc_message_adapter
 
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
@@ -21,7 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.json_bounds import Excess, JsonBounds, find_excess
 from interlock.kernel.text import one_line
-from interlock.server.transport.line_edges import edge_members
+from interlock.server.transport.line_edges import edge_members, first_members
 
 _EXAMPLE = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 _SEND_ONE = f"Send one JSON-RPC 2.0 object on one line, encoded as UTF-8, such as {_EXAMPLE}."
@@ -109,27 +109,36 @@ def judge_line(raw: bytes) -> Message | Reject | Skip:
     if not raw or raw.isspace():
         return Skip()
     if len(raw) > LINE_BYTES_MAX:
-        return Reject(
-            code=PARSE_ERROR,
-            message=f"The line is longer than {LINE_BYTES_MAX} bytes and was not read. "
-            "Send a shorter one; pass large content by reference, for instance as the path of a file.",
+        too_long = (
+            f"The line is longer than {LINE_BYTES_MAX} bytes and was not read. "
+            "Send a shorter one; pass large content by reference, for instance as the path of a file."
         )
+        return _reject_partly_read(PARSE_ERROR, too_long, first_members(raw))
     excess = find_excess(raw, _BOUNDS)
     if excess is not None:
-        return _unparsed(raw, excess)
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        found = f"The line is not UTF-8: no character begins at byte {error.start + 1}."
-        return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
-    parsed = _parse(text)
+        return _reject_partly_read(INVALID_REQUEST, _EXCESS_WORDS[excess], edge_members(raw))
+    parsed = _parse(raw)
     if isinstance(parsed, Reject):
         return parsed
     value = parsed.value
     fault = _surrogate_fault(raw, value) or _message_fault(value)
     if fault is not None:
-        return Reject(code=INVALID_REQUEST, message=fault, id=_readable_id(value), response_to=_answered_id(value))
+        return _reject(INVALID_REQUEST, fault, value)
+    fault = _tool_call_fault(cast("dict[str, object]", value))
+    if fault is not None:
+        return _reject(INVALID_PARAMS, fault, value)
     return Message(jsonrpc_message_adapter.validate_python(value, by_name=False))
+
+
+def _reject(code: int, fault: str, value: object) -> Reject:
+    """Refuse a message under its id; `value` is all of it."""
+    return Reject(code=code, message=fault, id=_readable_id(value), response_to=_answered_id(value))
+
+
+def _reject_partly_read(code: int, fault: str, members: dict[str, object]) -> Reject:
+    """Refuse a message of which only some members could be read. Without its method, it may be a response."""
+    readable = _readable_id(members) if "method" in members else None
+    return Reject(code=code, message=fault, id=readable, response_to=_answered_id(members))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,42 +166,48 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _NotANumberError(name)
 
 
-# Decoders are built once: `json.loads` with hooks would build one per line.
+# Decoders are built once: `json.loads` with hooks would build one per line. The second accepts what the first refuses.
 _decode = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_refuse_constant).decode
-_decode_pairs = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_refuse_constant).decode
+_decode_pairs = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=lambda _: None).decode
 
 
-def _parse(text: str) -> _Parsed | Reject:
+def _parse(raw: bytes) -> _Parsed | Reject:
     try:
-        return _parse_unless_repeated(text)
+        text, fault = raw.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", "surrogateescape")
+        fault = f"The line is not UTF-8: no character begins at byte {error.start + 1}. {_SEND_ONE}"
+    try:
+        if fault is not None:
+            return _reject(PARSE_ERROR, fault, _single_members(text))
+        return _parse_strictly(text)
     except json.JSONDecodeError as error:
-        found = f"The line is not valid JSON: the error is at character {error.pos + 1}."
-        return Reject(code=PARSE_ERROR, message=f"{found} {_SEND_ONE}")
-    except _NotANumberError as error:
-        found = f"The line is not valid JSON: {error} is not a JSON value."
-        return Reject(code=PARSE_ERROR, message=f"{found} Send a finite number or null instead.")
+        found = f"The line is not valid JSON: the error is at character {error.pos + 1}. {_SEND_ONE}"
+        return _reject_partly_read(PARSE_ERROR, fault or found, first_members(raw))
 
 
-def _parse_unless_repeated(text: str) -> _Parsed | Reject:
+def _parse_strictly(text: str) -> _Parsed | Reject:
+    """Parse a line. The text after a fault may be invalid JSON, and it may contain the id (SRV-12)."""
     try:
         return _Parsed(_decode(text))
+    except _NotANumberError as error:
+        found = f"The line is not valid JSON: {error} is not a JSON value. Send a finite number or null instead."
+        return _reject(PARSE_ERROR, found, _single_members(text))
     except _RepeatedKeyError as error:
-        # The text after the second key is not parsed yet. It may be invalid JSON, and it may contain the id.
-        pairs: object = _decode_pairs(text)
         key = one_line(_printable(str(error)), ECHO_BYTES_MAX)
         fault = f'The key "{key}" occurs more than once in one object. Send each key once.'
-        return Reject(code=INVALID_REQUEST, message=fault, id=_id_among(pairs))
+        return _reject(INVALID_REQUEST, fault, _single_members(text))
 
 
-def _unparsed(raw: bytes, excess: Excess) -> Reject:
-    """Refuse a line that is too costly to parse, under its id if the id can be read without parsing."""
-    members = edge_members(raw)
-    return Reject(
-        code=INVALID_REQUEST,
-        message=_EXCESS_WORDS[excess],
-        id=_readable_id(members) if "method" in members else None,
-        response_to=_answered_id(members),
-    )
+def _single_members(text: str) -> dict[str, object]:
+    """Return the members of the outer object that occur once, in a line with a fault that a strict parser refuses."""
+    pairs: object = _decode_pairs(text)
+    # The decoder returns objects as tuples and arrays as lists, so they can be distinguished.
+    if not isinstance(pairs, tuple):
+        return {}
+    members = cast("tuple[tuple[str, object], ...]", pairs)
+    counts = Counter(key for key, _ in members)
+    return {key: value for key, value in members if counts[key] == 1}
 
 
 def _surrogate_fault(raw: bytes, value: object) -> str | None:
@@ -232,6 +247,20 @@ def _call_fault(message: dict[str, object]) -> str | None:
     if not isinstance(message.get("params"), dict | None):
         found = _kind(message["params"])
         return f'The member "params" is {found}. Send an object of named values, or leave it out.'
+    return None
+
+
+def _tool_call_fault(message: dict[str, object]) -> str | None:
+    """Find what is wrong with the form of a tool call: the SDK would only say that the parameters are invalid."""
+    if message.get("method") != "tools/call":
+        return None
+    params = cast("dict[str, object]", message.get("params") or {})
+    if not isinstance(params.get("name"), str):
+        found = _kind(params["name"]) if "name" in params else "missing"
+        return f'The member "params.name" is {found}. Send the name of a tool.'
+    arguments = params.get("arguments")
+    if not isinstance(arguments, dict | None):
+        return f'The member "params.arguments" is {_kind(arguments)}. Send an object of named values, or leave it out.'
     return None
 
 
@@ -287,16 +316,6 @@ def _answered_id(value: object) -> RequestId | None:
     message = cast("dict[str, object]", value)
     found = message.get("id")
     return cast("RequestId", found) if _is_response(message) and _is_id(found) else None
-
-
-def _id_among(pairs: object) -> RequestId | None:
-    # The decoder returns objects as tuples and arrays as lists, so they can be distinguished.
-    if not isinstance(pairs, tuple):
-        return None
-    members = cast("tuple[tuple[str, object], ...]", pairs)
-    if sum(key == "id" for key, _ in members) != 1:
-        return None
-    return _readable_id(dict(members))
 
 
 def _holds_lone_surrogate(value: object) -> bool:

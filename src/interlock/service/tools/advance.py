@@ -28,13 +28,13 @@ from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.context_limits import context_refusal
+from interlock.service.tools.context_limits import context_refusal, set_key_refusal
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
 from interlock.views import session as fold_types
-from interlock.views.node_position import attempts_on, chain_head, node_position, tip_below
+from interlock.views.node_position import attempts_on, chain_head, node_position, refusal_of, tip_below
 from interlock.views.recap import notes_of_attempt
 from interlock.views.session import Node, Session
 
@@ -69,9 +69,7 @@ def advance(
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
         return _render_outcome(ports, call, target.run_context.session, recorded)
-    refusal = _attempt_refusal(target, target.run_context.session) or context_refusal(
-        target.run_context.session.context(target.node.node), request.context
-    )
+    refusal = _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
     if refusal is not None:
         return refusal
     with ports.hold(target.run_context.session.session) as lock:
@@ -90,6 +88,18 @@ def advance(
             recorded = session.advance(target.node.node, attempt)
     assert recorded is not None, "an append of an attempt records it"
     return _render_outcome(ports, call, session, recorded)
+
+
+def _context_refusal(target: Target, request: Request) -> Refusal | None:
+    run_context, node = target.run_context, target.node
+    context = run_context.session.context(node.node)
+    return context_refusal(context, request.context) or set_key_refusal(
+        run_context.workflow,
+        run_context.snapshot(node).state,
+        context,
+        request.context,
+        refusal_of(run_context.session, node),
+    )
 
 
 def _attempt_refusal(target: Target, session: Session) -> Refusal | None:

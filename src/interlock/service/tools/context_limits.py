@@ -1,4 +1,4 @@
-"""Limits of the context that callers send: total size, depth, keys and numbers (CTX-4)."""
+"""Limits of the context that callers send: size, depth, keys and numbers (CTX-4), and keys that steps set (CTX-11)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast
@@ -20,9 +20,12 @@ from interlock.kernel.canonical import (
     members_of,
     nests_deeper_than,
 )
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.text import one_line, utf8_bytes
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.context import RESERVED_KEYS, merge_context
+from interlock.record.outcome import BlockerReport, ContextKeyPointer
+from interlock.record.snapshot import Complete, Running
 
 _WRITTEN_WITH_EXPONENT_FROM = 1e21
 """RFC 8785 writes whole numbers below this without fraction or exponent, so they read back as integers."""
@@ -54,6 +57,40 @@ def context_refusal(base: Mapping[str, Json], delta: Mapping[str, Json]) -> Refu
     return None
 
 
+def set_key_refusal(
+    workflow: CompiledWorkflow,
+    state: Running | Complete,
+    base: Mapping[str, Json],
+    delta: Mapping[str, Json],
+    blockers: BlockerReport | None,
+) -> Refusal | None:
+    """Return why a report may not change a key that a step sets; None if it changes none (CTX-11).
+
+    It may if the pending step produces the key, or if the last attempt was refused because the key is missing.
+    """
+    if not isinstance(state, Running):
+        return None
+    task = workflow.steps[state.pending.step.step_id].task
+    assert task is not None, "a pending step is a task"
+    pointers = [one.pointer for one in blockers.blockers] if blockers is not None else []
+    asked = {pointer.key.partition(".")[0] for pointer in pointers if isinstance(pointer, ContextKeyPointer)}
+    free = {*task.produces, *asked}
+    wrong = [key for key in delta if key in workflow.set_by and key not in free and delta[key] != base.get(key)]
+    if not wrong:
+        return None
+    key = wrong[0]
+    steps = ", ".join(f"`{step_id}`" for step_id in workflow.set_by[key])
+    message = f"`context.{key}` cannot be sent here: the workflow sets it itself when a step is done ({steps})."
+    rest: dict[str, Json] = {name: value for name, value in delta.items() if name not in wrong}
+    return Refusal(
+        code=ErrorCode.VALIDATION_ERROR,
+        message=one_line(message, WORDS_BYTES_MAX),
+        suggestion="Send the same call without it. Nothing was recorded.",
+        details={"path": one_line(f"context.{key}", PATH_BYTES_MAX)},
+        correction=Correction(instead={"context": rest or None}),
+    )
+
+
 def _key_refusal(key: str) -> Refusal | None:
     shown = one_line(key, ECHO_BYTES_MAX)
     if not key.isprintable() and any("\ud800" <= char <= "\udfff" for char in key):
@@ -75,7 +112,7 @@ def _value_refusal(key: str, value: Json) -> Refusal | None:
             "Flatten it, or pass a reference to it.",
         )
     if any(_reads_back_otherwise(item) for item in _everything_in(value)):
-        return _refusal(f"context.{key}", f"`context.{key}` holds a number beyond 2^53.", "Send it as text.")
+        return _refusal(f"context.{key}", f"`context.{key}` holds a number of 2^53 or beyond.", "Send it as text.")
     if _holds_reserved(value):
         return _refusal(f"context.{key}", f"`context.{key}` holds a reserved key.", "Rename it.")
     if key == "goal" and isinstance(value, str) and utf8_bytes(value) > GOAL_BYTES_MAX:

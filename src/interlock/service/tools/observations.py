@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 
-from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
+from interlock.kernel.budgets import PATH_CHARS_MAX
 from interlock.kernel.canonical import digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.record.payloads import ObservationKey, ObservationRecorded, ObservationValue
 from interlock.store.ports.workspace import GitAnchors
+from interlock.views.resume import short_branch
 
 
 def observed_of(anchors: GitAnchors, *, keeps_repo_root: bool) -> tuple[ObservationRecorded, ...]:
     """Return the observations of a workspace: always the digest of its path, the path itself only if configured.
 
-    A value over its length limit is left out, not cut: a cut branch name would name another branch.
+    A path over its length limit is left out, because its digest identifies it; a branch name is shortened (OBS-4).
     """
     return tuple(_observed(anchors, keeps_repo_root=keeps_repo_root))
 
@@ -24,8 +25,8 @@ def repo_root_hash(repo_root: str) -> Digest:
 
 def _observed(anchors: GitAnchors, *, keeps_repo_root: bool) -> Iterator[ObservationRecorded]:
     root = anchors.repo_root
-    if anchors.branch is not None and len(anchors.branch) <= SHORT_STRING_CHARS_MAX:
-        yield _observation("git_branch", ObservationValue(type="short_string", value=anchors.branch))
+    if anchors.branch is not None:
+        yield _observation("git_branch", ObservationValue(type="short_string", value=short_branch(anchors.branch)))
     if anchors.head_sha is not None:
         yield _observation("git_head_sha", ObservationValue(type="git_sha1", value=anchors.head_sha))
     if root is not None:

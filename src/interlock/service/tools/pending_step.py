@@ -10,6 +10,7 @@ from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
@@ -27,21 +28,23 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
     pending = state.pending.step
     step = run_context.workflow.steps[pending.step_id]
     assert step.task is not None, "a pending step is a task"
-    graphs = run_context.workflow.graphs
+    graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
     seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
+    marks = ExecutionState(graphs, state)
+    parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
         step_id=step.node_id,
         title=rendered_line(step.title, seen),
-        prompt=prompt_of(run_context.workflow, step, seen),
+        prompt=prompt_of(run_context.workflow, step, seen, never_stops=never_stops, parallel_with=parallel),
         needs_notes=step.task.evidence.notes == "required",
-        needs_confirmation=needs_confirmation(step, seen),
+        needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
         loop=run_context.passing(pending.loop_path),
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
-        parallel_with=graphs.parallel_to(step.node_id),
+        parallel_with=parallel,
     )
 
 

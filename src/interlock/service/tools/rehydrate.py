@@ -49,8 +49,11 @@ def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None
     )
     with ports.trace.span("render"):
         answer_model = _build_model(view)
-        changed = tuple(warnings.source_changed(run_context.run, source_hash))
-        return render_answer(replace(answer_model, warnings=(*answer_model.warnings, *changed)))
+        more = (
+            *warnings.source_changed(run_context.run, source_hash),
+            *warnings.still_open(run_context.session, view.position.last),
+        )
+        return render_answer(replace(answer_model, warnings=(*answer_model.warnings, *more)))
 
 
 def _build_model(view: _View) -> AnswerModel:
@@ -63,7 +66,7 @@ def _build_model(view: _View) -> AnswerModel:
         step=render_pending_step(run_context, node),
         preferences=at.preferences,
         recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
-        guidance=guidance_of(run_context.workflow),
+        guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),
         references=run_context.workflow.references,
     )
     if answer_model.step is None:
@@ -76,7 +79,9 @@ def _build_model(view: _View) -> AnswerModel:
     ack = view.mint.ack(last.node)
     is_free = last.checkpoints < CHECKPOINTS_PER_NODE_MAX
     checkpoint = view.mint.checkpoint(last.node, last.checkpoints) if is_free else None
-    return replace(answer_model, ack_token=ack, checkpoint_token=checkpoint, blockers=position.blockers)
+    # A refused attempt that raised the autonomy blocks no longer: the next attempt is accepted (READ-7).
+    blockers = None if last.preferences.never_stops else position.blockers
+    return replace(answer_model, ack_token=ack, checkpoint_token=checkpoint, blockers=blockers)
 
 
 def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:

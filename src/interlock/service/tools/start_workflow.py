@@ -189,7 +189,7 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> An
                     *secret_warnings(session.deltas.get(node.node), notes=None),
                 ),
                 preferences=node.preferences,
-                guidance=guidance_of(run_context.workflow),
+                guidance=guidance_of(run_context.workflow, never_stops=node.preferences.never_stops),
                 references=run_context.workflow.references,
             )
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from interlock.engine.answer.structure import Warned
-from interlock.engine.judge.confirmation import raises_autonomy
+from interlock.engine.judge.recommended import beyond_recommendation
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAP_BYTES_MAX, WARNED_GAPS_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
@@ -12,8 +12,6 @@ from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node, Run, Session
-
-_RISK_ORDER = ("conservative", "balanced", "aggressive")
 
 
 def notes_cut(notes: str | None) -> Iterator[Warned]:
@@ -57,6 +55,16 @@ def disclosed(node: Node) -> Iterator[Warned]:
         yield Warned(code="GAP_RECORDED", message=f"Missing, recorded as a gap of this run: {words}")
 
 
+def still_open(session: Session, node: Node) -> Iterator[Warned]:
+    """Warn of the open critical gaps on the way to a node, for an agent that did not see them recorded (READ-7)."""
+    path = [node]
+    while path[-1].parent is not None:
+        path.append(session.nodes[path[-1].parent])
+    on_path = (gap for one in reversed(path) for gap in one.gaps)
+    for words in _summaries(gap for gap in on_path if gap.severity == "critical" and gap.gap_id in session.open_gaps):
+        yield Warned(code="GAP_RECORDED", message=f"Still missing, an open gap of this run: {words}")
+
+
 def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     """Warn of the gaps that were open when a run completed at a node.
 
@@ -73,7 +81,8 @@ def open_at_the_end(session: Session, node: Node) -> Iterator[Warned]:
     if not open_gaps:
         return
     listed = " ".join(f"({number}) {words}" for number, words in enumerate(_summaries(open_gaps), start=1))
-    message = f"The run is complete with {len(open_gaps)} open gaps; report each to the user: {listed}"
+    count = "1 open gap" if len(open_gaps) == 1 else f"{len(open_gaps)} open gaps"
+    message = f"The run is complete with {count}; report each to the user: {listed}"
     yield Warned(code="COMPLETE_WITH_GAPS", message=message)
 
 
@@ -98,20 +107,7 @@ def claimed(node: Node) -> Iterator[Warned]:
 
 def beyond_advice(workflow: CompiledWorkflow, preferences: Preferences) -> Iterator[Warned]:
     """Warn of preferences beyond the author's recommendation; they are not refused (MODE-5)."""
-    advice = workflow.recommended
-    if advice is None:
-        return
-    advised = Preferences(
-        autonomy=advice.recommended_autonomy or preferences.autonomy,
-        risk_policy=advice.recommended_risk_policy or preferences.risk_policy,
-    )
-    if raises_autonomy(advised, preferences):
-        message = f"The autonomy is {preferences.autonomy!r}; the author recommends at most {advised.autonomy!r}."
-        yield Warned(code="BEYOND_RECOMMENDATION", message=message)
-    if _RISK_ORDER.index(preferences.risk_policy) > _RISK_ORDER.index(advised.risk_policy):
-        message = (
-            f"The risk policy is {preferences.risk_policy!r}; the author recommends at most {advised.risk_policy!r}."
-        )
+    for message in beyond_recommendation(workflow, preferences):
         yield Warned(code="BEYOND_RECOMMENDATION", message=message)
 
 

@@ -84,7 +84,12 @@ FULL: dict[str, dict[str, Any]] = {
         "checks": [{"name": "tests", "result": "skipped", "evidence": "no network"}] * 50,
         "summary": "not all could be run",
     },
-    "workflow_divergence": {"reason": "safety_stop", "summary": "the data was live", "stepId": "drop-table"},
+    "workflow_divergence": {
+        "reason": "safety_stop",
+        "summary": "the data was live",
+        "stepId": "drop-table",
+        "relatedStepId": "check-table",
+    },
 }
 """Every field of every contract, each list and text as long as it may be."""
 
