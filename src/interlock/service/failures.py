@@ -10,6 +10,7 @@ from interlock.engine.judge.reasons import corrupted
 from interlock.engine.judge.violations import blockers_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
+from interlock.kernel.ids import SessionId
 from interlock.record.base import UnknownVersionError
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (
@@ -144,7 +145,7 @@ def _unanswered(error: UnansweredError) -> Refusal:
     )
 
 
-def _not_healthy(health: str, where: str, found: str, session: str | None = None) -> Refusal:
+def _not_healthy(health: str, where: str, found: str, session: SessionId | None = None) -> Refusal:
     """Refuse to use a session. `session` is given if its own log is damaged, not content that sessions share."""
     details: dict[str, Json] = {"health": health, "where": where, "found": found}
     if session is not None:

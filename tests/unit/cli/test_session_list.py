@@ -165,7 +165,7 @@ def test_a_session_of_a_newer_interlock_says_to_use_that_one(place: Place, harne
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":9'))
     told = place.run("list").out
     assert "unknown_version" in told
-    assert "A newer Interlock wrote it" in told
+    assert "Use the Interlock version that wrote it" in told
 
 
 @pytest.mark.inv("HIS-2")
@@ -178,7 +178,8 @@ def test_a_session_that_cannot_be_read_is_listed_last_with_what_to_do(place: Pla
     lines = told.out.splitlines()
     assert lines.index("Cannot be read:") > max(number for number, line in enumerate(lines) if "team." in line)
     assert any(line.startswith(second["run"]["sessionId"]) and "corrupt_tail" in line for line in lines)
-    assert "`interlock session repair" in lines[-1]
+    assert f"`interlock session repair {second['run']['sessionId']}`" in lines[-2]
+    assert "`interlock doctor --deep`" in lines[-1]
     (one,) = place.run("list", "--json").json()["unreadable"]
     assert (one["session"], one["health"]) == (second["run"]["sessionId"], "corrupt_tail")
     assert label_of(first) in labels(place)

@@ -1,11 +1,11 @@
 """Select a session by its id or a part of it, a run's label or id, a node, a token, or as the only session."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from interlock.cli.render.progress import shown_progress
-from interlock.cli.screen import StopError, flat
+from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
 from interlock.kernel.ids import NodeId, RunId, SessionId
@@ -15,7 +15,7 @@ from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries
+from interlock.service.run.summaries import Listing, Summaries, Unreadable
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
@@ -114,6 +114,15 @@ def listing(store: StoreReader, plans: Plans) -> Listing:
         return Summaries().listing(store, plans, show)
 
 
+def say_unreadable(unreadable: Sequence[Unreadable]) -> None:
+    """Print which sessions cannot be read, if there are any."""
+    if unreadable:
+        named = ", ".join(f"{one.session} ({one.health})" for one in unreadable[:NAMED_MAX])
+        more = f" and {len(unreadable) - NAMED_MAX} more" if len(unreadable) > NAMED_MAX else ""
+        say(f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}.")
+        say("`interlock session list` says what to do about them.")
+
+
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
     """Return a function that shortens a session id to its last characters, as few as tell these sessions apart."""
     named = set(sessions)
@@ -193,7 +202,7 @@ def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSess
         raise _ambiguous(f"{_quote(name)} matches {len(candidates)} runs.", candidates, exit_code=1)
     message = f"No session or run in this data directory matches {_quote(name)}."
     if listed.unreadable:
-        message += f" {len(listed.unreadable)} sessions cannot be read, so their runs were not searched."
+        message += f" {counted(len(listed.unreadable), 'session')} cannot be read, so their runs were not searched."
     raise StopError(message, _LIST, exit_code=1)
 
 
