@@ -7,7 +7,11 @@ import pytest
 from tests.support.flow import IS_FAST, document, step
 from tests.support.modes import NEVER_STOPS, files_below, with_artifacts
 
+from interlock.cli.session.import_ import restoring
 from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import SessionId
+from interlock.service.transfer.repair import Repaired, repair_session
+from interlock.store.local.store import LocalStore
 from interlock.testing.harness import Called, Harness, call_through
 
 pytestmark = pytest.mark.damages
@@ -33,6 +37,11 @@ def damaged(root: Path, what: str) -> None:
     found = sorted(path for path in root.glob(what) if path.is_file())
     assert found, what
     flip(found[-1])
+
+
+def session_below(root: Path) -> SessionId:
+    (session,) = (root / "sessions").glob("sess_*")
+    return SessionId(session.name)
 
 
 PLACES = {"a segment": "sessions/*/events/*", "an artifact": "artifacts/**/*", "a snapshot": "snapshots/*"}
@@ -93,3 +102,33 @@ async def test_the_log_of_the_server_says_what_is_damaged(tmp_path: Path, caplog
             )
     assert refused["details"]["blockers"][0]["code"] == "STORAGE_CORRUPTION_DETECTED"
     assert "artifact" in caplog.text
+
+
+@pytest.mark.inv("ANS-18")
+@pytest.mark.parametrize("place", ["a segment", "a snapshot"])
+def test_a_refusal_names_the_commands_that_examine_and_repair_the_session(tmp_path: Path, place: str) -> None:
+    harness, blocked = a_run(tmp_path)
+    advanced = harness.advance(blocked, "Done.")
+    session = session_below(tmp_path)
+    if place == "a segment":
+        damaged(tmp_path, PLACES[place])
+    else:
+        max((tmp_path / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
+    fresh = Harness.on_disk(tmp_path, DOCUMENT)
+    for refused in (fresh.look(advanced), fresh.advance(advanced)):
+        assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+        assert f"`interlock session repair {session}`" in refused["suggestion"]
+        assert "`interlock doctor" in refused["suggestion"]
+    repaired = repair_session(restoring(LocalStore(tmp_path)), session)
+    assert isinstance(repaired, Repaired), "the advice works"
+
+
+@pytest.mark.inv("ANS-18")
+def test_a_refusal_does_not_name_the_repair_of_a_session_without_an_intact_part(tmp_path: Path) -> None:
+    _, blocked = a_run(tmp_path)
+    (tmp_path / "sessions" / session_below(tmp_path) / "manifest.jsonl").unlink()
+    refused = Harness.on_disk(tmp_path, DOCUMENT).look(blocked)
+    assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
+    assert "session repair" not in refused["suggestion"]
+    assert "Restore it from a backup" in refused["suggestion"]
+    assert "`interlock doctor`" in refused["suggestion"]
