@@ -1,11 +1,13 @@
 """A damaged session is reported by every command that reads sessions, and advice is given only where it works."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.history import Place
 
+from interlock.store.local.files import OsFiles
 from interlock.testing.harness import linear_workflow
 
 pytestmark = pytest.mark.damages
@@ -88,5 +90,81 @@ def test_repair_and_salvage_are_not_advised_where_nothing_is_left_to_copy(
 def test_repair_is_advised_where_a_beginning_is_left(place: Place) -> None:
     session = recorded(place)
     max((place.root / "sessions" / session / "events").iterdir()).unlink()
-    assert f"`interlock session repair {session}`" in place.run("verify").out
+    for command in ("list", "verify"):
+        assert f"`interlock session repair {session}`" in place.run(command).out
     assert place.run("repair", session).code == 0
+
+
+def alter_first_segment(root: Path, session: str) -> None:
+    path = min((root / "sessions" / session / "events").iterdir())
+    path.write_bytes(path.read_bytes().replace(b"Ship", b"Shop"))
+
+
+def lose_first_segment(root: Path, session: str) -> None:
+    min((root / "sessions" / session / "events").iterdir()).unlink()
+
+
+def newest_snapshot(root: Path) -> Path:
+    return max((root / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def lose_snapshot(root: Path, _: str) -> None:
+    newest_snapshot(root).unlink()
+
+
+def alter_snapshot(root: Path, _: str) -> None:
+    path = newest_snapshot(root)
+    path.write_bytes(path.read_bytes().replace(b"{", b" {", 1))
+
+
+def lose_workflow(root: Path, _: str) -> None:
+    next((root / "workflows" / "pinned").iterdir()).unlink()
+
+
+@pytest.mark.inv("HIS-7", "HIS-2")
+@pytest.mark.parametrize(
+    "harm", [alter_first_segment, lose_first_segment, lose_snapshot, alter_snapshot, lose_workflow]
+)
+def test_a_cached_summary_does_not_hide_that_a_file_was_altered_or_lost(
+    place: Place, harm: Callable[[Path, str], None]
+) -> None:
+    session = recorded(place)
+    assert place.run("open-gaps").code == 0
+    assert (place.root / "sessions" / session / "cache" / "summary").exists()
+    harm(place.root, session)
+    for command in ("list", "status", "open-gaps"):
+        told = place.run(command)
+        assert session in told.out, command
+        assert "in progress" not in told.out, command
+        assert place.run(command, "--json").json()["unreadable"], command
+    assert place.run("open-gaps").code == 1
+    assert place.run("show").code == 1
+    assert place.run("verify").code == 1
+
+
+@pytest.mark.inv("HIS-7")
+def test_a_listing_reads_no_event_of_an_unchanged_session(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(place)
+    reads = list[str]()
+    read = OsFiles.read
+
+    def noted(files: OsFiles, path: str, offset: int = 0) -> bytes:
+        reads.append(path)
+        return read(files, path, offset)
+
+    monkeypatch.setattr(OsFiles, "read", noted)
+    assert "in progress" in place.run("list").out
+    assert reads
+    assert not [path for path in reads if "/events/" in path]
+
+
+def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None:
+    session = recorded(place)
+    events = place.root / "sessions" / session / "events"
+    second = sorted(events.iterdir())[1]
+    first = int(second.name.partition("-")[0])
+    orphan = events / f"{first:08d}-{first + 90:08d}.jsonl"
+    orphan.write_bytes(b"")
+    os.utime(orphan, (0, 0))
+    told = place.run("list")
+    assert ("in progress" in told.out, "Cannot be read" in told.out) == (True, False)
