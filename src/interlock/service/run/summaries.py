@@ -10,7 +10,7 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader
-from interlock.views.recap import current_notes
+from interlock.views.recap import latest_notes
 from interlock.views.session import Session
 from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary, parse_summary
@@ -126,7 +126,7 @@ def _run(run_context: RunContext) -> RunSummary:
         number=place.number if place is not None else None,
         total=len(run_context.workflow.numbers),
         nodes=run.nodes,
-        notes=current_notes(tip),
+        notes=latest_notes(session, tip),
         client=run.client,
         started_at=run.recorded_at,
         last_at=run.last_at,
