@@ -8,6 +8,7 @@ from interlock.cli.render.progress import shown_progress
 from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.short_tokens import decode_token
@@ -104,7 +105,7 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     """
     history = history_of(store, chosen.session)
     if history is None:
-        raise StopError(f"Nothing is recorded in {chosen.session}.", _LIST, exit_code=1)
+        raise _not_found(f"Nothing is recorded in {chosen.session}.")
     return history
 
 
@@ -137,7 +138,7 @@ def _select_only_session(store: StoreReader, plans: Plans) -> SelectedSession:
     if len(sessions) == 1:
         return SelectedSession(session=sessions[0])
     if not sessions:
-        raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
+        raise _not_found("No session is recorded in this data directory.")
     message = f"There are {len(sessions)} sessions. Name one."
     raise _ambiguous(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
@@ -172,14 +173,14 @@ def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
             exit_code=1,
         )
     if found.session not in store.sessions():
-        raise StopError(f"The token belongs to {found.session}, which does not exist any more.", _LIST, exit_code=1)
+        raise _not_found(f"The token belongs to {found.session}, which does not exist any more.")
     return SelectedSession(session=found.session, run=found.run)
 
 
 def _select_by_node(store: StoreReader, node: NodeId) -> SelectedSession:
     session = session_of_node(store, node)
     if session is None:
-        raise StopError(f"No readable session contains the node {_quote(node)}.", _LIST, exit_code=1)
+        raise _not_found(f"No readable session contains the node {_quote(node)}.")
     return SelectedSession(session=session.session, run=session.nodes[node].run)
 
 
@@ -203,7 +204,11 @@ def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSess
     message = f"No session or run in this data directory matches {_quote(name)}."
     if listed.unreadable:
         message += f" {counted(len(listed.unreadable), 'session')} cannot be read, so their runs were not searched."
-    raise StopError(message, _LIST, exit_code=1)
+    raise _not_found(message)
+
+
+def _not_found(message: str) -> StopError:
+    return StopError(message, _LIST, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
 
 
 def _is_part(body: str, session: SessionId) -> bool:
