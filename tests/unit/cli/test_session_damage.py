@@ -57,8 +57,8 @@ def test_a_session_without_its_manifest_is_reported_as_damaged_by_every_command(
     session = recorded(place)
     lose(place.root / "sessions" / session)
     for command in ("list", "status", "open-gaps"):
-        told = place.run(command)
-        assert (session in told.out, "corrupt_head" in told.out) == (True, True), command
+        printed = place.run(command)
+        assert (session in printed.out, "corrupt_head" in printed.out) == (True, True), command
         assert place.run(command, "--json").json()["unreadable"], command
     assert place.run("open-gaps").code == 1
     for name in ((), (session,)):
@@ -77,13 +77,13 @@ def test_repair_and_salvage_are_not_advised_where_nothing_is_left_to_copy(
     session = recorded(place)
     lose(place.root / "sessions" / session)
     for command in (("repair", session), ("export", session, "--salvage")):
-        told = place.run(*command)
-        assert told.code == 1
-        assert f"no part of {session} can be used" in told.err
+        printed = place.run(*command)
+        assert printed.code == 1
+        assert f"no part of {session} can be used" in printed.err
     for command in ("list", "verify"):
-        told = place.run(command).out
-        assert "session repair" not in told
-        assert f"No part of {session} can be used. Restore it from a backup" in told
+        printed = place.run(command).out
+        assert "session repair" not in printed
+        assert f"No part of {session} can be used. Restore it from a backup" in printed
 
 
 @pytest.mark.inv("CRASH-9")
@@ -133,9 +133,9 @@ def test_a_cached_summary_does_not_hide_that_a_file_was_altered_or_lost(
     assert (place.root / "sessions" / session / "cache" / "summary").exists()
     harm(place.root, session)
     for command in ("list", "status", "open-gaps"):
-        told = place.run(command)
-        assert session in told.out, command
-        assert "in progress" not in told.out, command
+        printed = place.run(command)
+        assert session in printed.out, command
+        assert "in progress" not in printed.out, command
         assert place.run(command, "--json").json()["unreadable"], command
     assert place.run("open-gaps").code == 1
     assert place.run("show").code == 1
@@ -166,5 +166,5 @@ def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None
     orphan = events / f"{first:08d}-{first + 90:08d}.jsonl"
     orphan.write_bytes(b"")
     os.utime(orphan, (0, 0))
-    told = place.run("list")
-    assert ("in progress" in told.out, "Cannot be read" in told.out) == (True, False)
+    printed = place.run("list")
+    assert ("in progress" in printed.out, "Cannot be read" in printed.out) == (True, False)

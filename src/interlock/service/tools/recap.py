@@ -72,7 +72,7 @@ class Recap:
         if not self.lost:
             return
         lines = "\n".join(f"- {error.what} {_short(digest)}: {error.found}" for digest, error in self.lost.items())
-        head = "**Stored content that cannot be read.** Tell the user: `interlock doctor --deep` names the files."
+        head = "**Stored content that cannot be read.** Report it; `interlock doctor --deep` names the files."
         yield truncated(f"{head}\n{lines}", RECAP_NAMES_BYTES_MAX)
 
     def _checkpoint_notes(self) -> Iterator[str]:
