@@ -161,11 +161,12 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
         assert without_prose(looked["pending"], ("pending",)) == said[name]["pending"]
         assert looked.ack == said[name].ack
     for name in ("first", "blocked", "second"):
-        assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE"]
+        assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]
     recap = [line for line in copied.look(said["third"])["recap"].splitlines() if line[:1] in ("`", ">", "-")]
     assert recap == ["`Act`:", "> Acted.", "`Look at T-1`:", "> Looked.", "- `report` sha256:82278effd28e"]
     assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]
     assert copied.follow(said["branch"])["pending"]["stepId"] == "two"
-    assert Harness.on_disk(copied.data_dir or DATA_DIR).look(said["third"]).warnings == ["STEP_ALREADY_DONE"]
+    again = Harness.on_disk(copied.data_dir or DATA_DIR).look(said["third"])
+    assert again.warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]

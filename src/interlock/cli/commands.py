@@ -50,7 +50,7 @@ WORKFLOW = Group(
     "workflow",
     "list, check, draw and create workflows",
     """Work with workflow files. ID is the id of a workflow from any source; FILE is a path.
-With --json, a command prints one JSON value. If it fails, the value is {"error": {"message", "fix"}}.
+With --json, a command prints one JSON value; if it fails, {"error": {"code", "message", "retry", "suggestion"}}.
 Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
     (
         Command("list", "list workflows, and the first fault of files that cannot be started", "workflow.list"),
@@ -125,6 +125,18 @@ _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]
 class _Parser(argparse.ArgumentParser):
     """A parser that suggests a command for a mistyped one. Subparsers have the same class."""
 
+    is_json: bool = False
+    """Whether the command line holds `--json`: then a wrong one is also reported as JSON (ANS-17)."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and end with 2."""
+        if self.is_json:
+            from interlock.cli.screen import StopError, say_json  # noqa: PLC0415 — only a mistake pays for it
+
+            fix = f"`{self.prog} --help` lists the arguments."
+            say_json(StopError(message, fix, exit_code=2).to_json())
+        super().error(message)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
         is_command = action.dest in {"command", "action"} and action.choices is not None
         if is_command and value not in (choices := list(action.choices or ())):
@@ -141,7 +153,11 @@ class _Parser(argparse.ArgumentParser):
 
 def command_line(words: Collection[str]) -> argparse.ArgumentParser:
     """Build the parser for these words: with all commands, and the arguments of those that the words name."""
-    parser = _Parser(
+
+    class Parser(_Parser):
+        is_json = "--json" in words
+
+    parser = Parser(
         prog="interlock",
         description="A durable workflow server for AI agents. Without a command, it serves MCP on stdin and stdout.",
     )

@@ -34,6 +34,7 @@ def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
 
 def _report(error: OSError, options: argparse.Namespace) -> int:
     from interlock.cli.screen import StopError, complain, printable_line  # noqa: PLC0415 — a server does not pay for it
+    from interlock.kernel.errors import ErrorCode, RetryKind  # noqa: PLC0415 — see above
 
     path = cast("str | bytes | os.PathLike[str] | int | None", error.filename)
     what = "A file operation"
@@ -41,7 +42,13 @@ def _report(error: OSError, options: argparse.Namespace) -> int:
         # Only the last name: the rest of the path is not always what the user typed.
         what = printable_line(Path(os.fsdecode(path)).name) or what
     fix = "The command stopped there. Check permissions and the disk; `interlock doctor` checks the data directory."
-    stop = StopError(f"{what}: {error.strerror or 'it failed'}.", fix, exit_code=FAILED)
+    stop = StopError(
+        f"{what}: {error.strerror or 'it failed'}.",
+        fix,
+        exit_code=FAILED,
+        code=ErrorCode.STORE_FAILED,
+        retry=RetryKind.NOT_RETRYABLE,
+    )
     complain(stop, getattr(options, "command", None) or "command line", as_json=getattr(options, "as_json", False))
     return FAILED
 

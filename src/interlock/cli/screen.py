@@ -5,11 +5,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics
 from interlock.kernel.budgets import CELL_CHARS_MIN, TERMINAL_CHARS_MIN
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import InterlockError
+from interlock.kernel.errors import ErrorCode, InterlockError, Refusal, RetryKind
 from interlock.kernel.text import flat, printable
 
 _PLACE_IN_MESSAGE = re.compile(r"Line (\d+)(?:, column (\d+))?")
@@ -23,24 +24,52 @@ _UNITS = ("kB", "MB", "GB", "TB")
 class StopError(InterlockError):
     """A command cannot continue: what is wrong, how to fix it, and the exit code (1 refused, 2 wrong command line).
 
-    If a file has faults, they are printed between the message and the fix.
+    With `--json` it is the envelope of all errors (ANS-17). If a file has faults, they are printed between the message
+    and the fix.
     """
 
-    def __init__(self, message: str, fix: str, *, exit_code: int, file: str = "", faults: Diagnostics = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        fix: str,
+        *,
+        exit_code: int,
+        code: ErrorCode = ErrorCode.VALIDATION_ERROR,
+        retry: RetryKind | None = None,
+    ) -> None:
+        self.refusal = Refusal(code=code, message=message, suggestion=fix, retry=retry)
         self.message, self.fix, self.exit_code = message, fix, exit_code
-        self.file, self.faults = file, faults
         super().__init__(self.in_lines())
+
+    def in_lines(self) -> str:
+        """Return the message and the fix."""
+        return f"{self.message}\n{self.fix}"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as `--json` prints it."""
+        return {"error": self.refusal.envelope()}
+
+
+class FaultyFileError(StopError):
+    """A workflow file has faults: each is printed on its own line, between the message and the fix."""
+
+    def __init__(self, message: str, fix: str, *, file: str, faults: Diagnostics) -> None:
+        self.file, self.faults = file, faults
+        super().__init__(message, fix, exit_code=1, code=ErrorCode.WORKFLOW_INVALID)
+        diagnostics: list[Json] = [one.to_json() for one in faults]
+        self.refusal = replace(self.refusal, details={"file": file, "diagnostics": diagnostics})
 
     def in_lines(self) -> str:
         """Return the message, each fault on its own line, and the fix."""
         return "\n".join([self.message, *fault_lines(self.file, self.faults), self.fix])
 
-    def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
-        error: dict[str, Json] = {"message": self.message, "fix": self.fix}
-        if self.faults:
-            error |= {"file": self.file, "diagnostics": [one.to_json() for one in self.faults]}
-        return {"error": error}
+
+class RefusedError(StopError):
+    """A refusal of a use case. It ends the command with 1, and its code precedes the message."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(f"{refusal.code}: {refusal.message}", refusal.suggestion, exit_code=1)
+        self.refusal = refusal
 
 
 def say(text: str) -> None:

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from interlock.cli.options import checked_settings, chosen_data_dir
-from interlock.cli.screen import StopError
+from interlock.cli.screen import RefusedError
 from interlock.config.settings import check_data_dir
-from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.opening import open_store
@@ -36,18 +35,6 @@ def open_chosen_reader(options: argparse.Namespace) -> StoreReader:
     return open_chosen_store(options)
 
 
-class RefusedError(StopError):
-    """A refusal. It ends the command with 1; its code precedes the message, and `--json` prints the whole envelope."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        self.refusal = refusal
-        super().__init__(f"{refusal.code}: {refusal.message}", refusal.suggestion, exit_code=1)
-
-    def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
-        return {"error": {**self.refusal.envelope(), "fix": self.fix}}
-
-
 @contextmanager
 def answered_by_store() -> Generator[None]:
     """Report damage and disk failures as messages, and end with 1.
@@ -58,11 +45,12 @@ def answered_by_store() -> Generator[None]:
     try:
         yield
     except EXPECTED_ERRORS as error:
-        raise RefusedError(_for_command(refusal_of(error))) from error
+        raise RefusedError(command_refusal(error)) from error
 
 
-def _for_command(refusal: Refusal) -> Refusal:
-    """Adapt a refusal to a command: a locked session that was not named by a token has another code."""
+def command_refusal(error: Exception) -> Refusal:
+    """Return the refusal of an expected error for a command: a locked session that no token named has another code."""
+    refusal = refusal_of(error)
     if refusal.code is not ErrorCode.TOKEN_SESSION_LOCKED:
         return refusal
     fix = (

@@ -228,6 +228,10 @@ CONFIG_WORD_CHARS_MAX = 128
 # Workflow documents.
 DOCUMENT_BYTES_MAX = 1_000_000
 """A workflow file: larger ones are not written by people."""
+STATED_ID_BYTES_MAX = 64_000
+"""Of a workflow file that cannot be parsed, the beginning in which its id is searched."""
+STATED_ID_CHARS_MAX = 128
+"""The longest id that is found there."""
 YAML_BYTES_MAX = 500_000
 """A workflow file in YAML: a megabyte of brackets is a million events, longer than the second a file may take."""
 DOCUMENT_DEPTH_MAX = 64

@@ -14,6 +14,7 @@ from interlock.define.document import WorkflowDocument
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.patterns import PatternChecker
 from interlock.define.source.positions import find_positions
+from interlock.define.source.stated_id import find_stated_id
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
@@ -222,7 +223,8 @@ def read_source(source: Source, patterns: PatternChecker | None = None) -> _Pars
     """Parse and check the bytes of a file; return its document, or all faults that were found."""
     value = parse_text(source.data, source.form)
     if isinstance(value, Diagnostic):
-        return RefusedFile(source=source, workflow_id=None, diagnostics=source.placed((value,)))
+        stated_id = find_stated_id(source.data, source.form)
+        return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed((value,)))
     id_value = value.get("id")
     stated_id = id_value if isinstance(id_value, str) else None
     document = parse_document(value, patterns)

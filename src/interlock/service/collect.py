@@ -9,6 +9,7 @@ from interlock.engine.published import Published
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
+from interlock.service.advice import advise_by_health
 from interlock.store.ports.errors import FailureKind, Health, PinsDamagedError, StoreFailureError
 from interlock.store.ports.maintenance import Collector, Due, Retention, RetentionPins, Skipped, UnsoundSession
 from interlock.store.retention import due
@@ -144,8 +145,5 @@ def _session_blocker(one: UnsoundSession) -> GcBlocker:
         fix = "Run `interlock gc` of that version, or move the session's directory elsewhere."
     else:
         message = f"{one.session} is damaged ({one.health.value}; {one.where}: {one.found})."
-        fix = (
-            f"Copy its undamaged part into a new session with `interlock session repair {one.session}`, or save that"
-            f" part with `interlock session export {one.session} --salvage`. Then move its directory elsewhere."
-        )
+        fix = f"{advise_by_health(one.session, one.health)} Then move its directory elsewhere."
     return GcBlocker(code="SESSION_NOT_HEALTHY", message=message, fix=fix, session=one.session, health=one.health)

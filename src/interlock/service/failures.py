@@ -10,11 +10,14 @@ from interlock.engine.judge.reasons import corrupted
 from interlock.engine.judge.violations import blockers_of
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal, RetryKind
+from interlock.kernel.ids import SessionId
 from interlock.record.base import UnknownVersionError
+from interlock.service.advice import advise_by_health
 from interlock.service.unanswered import UnansweredError
 from interlock.store.ports.errors import (
     ContentDamagedError,
     FailureKind,
+    Health,
     KeyRingDamagedError,
     SessionBusyError,
     SessionUnhealthyError,
@@ -79,19 +82,19 @@ def refusal_of(error: Exception) -> Refusal:
         case UnansweredError():
             return _unanswered(error)
         case SessionBusyError():
-            return Refusal(
+            refusal = Refusal(
                 code=ErrorCode.TOKEN_SESSION_LOCKED,
                 message=f"Another process is writing to this session; waited {error.waited_ms} ms.",
                 suggestion="Send the same call again in a second. If this persists, another Interlock process hangs:"
                 " ask the user to end it.",
+                details={"sessionId": error.session},
             )
+            return _name_run(refusal, error.label)
         case SessionUnhealthyError():
             refusal = _not_healthy(error.health.value, error.where, error.found, session=error.session)
-            if error.label is None:
-                return refusal
-            return replace(refusal, message=f"Run `{error.label}`: {refusal.message}")
+            return _name_run(refusal, error.label)
         case ContentDamagedError():
-            return _not_healthy("corrupt_tail", error.what, error.found)
+            return _content_damaged(error)
         case UnknownVersionError():
             return _not_healthy("unknown_version", error.what, error.found)
         case _:
@@ -102,6 +105,14 @@ def refusal_of(error: Exception) -> Refusal:
                 " a backup, remove the file: a new key ring is made. Sessions remain; tokens issued so far become"
                 " invalid.",
             )
+
+
+def _name_run(refusal: Refusal, label: str | None) -> Refusal:
+    """Add the run that the call was about, if that is known (LOCK-9)."""
+    if label is None:
+        return refusal
+    details: dict[str, Json] = {**refusal.details, "run": {"label": label}}
+    return replace(refusal, message=f"Run `{label}`: {refusal.message}", details=details)
 
 
 def _not_stored(failure: StoreFailureError) -> Refusal:
@@ -144,25 +155,39 @@ def _unanswered(error: UnansweredError) -> Refusal:
     )
 
 
-def _not_healthy(health: str, where: str, found: str, session: str | None = None) -> Refusal:
-    """Refuse to use a session. `session` is given if its own log is damaged, not content that sessions share."""
+def _not_healthy(health: str, where: str, found: str, session: SessionId | None = None) -> Refusal:
+    """Refuse to use a session whose log does not verify. `session` is None if only a record of it is known."""
     details: dict[str, Json] = {"health": health, "where": where, "found": found}
     if session is not None:
         details["sessionId"] = session
-    if health == "unknown_version":
+    if health == Health.UNKNOWN_VERSION:
         return Refusal(
             code=ErrorCode.SESSION_NOT_HEALTHY,
             message="This session was written by a newer Interlock, so this version does not use it.",
             suggestion="Ask the user to start the newer Interlock again.",
             details=details,
         )
-    details["blockers"] = [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]
-    reach = "" if session is not None else " Other sessions may refer to the same content."
-    doctor = "`interlock doctor`" if session is not None else "`interlock doctor --deep`"
+    assert session is not None, "damage of a log names its session"
+    return _damaged(where, found, f"{advise_by_health(session, health)} `interlock doctor` examines all.", details)
+
+
+def _content_damaged(error: ContentDamagedError) -> Refusal:
+    """Refuse to use content that is missing or damaged; other sessions may refer to it."""
+    details: dict[str, Json] = {"health": Health.CORRUPT_TAIL, "where": error.what, "found": error.found}
+    fix = "Other sessions may refer to the same content: `interlock doctor --deep` names the file and these sessions."
+    if error.session is not None:
+        fix += (
+            f" If what was recorded before it is intact, `interlock session repair {error.session}` copies that into a"
+            " new session."
+        )
+    return _damaged(error.what, error.found, fix, details)
+
+
+def _damaged(where: str, found: str, fix: str, details: dict[str, Json]) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
-        message=f"The stored session is damaged ({where}: {found}), so it cannot be used.{reach}",
-        suggestion=f"Tell the user; {doctor} lists every affected session. The verified part is still on disk; nothing"
-        " was overwritten. To continue the work, begin a new run with `start_workflow`.",
-        details=details,
+        message=f"The stored session is damaged ({where}: {found}), so it cannot be used.",
+        suggestion=f"Report this to the user. {fix} Nothing was overwritten. To do the work without what was recorded,"
+        " begin a new run with `start_workflow`.",
+        details={**details, "blockers": [blocker.to_json() for blocker in blockers_of([corrupted(where, found)])]},
     )

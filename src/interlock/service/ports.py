@@ -1,7 +1,7 @@
 """The ports of the use cases, in one value that a surface (server or command line) builds once."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -15,6 +15,7 @@ from interlock.service.clock import Clock, NoTrace, SystemClock, Trace
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Summaries
 from interlock.service.unanswered import UnansweredStarts
+from interlock.store.ports.errors import SessionBusyError
 from interlock.store.ports.keys import KeyRingReader, KeyRingWriter
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
@@ -91,6 +92,12 @@ class Ports:
         """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""
         return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
 
-    def hold(self, session: SessionId) -> AbstractContextManager[SessionLock]:
-        """Return the session's lock as a context, as `SessionWriter.hold` does."""
-        return self.writer.hold(session, since_s=self.read.since_s)
+    @contextmanager
+    def hold(self, session: SessionId, *, label: str | None = None) -> Generator[SessionLock]:
+        """Hold the session's lock, as `SessionWriter.hold` does. A refusal names the run by `label` (LOCK-9)."""
+        try:
+            with self.writer.hold(session, since_s=self.read.since_s) as lock:
+                yield lock
+        except SessionBusyError as error:
+            error.label = error.label or label
+            raise

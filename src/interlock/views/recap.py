@@ -26,6 +26,19 @@ def current_notes(node: Node) -> str | None:
     return _text(output) if output is not None else None
 
 
+def latest_notes(session: Session, node: Node) -> str | None:
+    """Return a node's current notes. After a refusal: the latest refused ones, then the step's (RES-8)."""
+    found = list[str]()
+    while True:
+        notes = current_notes(node)
+        is_of_step = node.kind != "blocked_attempt" or node.parent is None
+        if notes is not None and (is_of_step or not found):
+            found.append(notes)
+        if is_of_step:
+            return "\n\n".join([one.removesuffix(TRUNCATION_MARKER) for one in found[:-1]] + found[-1:]) or None
+        node = session.nodes[node.parent or node.node]
+
+
 def _is_notes(output: NodeOutput) -> bool:
     return isinstance(output.payload, NotesPayload)
 

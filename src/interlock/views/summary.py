@@ -13,7 +13,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.views.status import RunStatus
 
-SUMMARY_VERSION = 1
+SUMMARY_VERSION = 2
 """A cached summary of another version is ignored."""
 
 
@@ -21,7 +21,7 @@ SUMMARY_VERSION = 1
 class RunSummary:
     """A run in short, as of its preferred tip. `step` is the title of the pending step; None if the run is complete.
 
-    `notes` are the tip's current notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the
+    `notes` are the tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the
     digest of the repository root) are the git position at which the run began.
     """
 

@@ -60,7 +60,8 @@ def test_a_failed_file_operation_names_the_last_part_of_the_path_alone(tmp_path:
 def test_a_failed_file_operation_is_an_error_object_with_json(tmp_path: Path, capsys: Printed) -> None:
     assert main(["config", "check", str(tmp_path / TOO_LONG), "--json"]) == 1
     error = json.loads(capsys.readouterr().out)["error"]
-    assert sorted(error) == ["fix", "message"]
+    assert sorted(error) == ["code", "message", "retry", "suggestion"]
+    assert (error["code"], error["retry"]) == ("STORE_FAILED", {"kind": "not_retryable"})
     assert error["message"] == f"{TOO_LONG}: {os.strerror(errno.ENAMETOOLONG)}."
 
 

@@ -129,6 +129,7 @@ def test_a_session_without_history_says_so(place: Place, harness: Harness) -> No
     first = harness.start("team.ship")
     directory = place.root / "sessions" / session_of(first)
     (directory / "settled").unlink()
+    (directory / "cache" / "summary").unlink()
     (directory / "manifest.jsonl").write_bytes(b"")
     told = place.run("show", session_of(first))
     assert told.code == 1
@@ -147,9 +148,9 @@ def test_a_damaged_session_is_told_by_every_command_and_named_among_candidates(p
             assert "The stored session is damaged" in told.err
     second = harness.start("team.ship")
     assert f"  {session_of(first)}  corrupt_" in place.run("show").err
-    assert "1 sessions cannot be read" in place.run("show", "zzzz").err
-    assert "1 sessions cannot be read" in place.run("status").out
+    assert "1 session cannot be read" in place.run("show", "zzzz").err
+    assert "1 session cannot be read" in place.run("status").out
     gaps = place.run("open-gaps")
-    assert (gaps.code, "1 sessions cannot be read" in gaps.out) == (1, True)
+    assert (gaps.code, "1 session cannot be read" in gaps.out) == (1, True)
     assert "There are no open gaps in the sessions that can be read." in gaps.out
     assert shown(place, label_of(second))[0] == session_of(second)

@@ -263,3 +263,53 @@ def test_one_look_checks_so_many_patterns_and_the_next_goes_on_where_it_ended() 
     assert len(seen) == 2
     assert all(before < after for before, after in pairwise(seen))
     assert all("team.z" in ids for ids in seen), "a file without patterns waits for none"
+
+
+LARGE = b'{"steps": [{"id": "team.inner", "x": {"id": "y"}}], "id": "team.large", "guidance": ["'
+TOO_LARGE = LARGE + b"x" * DOCUMENT_BYTES_MAX + b'"]}'
+
+
+@pytest.mark.inv("SRC-5")
+@pytest.mark.parametrize(
+    ("ref", "data", "code"),
+    [
+        ("large.json", TOO_LARGE, "too_large"),
+        ("large.json", LARGE, "not_json"),
+        (
+            "large.yaml",
+            b"steps:\n  - id: team.inner\nid: 'team.large'  # mine\nname: " + b"x" * DOCUMENT_BYTES_MAX,
+            "too_large",
+        ),
+        ("large.yaml", b"id: team.large\r\nname: [\r\n", "not_yaml"),
+        ("large.yaml", TOO_LARGE, "too_large"),
+    ],
+)
+def test_the_id_of_a_file_that_cannot_be_parsed_answers_with_its_fault(ref: str, data: bytes, code: str) -> None:
+    harness = Harness.in_memory(linear_workflow("team.larger", "a"))
+    harness.workflows.put(data, ref=ref)
+    refused = harness.start("team.large")
+    assert refused.code is ErrorCode.WORKFLOW_INVALID
+    assert refused["details"]["source"] == ref
+    assert [one["code"] for one in refused["details"]["diagnostics"]] == [code]
+    assert harness.start("team.inner").code is ErrorCode.WORKFLOW_NOT_FOUND
+
+
+@pytest.mark.inv("SRC-5")
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b'{"id": 7',
+        b'{"id": "',
+        b'{"id": "team.x',
+        b'{"id": "' + b'\\"' * DOCUMENT_BYTES_MAX,
+        b'{"a": "id", "b": "team.x"',
+        b'[{"id": "team.x"',
+        b'{"id": "a\\u0062"',
+        b"\xff",
+    ],
+)
+@pytest.mark.parametrize("ref", ["x.json", "x.yaml"])
+def test_a_file_that_states_no_id_has_none(ref: str, data: bytes) -> None:
+    assert [file.workflow_id for file in viewed(("project", ref, data)).refused] == [None]

@@ -473,8 +473,8 @@ def test_damage_that_sessions_share_is_never_called_damage_of_one(tmp_path: Path
     for first in firsts:
         refused = fresh.look(first)
         assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
-        assert "Other sessions may refer to the same content." in refused["message"]
-        assert "`interlock doctor --deep` lists every affected session" in refused["suggestion"]
+        assert "Other sessions may refer to the same content" in refused["suggestion"]
+        assert "`interlock doctor --deep` names the file and these sessions" in refused["suggestion"]
     # A damaged log concerns its own session, and nothing is said of the others that was not looked at.
     of_log = refusal_of(SessionUnhealthyError(session=SESSION, health=Health.CORRUPT_TAIL, where="w", found="f"))
     assert "Other" not in of_log.message

@@ -156,6 +156,7 @@ def test_looking_at_a_session_whose_directory_is_empty_is_lost_history_and_makes
     directory = tmp_path / "sessions" / harness.session_of(first)
     (directory / "manifest.jsonl").unlink()
     (directory / "settled").unlink()
+    (directory / "cache" / "summary").unlink()
     before = tree(tmp_path)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
     assert fresh.look(first).code is ErrorCode.TOKEN_UNKNOWN_NODE

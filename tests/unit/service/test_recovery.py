@@ -101,6 +101,19 @@ def test_functions_beyond_the_budget_are_cut_and_counted() -> None:
     assert f"{TRUNCATION_MARKER}\nOmitted 2 function definitions." in section
 
 
+@pytest.mark.inv("REC-4")
+def test_a_removed_source_is_named_and_the_run_continues(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    harness.workflows.remove("test.abc.json")
+    looked = harness.look(first)
+    assert looked.warnings == ["WORKFLOW_SOURCE_REMOVED"]
+    assert "`test.abc.json of the project source`" in looked.text
+    assert "in this workspace" in looked.text
+    harness.workflows.put(b"{", ref="test.abc.json")
+    assert harness.look(first).warnings == [], "it is there, and faulty"
+    assert harness.advance(first)["pending"]["stepId"] == "b"
+
+
 @pytest.mark.inv("REC-2")
 def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: Harness) -> None:
     first = harness.start("test.abc")
@@ -114,8 +127,7 @@ def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: 
 
 
 @pytest.mark.inv("REC-2")
-def test_a_source_that_is_gone_broken_or_elsewhere_says_nothing(tmp_path: Path) -> None:
+def test_a_source_that_is_faulty_says_nothing(tmp_path: Path) -> None:
     document = linear_workflow("test.abc", "a", "b")
     first = Harness.on_disk(tmp_path, document).start("test.abc")
-    assert Harness.on_disk(tmp_path).look(first).warnings == []
     assert Harness.on_disk(tmp_path, {**document, "steps": []}).look(first).warnings == []

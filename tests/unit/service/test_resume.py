@@ -12,6 +12,7 @@ from interlock.kernel.budgets import CANDIDATE_SNIPPET_BYTES_MAX, CANDIDATES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
+from interlock.store.local import layout
 from interlock.store.ports.workspace import GitAnchors
 from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
 from interlock.views.session import Session
@@ -134,6 +135,22 @@ def test_only_the_notes_of_where_a_run_stands_are_searched(harness: Harness) -> 
     assert why(harness.resume("zebra")) == [["recency_fallback"]], "superseded by the checkpoint's"
 
 
+@pytest.mark.inv("RES-8")
+def test_after_refused_attempts_a_run_is_found_by_its_words_and_shows_its_last_notes() -> None:
+    decide = {"id": "b", "title": "B", "prompt": "Decide.", "outputContract": {"contractRef": "wr.contracts.decision"}}
+    harness = Harness.in_memory(linear_workflow("test.decide", "a", decide, "c"))
+    second = harness.advance(harness.start("test.decide"), "zebra")
+    harness.start("test.decide")
+    refused = harness.advance(second, None)
+    (found,) = harness.resume("zebra")["candidates"]
+    assert (found["whyMatched"], found["snippet"], found["status"]) == (["matched_notes"], "zebra", "blocked")
+    refused = harness.advance(refused, None, output={"notesMarkdown": "okapi"})
+    harness.advance(refused, None)
+    for word in ("zebra", "okapi"):
+        (found,) = harness.resume(word)["candidates"]
+        assert (found["whyMatched"], found["snippet"]) == (["matched_notes"], "okapi\n\nzebra")
+
+
 @pytest.mark.inv("RES-2")
 def test_an_id_is_matched_exactly_and_an_unknown_one_offers_nothing(harness: Harness) -> None:
     first = harness.start("test.abc")
@@ -218,7 +235,53 @@ def test_a_damaged_session_is_no_candidate_and_is_counted(tmp_path: Path) -> Non
     found = fresh.resume("zebra")
     assert runs(found) == [run_of(sound)]
     assert "cannot be read: 1" in found["reason"]
-    assert "`interlock doctor`" in found.text
+    assert "`interlock doctor --deep`" in found.text
+
+
+@pytest.mark.inv("RES-7")
+@pytest.mark.damages
+@pytest.mark.parametrize("lost", ["pinned workflow", "snapshot"])
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_a_run_that_cannot_be_shown_is_not_offered_but_named(tmp_path: Path, lost: str, *, is_cached: bool) -> None:
+    documents = linear_workflow("test.abc", "a", "b"), linear_workflow("test.other", "x")
+    harness = Harness.on_disk(tmp_path, *documents)
+    broken = harness.start("test.abc", goal="zebra")
+    sound = harness.start("test.other", goal="zebra")
+    session = harness.store.load(harness.session_of(broken))
+    assert session is not None
+    (run,) = session.runs.values()
+    assert run.tip is not None
+    path = layout.snapshot(session.nodes[run.tip].snapshot)
+    (tmp_path / (layout.pinned_workflow(run.workflow_hash) if lost == "pinned workflow" else path)).unlink()
+    if not is_cached:
+        for cached in tmp_path.glob("sessions/*/cache/summary"):
+            cached.unlink()
+    fresh = Harness.on_disk(tmp_path, *documents)
+    found = fresh.resume("zebra")
+    assert runs(found) == [run_of(sound)]
+    assert f"{lost}: missing" in found["reason"]
+    assert str(harness.session_of(broken)) in found["reason"]
+    (one,) = found["candidates"]
+    assert not fresh.call(one["nextCall"]["tool"], one["nextCall"]["arguments"]).is_error
+    exact = fresh.resume(sessionId=str(harness.session_of(broken)))
+    assert exact["candidates"] == []
+    assert f"{lost}: missing" in exact["reason"]
+
+
+@pytest.mark.inv("RES-7")
+@pytest.mark.damages
+def test_a_run_whose_snapshot_was_lost_after_it_was_listed_is_named(tmp_path: Path) -> None:
+    documents = linear_workflow("test.abc", "a", "b"), linear_workflow("test.other", "x")
+    first = Harness.on_disk(tmp_path, *documents).start("test.abc", goal="zebra")
+    serving = Harness.on_disk(tmp_path, *documents)
+    assert serving.ports.read.listing().unreadable == ()
+    for path in (tmp_path / "snapshots").iterdir():
+        path.unlink()
+    found = serving.resume("zebra")
+    assert found["candidates"] == []
+    assert f"run `{first['run']['label']}` of session" in found["reason"]
+    assert "No stored run can be continued." in found["reason"]
+    assert "snapshot: missing" in found["reason"]
 
 
 @pytest.mark.inv("RES-4")
@@ -241,7 +304,7 @@ def test_what_is_told_does_not_hang_on_the_cache(tmp_path: Path, harm: str) -> N
             data = cache.read_bytes()
             cache.write_bytes(data.replace(b"Did a.", b"Did b."))
         case "another version":
-            cache.write_bytes(cache.read_bytes().replace(b'"v":1', b'"v":2'))
+            cache.write_bytes(cache.read_bytes().replace(b'"v":2', b'"v":3'))
         case _:
             cache.write_bytes(old)
     before = cache.read_bytes() if cache.exists() else None

@@ -247,7 +247,7 @@ async def test_a_cancelled_call_finishes_in_its_thread_and_never_begins_in_the_q
 
 
 @pytest.mark.asyncio
-@pytest.mark.inv("LOCK-6", "LOCK-3")
+@pytest.mark.inv("LOCK-6", "LOCK-3", "LOCK-9")
 async def test_ten_calls_on_a_session_that_another_process_holds_are_all_answered_when_the_first_is(
     tmp_path: Path,
 ) -> None:
@@ -269,5 +269,7 @@ async def test_ten_calls_on_a_session_that_another_process_holds_are_all_answere
                     tasks.start_soon(ack)
             took_ms = (anyio.current_time() - began) * 1_000
         assert [answer.code for answer in answers] == [ErrorCode.TOKEN_SESSION_LOCKED] * calls
+        assert all(f"Run `{first['run']['label']}`: " in answer["message"] for answer in answers)
+        assert all(answer["details"]["run"] == {"label": first["run"]["label"]} for answer in answers)
         assert took_ms < wait_ms * calls / 2
         assert not (await call_through(client, "continue_workflow", filled_in(first, "Done."))).is_error

@@ -1,13 +1,14 @@
 """Select a session by its id or a part of it, a run's label or id, a node, a token, or as the only session."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from interlock.cli.render.progress import shown_progress
-from interlock.cli.screen import StopError, flat
+from interlock.cli.screen import StopError, counted, flat, say
 from interlock.cli.store import answered_by_store
 from interlock.kernel.budgets import CELL_BYTES_MAX, ECHO_BYTES_MAX, NAMED_MAX, SHORT_ID_CHARS_MIN
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.kernel.text import one_line
 from interlock.record.short_tokens import decode_token
@@ -15,7 +16,7 @@ from interlock.record.tokens import TokenFault
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.history import History, history_of, session_of_node
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import Listing, Summaries
+from interlock.service.run.summaries import Listing, Summaries, Unreadable
 from interlock.store.ports.store import StoreReader
 from interlock.views.session import LABEL_CHARS, LABEL_CHARS_ON_CLASH, Session
 from interlock.views.status import status_words
@@ -104,7 +105,7 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     """
     history = history_of(store, chosen.session)
     if history is None:
-        raise StopError(f"Nothing is recorded in {chosen.session}.", _LIST, exit_code=1)
+        raise _not_found(f"Nothing is recorded in {chosen.session}.")
     return history
 
 
@@ -112,6 +113,15 @@ def listing(store: StoreReader, plans: Plans) -> Listing:
     """Load all sessions for a list, with progress on a terminal."""
     with shown_progress("Reading sessions") as show:
         return Summaries().listing(store, plans, show)
+
+
+def say_unreadable(unreadable: Sequence[Unreadable]) -> None:
+    """Print which sessions cannot be read, if there are any."""
+    if unreadable:
+        named = ", ".join(f"{one.session} ({one.health})" for one in unreadable[:NAMED_MAX])
+        more = f" and {len(unreadable) - NAMED_MAX} more" if len(unreadable) > NAMED_MAX else ""
+        say(f"{counted(len(unreadable), 'session')} cannot be read: {named}{more}.")
+        say("`interlock session list` says what to do about them.")
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
@@ -128,7 +138,7 @@ def _select_only_session(store: StoreReader, plans: Plans) -> SelectedSession:
     if len(sessions) == 1:
         return SelectedSession(session=sessions[0])
     if not sessions:
-        raise StopError("No session is recorded in this data directory.", _LIST, exit_code=1)
+        raise _not_found("No session is recorded in this data directory.")
     message = f"There are {len(sessions)} sessions. Name one."
     raise _ambiguous(message, _candidates(listing(store, plans), sessions, ()), exit_code=2)
 
@@ -163,14 +173,14 @@ def _select_by_token(store: StoreReader, name: str) -> SelectedSession:
             exit_code=1,
         )
     if found.session not in store.sessions():
-        raise StopError(f"The token belongs to {found.session}, which does not exist any more.", _LIST, exit_code=1)
+        raise _not_found(f"The token belongs to {found.session}, which does not exist any more.")
     return SelectedSession(session=found.session, run=found.run)
 
 
 def _select_by_node(store: StoreReader, node: NodeId) -> SelectedSession:
     session = session_of_node(store, node)
     if session is None:
-        raise StopError(f"No readable session contains the node {_quote(node)}.", _LIST, exit_code=1)
+        raise _not_found(f"No readable session contains the node {_quote(node)}.")
     return SelectedSession(session=session.session, run=session.nodes[node].run)
 
 
@@ -193,8 +203,12 @@ def _select_by_name(store: StoreReader, plans: Plans, name: str) -> SelectedSess
         raise _ambiguous(f"{_quote(name)} matches {len(candidates)} runs.", candidates, exit_code=1)
     message = f"No session or run in this data directory matches {_quote(name)}."
     if listed.unreadable:
-        message += f" {len(listed.unreadable)} sessions cannot be read, so their runs were not searched."
-    raise StopError(message, _LIST, exit_code=1)
+        message += f" {counted(len(listed.unreadable), 'session')} cannot be read, so their runs were not searched."
+    raise _not_found(message)
+
+
+def _not_found(message: str) -> StopError:
+    return StopError(message, _LIST, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
 
 
 def _is_part(body: str, session: SessionId) -> bool:

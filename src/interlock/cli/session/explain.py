@@ -7,6 +7,7 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import referred
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import one_line
 from interlock.record.tokens import TokenFault
@@ -69,7 +70,7 @@ def _find_node(store: StoreReader, wanted: str) -> tuple[Session, Node]:
         session, node = store.load(found.session), found.node or NodeId(wanted)
     if session is None or node not in session.nodes:
         message = f"No intact session contains the node {one_line(node, ECHO_BYTES_MAX)!r}."
-        raise StopError(message, _WANTED, exit_code=1)
+        raise StopError(message, _WANTED, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
     return session, session.nodes[node]
 
 

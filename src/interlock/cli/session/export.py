@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import StopError, printable_line, say, say_json
+from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
 from interlock.cli.session.chosen import named_session
-from interlock.cli.store import RefusedError, answered_by_store, open_chosen_reader
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.errors import Refusal
 from interlock.service.clock import SystemClock
 from interlock.service.transfer.export import Exported, export_session

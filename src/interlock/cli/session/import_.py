@@ -5,8 +5,8 @@ import json
 import sys
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import StopError, printable_line, say, say_json
-from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
+from interlock.cli.screen import RefusedError, StopError, printable_line, say, say_json
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal

@@ -8,6 +8,7 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.cli.session.chosen import named_sessions
 from interlock.cli.store import open_chosen_reader
 from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.store.opening import open_store
 
@@ -37,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
         after = marks.unkeep(names) if is_unkeep else marks.keep(names)
     if is_unkeep and before == after:
         message = "None of these sessions is kept; nothing was changed."
-        raise StopError(message, "Give the ids of sessions that are kept.", exit_code=1)
+        raise StopError(
+            message, "Give the ids of sessions that are kept.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
+        )
     _say(names, before, after, "no longer kept" if is_unkeep else "kept", as_json=options.as_json)
     return 0
 

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interlock.cli.options import add_store_options
@@ -16,12 +16,14 @@ from interlock.kernel.budgets import CELL_BYTES_MAX, CELL_FOUND_BYTES_MAX, ECHO_
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
+from interlock.service.advice import NEWER, advise
 from interlock.service.clock import SystemClock
 from interlock.service.report.run_list import ListFilter, Row, holds_all, moment_of, newest_first, rows_of, texts_of
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.service.run.summaries import Listing, Unreadable
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.service.transfer.salvage import has_sound_part
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.status import status_words
@@ -37,11 +39,12 @@ _SPAN = re.compile(r"(\d{1,6})([mhdw])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """The runs that match, newest first; how many runs there are; all sessions, with those that cannot be read."""
+    """The runs that match, newest first; how many runs there are; all sessions, and fixes of unreadable ones."""
 
     rows: list[Row]
     total: int
     listed: Listing
+    fixes: Mapping[SessionId, str]
     short: Callable[[SessionId], str] = field(compare=False)
 
 
@@ -124,7 +127,8 @@ def _find_runs(store: StoreReader, options: argparse.Namespace, since_ms: int | 
     elif options.words:
         fitting = [row for row in fitting if holds_all(texts_of(row), options.words)]
     names = [*(one.session for one in listed.sessions), *(one.session for one in listed.unreadable)]
-    return _Found(rows=fitting, total=len(rows), listed=listed, short=short_of(names))
+    fixes = {one.session: _fix(store, one) for one in listed.unreadable}
+    return _Found(rows=fitting, total=len(rows), listed=listed, fixes=fixes, short=short_of(names))
 
 
 def _all_texts(store: StoreReader, plans: Plans, row: Row) -> Iterable[str]:
@@ -148,7 +152,7 @@ def _json(found: _Found, shown: list[Row], options: argparse.Namespace) -> dict[
         {"session": row.session, "short": found.short(row.session), **run_json(row.run)} for row in shown
     ]
     unreadable: list[Json] = [
-        {"session": one.session, "health": one.health, "found": one.found, "fix": _fix(one)}
+        {"session": one.session, "health": one.health, "found": one.found, "fix": found.fixes[one.session]}
         for one in found.listed.unreadable
     ]
     return {
@@ -203,13 +207,12 @@ def _say_unreadable(found: _Found) -> None:
         say("\nCannot be read:")
         rows = ((one.session, one.health, one_line(one.found, CELL_FOUND_BYTES_MAX)) for one in found.listed.unreadable)
         say_table(("SESSION", "HEALTH", "FOUND"), rows, ids=_IDS)
-        for fix in dict.fromkeys(_fix(one) for one in found.listed.unreadable):
+        for fix in dict.fromkeys(found.fixes.values()):
             say(fix)
+        say("`interlock doctor --deep` reports everything that is missing or damaged.")
 
 
-def _fix(one: Unreadable) -> str:
-    if one.health == "unknown_version":
-        return "A newer Interlock wrote it: use that version. It is not damaged."
-    return (
-        "`interlock session repair SESSION` copies the intact part into a new session; `interlock doctor` reports more."
-    )
+def _fix(store: StoreReader, one: Unreadable) -> str:
+    if one.health == Health.UNKNOWN_VERSION:
+        return NEWER
+    return advise(one.session, has_sound_part=has_sound_part(store, one.session))

@@ -9,12 +9,21 @@ from interlock.cli.render.phrases import place_words
 from interlock.cli.render.progress import with_progress
 from interlock.cli.render.report_json import gap_json
 from interlock.cli.screen import flat, say, say_json
-from interlock.cli.session.chosen import SelectedSession, add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import (
+    SelectedSession,
+    add_session_argument,
+    chosen_session,
+    listing,
+    read_history,
+    say_unreadable,
+)
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
+from interlock.record.base import UnknownVersionError
 from interlock.service.report.session_report import GapReport, SessionReporter
 from interlock.service.run.plans import Plans
+from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 
@@ -38,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the open gaps of a session, or of all; return 1 if a gap is critical or a session cannot be read."""
-    store, unreadable = open_chosen_reader(options), list[SessionId]()
+    store, unreadable = open_chosen_reader(options), list[Unreadable]()
     with answered_by_store():
         plans = Plans(store)
         if options.session is not None:
@@ -46,24 +55,25 @@ def run(options: argparse.Namespace) -> int:
         else:
             found = list(_load_all(store, plans, unreadable))
     if options.as_json:
-        say_json({"runs": [_json(one) for one in found], "unreadable": unreadable})
+        say_json({"runs": [_json(one) for one in found], "unreadable": [one.session for one in unreadable]})
     else:
         _say(found, is_whole=not unreadable)
-        if unreadable:
-            say(f"{len(unreadable)} sessions cannot be read; `interlock session list` lists them.")
+        say_unreadable(unreadable)
     is_critical = any(gap.gap.severity == "critical" for one in found for gap in one.gaps)
     return 1 if is_critical or unreadable else 0
 
 
-def _load_all(store: StoreReader, plans: Plans, unreadable: list[SessionId]) -> Iterator[_OpenRun]:
-    sessions = store.sessions()
-    for session_id in with_progress(sessions, len(sessions), "Reading sessions"):
+def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) -> Iterator[_OpenRun]:
+    """Yield the runs with open gaps; add the sessions that cannot be read, those without an open gap included."""
+    listed = listing(store, plans)
+    unreadable += listed.unreadable
+    for one in with_progress(listed.sessions, len(listed.sessions), "Reading sessions"):
         try:
-            session = store.load(session_id)
+            session = store.load(one.session)
             if session is not None and session.open_gaps:
-                yield from list(_load_session(store, plans, SelectedSession(session=session_id)))
-        except (SessionUnhealthyError, ContentDamagedError):
-            unreadable.append(session_id)
+                yield from list(_load_session(store, plans, SelectedSession(session=one.session)))
+        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+            unreadable.append(unreadable_by(one.session, error))
 
 
 def _load_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_OpenRun]:

@@ -3,10 +3,10 @@
 import argparse
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import say, say_json
+from interlock.cli.screen import RefusedError, say, say_json
 from interlock.cli.session.chosen import named_session
 from interlock.cli.session.import_ import restored_json, restoring, say_ways_on
-from interlock.cli.store import RefusedError, answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.errors import Refusal
 from interlock.service.transfer.repair import repair_session
 from interlock.service.transfer.salvage import left_out_words

@@ -5,14 +5,14 @@ import argparse
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import step_words
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.chosen import add_session_argument, chosen_session, listing, read_history
+from interlock.cli.session.chosen import add_session_argument, chosen_session, listing, read_history, say_unreadable
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import CELL_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
 from interlock.service.report.run_list import Row, newest_first, rows_of
 from interlock.service.run.plans import Plans
-from interlock.service.run.summaries import summary_of
+from interlock.service.run.summaries import Unreadable, summary_of
 from interlock.store.ports.store import StoreReader
 from interlock.views.status import status_words
 from interlock.views.summary import run_json
@@ -34,25 +34,24 @@ def run(options: argparse.Namespace) -> int:
         rows, unreadable = _rows(store, plans, options.session)
     if options.as_json:
         runs: list[Json] = [{"session": row.session, **run_json(row.run)} for row in rows]
-        say_json({"runs": runs, "unreadable": unreadable})
+        say_json({"runs": runs, "unreadable": [one.session for one in unreadable]})
         return 0
     if rows:
         say_table(_HEADS, map(_row, rows), ids=("RUN", "WORKFLOW"))
     else:
-        say("There are no runs here.")
-    if unreadable:
-        say(f"{unreadable} sessions cannot be read; `interlock session list` lists them.")
+        say("There are no runs that can be read." if unreadable else "There are no runs here.")
+    say_unreadable(unreadable)
     return 0
 
 
-def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Row], int]:
-    """Return the rows to show, and how many sessions cannot be read."""
+def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Row], tuple[Unreadable, ...]]:
+    """Return the rows to show, and the sessions that cannot be read."""
     if wanted is None:
         listed = listing(store, plans)
-        return newest_first(row for session in listed.sessions for row in rows_of(session)), len(listed.unreadable)
+        return newest_first(row for session in listed.sessions for row in rows_of(session)), listed.unreadable
     chosen = chosen_session(store, plans, wanted)
     summary = summary_of(read_history(store, chosen).facts, plans)
-    return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], 0
+    return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], ()
 
 
 def _row(row: Row) -> tuple[str, ...]:

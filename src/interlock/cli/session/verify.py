@@ -6,6 +6,7 @@ from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions
 from interlock.cli.store import answered_by_store, open_chosen_reader
+from interlock.kernel.errors import ErrorCode
 from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
 from interlock.service.run.plans import Plans
 
@@ -31,7 +32,9 @@ def run(options: argparse.Namespace) -> int:
         unknown = [name for name in wanted if name not in known]
         if unknown:
             message = f"There is no session {unknown[0]!r} in this data directory."
-            raise StopError(message, "Leave out the id to verify all sessions.", exit_code=1)
+            raise StopError(
+                message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
+            )
         names = wanted or list(known)
         plans = Plans(store)
         notes = {name: note for name in names if (note := unfinished_note(store, name)) is not None}

@@ -3,9 +3,11 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from interlock.cli.screen import StopError
+from interlock.cli.screen import RefusedError, StopError
+from interlock.cli.store import command_refusal
 from interlock.kernel.budgets import KEEP_MARKS_MAX
-from interlock.service.failures import EXPECTED_ERRORS, refusal_of
+from interlock.kernel.errors import ErrorCode, RetryKind
+from interlock.service.failures import EXPECTED_ERRORS
 from interlock.store.ports.errors import (
     FailureKind,
     PinsDamagedError,
@@ -30,19 +32,21 @@ def answered_by_upkeep() -> Generator[None]:
     except EXPECTED_ERRORS as error:
         if isinstance(error, StoreFailureError) and error.kind is FailureKind.READ_ONLY:
             message = f"A part of the data directory cannot be read or written ({error.found})."
-            raise StopError(message, READ_FIX, exit_code=1) from error
-        refusal = refusal_of(error)
-        raise StopError(refusal.message, refusal.suggestion, exit_code=1) from error
+            raise StopError(message, READ_FIX, exit_code=1, code=ErrorCode.STORE_READ_ONLY) from error
+        raise RefusedError(command_refusal(error)) from error
     except UpkeepBusyError as error:
         message = f"Another gc, keep, unkeep or keys command is running; waited {error.waited_ms} ms."
-        raise StopError(message, "Run this command again when that one is done.", exit_code=1) from error
+        fix = "Run this command again when that one is done."
+        raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_LOCKED) from error
     except PinsDamagedError as error:
         message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
         fix = "Restore the file from a backup, or remove it and set the marks again. Until then, nothing is deleted."
-        raise StopError(message, fix, exit_code=1) from error
+        code, retry = ErrorCode.STORE_FAILED, RetryKind.NOT_RETRYABLE
+        raise StopError(message, fix, exit_code=1, code=code, retry=retry) from error
     except SessionsMissingError as error:
         message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
-        raise StopError(message, "`interlock session list` lists the sessions.", exit_code=1) from error
+        fix = "`interlock session list` lists the sessions."
+        raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND) from error
     except TooManyPinsError as error:
         message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or raise `retention.days` in config.toml to keep all sessions longer."
@@ -61,4 +65,4 @@ def unconfirmed(message: str, fix: str) -> Generator[None]:
     except StoreFailureError as failure:
         if not failure.may_be_recorded:
             raise
-        raise StopError(f"{message} ({failure.found}).", fix, exit_code=1) from failure
+        raise StopError(f"{message} ({failure.found}).", fix, exit_code=1, code=ErrorCode.STORE_FAILED) from failure

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from interlock.cli.screen import StopError, say
+from interlock.cli.screen import FaultyFileError, StopError, say
 from interlock.cli.workflow.places import WorkflowLocations, add_place_options, chosen_places, shown, workflow_of
 from interlock.define.diagnostics import has_errors
 from interlock.define.source.text_form import TextFormat, parse_text
@@ -108,7 +108,7 @@ def _check_valid(places: WorkflowLocations, source: Source) -> None:
     diagnostics = compiled.diagnostics if isinstance(compiled, RefusedFile) else compiled.warnings
     if has_errors(diagnostics):
         message, fix = "The new file would have faults.", "Nothing was written. Copy another workflow."
-        raise StopError(message, fix, exit_code=1, file=source.ref, faults=diagnostics)
+        raise FaultyFileError(message, fix, file=source.ref, faults=diagnostics)
 
 
 def _write(path: Path, data: bytes) -> None:

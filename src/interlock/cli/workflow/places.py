@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 from interlock.cli.options import checked_settings, place_arguments
-from interlock.cli.screen import StopError, printable_line
+from interlock.cli.screen import FaultyFileError, StopError, printable_line
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
+from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SourceKind
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.service.catalog import (
@@ -205,7 +206,12 @@ def chosen_workflow(places: WorkflowLocations, workflow: str) -> tuple[Entry, Pi
     if path.is_dir():
         raise StopError(f"{shown(path)} is a directory.", "Name a file in it, or an id without `/`.", exit_code=2)
     if "/" in workflow or path.suffix in FORMS:
-        raise StopError(f"There is no file {shown(path)}.", "Name a workflow file, or an id without `/`.", exit_code=2)
+        raise StopError(
+            f"There is no file {shown(path)}.",
+            "Name a workflow file, or an id without `/`.",
+            exit_code=2,
+            code=ErrorCode.WORKFLOW_NOT_FOUND,
+        )
     return workflow_of(places, workflow)
 
 
@@ -221,7 +227,12 @@ def workflow_of(places: WorkflowLocations, workflow_id: str) -> tuple[Entry, Pin
         guess = view.nearest(workflow_id)
         meant = f"Did you mean {guess}? " if guess else ""
         message = f"There is no workflow {workflow_id!r}."
-        raise StopError(message, f"{meant}`interlock workflow list` lists all workflows.", exit_code=1)
+        raise StopError(
+            message,
+            f"{meant}`interlock workflow list` lists all workflows.",
+            exit_code=1,
+            code=ErrorCode.WORKFLOW_NOT_FOUND,
+        )
     return _compiled(found, f"{found.source.ref} ({found.source.kind})")
 
 
@@ -230,6 +241,6 @@ def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     if isinstance(compiled, RefusedFile):
         faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
         message = f"{file} contains no workflow that can run."
-        raise StopError(message, "Correct each fault as described.", exit_code=1, file=file, faults=faults)
+        raise FaultyFileError(message, "Correct each fault as described.", file=file, faults=faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

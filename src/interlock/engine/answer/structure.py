@@ -107,6 +107,7 @@ WarningCode = Literal[
     "BEYOND_RECOMMENDATION",
     "LOOKS_LIKE_SECRET",
     "WORKFLOW_SOURCE_CHANGED",
+    "WORKFLOW_SOURCE_REMOVED",
 ]
 """Derivable from the log. Closed here and open as published: a new one must not break a client that validates."""
 

@@ -7,6 +7,7 @@ Descriptions are not compared, because a later release may use other words.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
@@ -17,11 +18,12 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.base import UnknownVersionError
 from interlock.record.events import DecisionTraceAppendedEvent, Event
 from interlock.record.payloads import DecisionTraceAppended
+from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
 from interlock.service.audit.replay import BrokenChainError, RecordedPlan, derived_plan, is_as_sent, recorded_plan
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
-from interlock.service.transfer.salvage import health_words
+from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
 from interlock.views.session import BrokenHistoryError, evolve, new_session
@@ -82,7 +84,7 @@ def unfinished_note(reader: SessionReader, session: SessionId) -> str | None:
     return _UNFINISHED[found] if found is not None else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Check:
     reader: SessionReader
     plans: Plans
@@ -108,23 +110,25 @@ class _Check:
         salvaged = self.reader.salvage(self.session)
         found = health_words(salvaged) if salvaged is not None else f"{error.health.value}: {error.found}"
         if error.health is Health.UNKNOWN_VERSION:
-            return self.mismatch("unsupported_version", None, error.where, found, _NEWER)
+            return self.mismatch("unsupported_version", None, error.where, found, NEWER)
         code: Code = "chain_broken" if error.breaks_history else "hash_mismatch"
-        return self.mismatch(code, None, error.where, found, self._restore())
+        return self.mismatch(code, None, error.where, found, self._restore)
 
+    @cached_property
     def _restore(self) -> str:
-        return f"{_RESTORE} `interlock session repair {self.session}`."
+        """What to do about bytes that do not verify; finding it reads the whole session."""
+        return advise(self.session, has_sound_part=has_sound_part(self.reader, self.session))
 
     def _check_plan(self, recorded: RecordedPlan) -> Iterator[Mismatch]:
         try:
             found = self._find_mismatch(recorded)
         except UnknownVersionError as error:
-            found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, _NEWER)
+            found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, NEWER)
         except ContentDamagedError as error:
             is_capture = error.digest == _recorded_capture(recorded)
             code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
             what = "capture" if is_capture else error.what
-            found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore())
+            found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore)
         if found is not None:
             yield found
 
@@ -182,5 +186,3 @@ _UNFINISHED = {
 }
 _ASK = "The record was changed, or another build of Interlock wrote it. Compare it with a backup."
 _FORCE = "Verify it with the build that wrote it, or compare it anyway with `--force`."
-_RESTORE = "Restore the session from a backup, or copy its undamaged part into a new one:"
-_NEWER = "It is not damaged. Use the Interlock version that wrote it."

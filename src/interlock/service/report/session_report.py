@@ -1,7 +1,7 @@
 """The report of a session for people: its runs, their current step, the finished steps, and what is open."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -41,6 +41,7 @@ class StepReport:
     """A step on the path to the current one. `at` is the time when it was done.
 
     `refused` holds the blockers of each refused attempt; `checkpoint` the notes of the step's last checkpoint.
+    `artifacts` are those of the attempt that finished it, and what else it stored that cannot be read.
     """
 
     node: NodeId
@@ -167,7 +168,8 @@ class SessionReporter:
         place = run_context.place(path_step.at)
         assert place is not None, "only a pending step can be followed by another"
         successor = path_step.passed_to
-        artifacts = self._artifacts(successor) if successor is not None else ()
+        stored = self._artifacts(successor) if successor is not None else ()
+        artifacts = (*stored, *self._lost(path_step, {one.digest for one in stored}))
         refusals = [refusal_of(run_context.session, node) for node in path_step.refused]
         held = [notes_of_checkpoint(node) for node in (path_step.at, *path_step.refused)]
         return StepReport(
@@ -194,6 +196,17 @@ class SessionReporter:
     def _artifacts(self, node: Node) -> tuple[Artifact, ...]:
         found = [one for one in _payloads(node) if one[1].content_type != WHOLE_NOTES_CONTENT_TYPE]
         return tuple(self._artifact(digest, payload) for digest, payload in found)
+
+    def _lost(self, path_step: PathStep, shown: Collection[Digest]) -> Iterator[Artifact]:
+        """Yield what cannot be read of the other artifacts of a step: of refused attempts, checkpoints, whole notes."""
+        later = [*path_step.refused, *([path_step.passed_to] if path_step.passed_to is not None else [])]
+        outputs = [output for output in path_step.at.outputs if output.is_of_checkpoint]
+        outputs += [output for node in later for output in node.outputs]
+        payloads = {one.payload.sha256: one.payload for one in outputs if isinstance(one.payload, ArtifactPayload)}
+        for digest, payload in payloads.items():
+            artifact = self._artifact(digest, payload)
+            if digest not in shown and not artifact.is_readable:
+                yield artifact
 
     def _artifact(self, digest: Digest, payload: ArtifactPayload) -> Artifact:
         kind: object = None

@@ -8,6 +8,7 @@ from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.snapshot import ExecutionSnapshot, LoopFrame, PendingStep, Running
 from interlock.service.run.plans import Plans
+from interlock.store.ports.errors import ContentDamagedError
 from interlock.views.session import Node, Run, Session
 
 
@@ -55,7 +56,11 @@ class RunContext:
         Raises:
             ContentDamagedError: It is missing or damaged.
         """
-        return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
+        try:
+            return self.plans.snapshot(node.snapshot, self.run.workflow_hash)
+        except ContentDamagedError as error:
+            error.session = self.session.session
+            raise
 
     def passing(self, path: tuple[LoopFrame, ...]) -> LoopPass | None:
         """Return the current pass of the innermost loop around a step; None if it is in no loop."""
@@ -93,4 +98,8 @@ def load_run_context(session: Session, run: Run, plans: Plans) -> RunContext:
     Raises:
         ContentDamagedError: Its pinned workflow is missing or damaged.
     """
-    return RunContext(session=session, run=run, workflow=plans.workflow(run.workflow_hash), plans=plans)
+    try:
+        return RunContext(session=session, run=run, workflow=plans.workflow(run.workflow_hash), plans=plans)
+    except ContentDamagedError as error:
+        error.session = session.session
+        raise

@@ -8,12 +8,15 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import UnknownVersionError
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import LogVersion, SessionReader
-from interlock.views.recap import current_notes
+from interlock.views.recap import latest_notes
 from interlock.views.session import Session
 from interlock.views.status import run_status
 from interlock.views.summary import RunSummary, SessionSummary, parse_summary
+
+CONTENT_DAMAGED = "content_damaged"
+"""The health of a session whose log verifies, but not what it refers to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,21 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
     try:
         facts = reader.load(session)
         return summary_of(facts, plans) if facts is not None else None
-    except SessionUnhealthyError as error:
-        return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
-    except UnknownVersionError as error:
-        return Unreadable(session=session, health="unknown_version", found=f"{error.what}: {error.found}")
-    except ContentDamagedError as error:
-        return Unreadable(session=session, health="content_damaged", found=f"{error.what}: {error.found}")
+    except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
+        return unreadable_by(session, error)
+
+
+def unreadable_by(
+    session: SessionId, error: SessionUnhealthyError | UnknownVersionError | ContentDamagedError
+) -> Unreadable:
+    """Return how a list reports a session that was met with this error."""
+    match error:
+        case SessionUnhealthyError():
+            return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
+        case UnknownVersionError():
+            return Unreadable(session=session, health=Health.UNKNOWN_VERSION, found=f"{error.what}: {error.found}")
+        case ContentDamagedError():
+            return Unreadable(session=session, health=CONTENT_DAMAGED, found=f"{error.what}: {error.found}")
 
 
 def summary_of(session: Session, plans: Plans) -> SessionSummary:
@@ -114,7 +126,7 @@ def _run(run_context: RunContext) -> RunSummary:
         number=place.number if place is not None else None,
         total=len(run_context.workflow.numbers),
         nodes=run.nodes,
-        notes=current_notes(tip),
+        notes=latest_notes(session, tip),
         client=run.client,
         started_at=run.recorded_at,
         last_at=run.last_at,

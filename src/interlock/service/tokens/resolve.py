@@ -14,7 +14,7 @@ from interlock.record.tokens import AttemptRef, SigningKey, StateRef, TokenFault
 from interlock.service.ports import ReadPorts
 from interlock.service.tokens.mint import PREFIXES, Argument
 from interlock.service.tokens.suggest import RunTokens, label_in, place_labelled, place_of, suggest_token
-from interlock.store.ports.errors import SessionUnhealthyError
+from interlock.store.ports.errors import SessionBusyError, SessionUnhealthyError
 from interlock.views.session import LABEL_CHARS, Session
 
 _KIND_OF_ARGUMENT = {"ackToken": TokenKind.ACK, "stateToken": TokenKind.STATE, "checkpointToken": TokenKind.CHECKPOINT}
@@ -80,7 +80,7 @@ def load_session(ports: ReadPorts, session: SessionId, label: str, tag: str) -> 
     try:
         with ports.trace.span("load"):
             return ports.load(session, tag)
-    except SessionUnhealthyError as error:
+    except (SessionUnhealthyError, SessionBusyError) as error:
         error.label = label
         raise
 

@@ -72,10 +72,11 @@ def advance(
     refusal = _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
     if refusal is not None:
         return refusal
-    with ports.hold(target.run_context.session.session) as lock:
+    words = target.run_context.words()
+    with ports.hold(target.run_context.session.session, label=words.label) as lock:
         session = lock.session
         if session is None or target.node.node not in session.nodes:
-            return lost_history("ackToken", words=target.run_context.words())
+            return lost_history("ackToken", words=words)
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
             outcome = _decide(ports, call, session)

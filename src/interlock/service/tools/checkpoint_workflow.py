@@ -68,7 +68,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
-    with ports.hold(session.session) as lock:
+    with ports.hold(session.session, label=target.run_context.words().label) as lock:
         now = lock.session
         if now is None or target.node.node not in now.nodes:
             return lost_history("checkpointToken", words=target.run_context.words())

@@ -14,6 +14,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.advance import advance
 from interlock.service.tools.rehydrate import rehydrate
 from interlock.service.tools.target import load_target
+from interlock.service.tools.warnings import SourceRemoved
 from interlock.views.session import Run
 
 
@@ -38,14 +39,16 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if isinstance(target, Refusal):
         return target
     if target.attempt is None:
-        return rehydrate(ports.read, target, _source_hash(ports, command, target.run_context.run))
+        return rehydrate(ports.read, target, _find_source(ports, command, target.run_context.run))
     return advance(ports, target, command.request, command.actor)
 
 
-def _source_hash(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | None:
-    """Return the hash of the workflow's current source; None if the source is gone or does not compile."""
-    entry = ports.catalog.view(command.workspace).entries.get(run.workflow_id)
-    if entry is None or (entry.source.kind, entry.source.ref) != (run.source_kind, run.source_ref):
-        return None
+def _find_source(ports: Ports, command: ContinueCommand, run: Run) -> WorkflowHash | SourceRemoved | None:
+    """Return the hash of the workflow's current source, or that it is gone; None if it does not compile."""
+    view, origin = ports.catalog.view(command.workspace), (run.source_kind, run.source_ref)
+    entry = view.entries.get(run.workflow_id)
+    if entry is None or (entry.source.kind, entry.source.ref) != origin:
+        sources = [one.source for one in (*view.entries.values(), *view.refused)]
+        return None if origin in [(one.kind, one.ref) for one in sources] else SourceRemoved()
     compiled = entry.compiled
     return compiled.workflow_hash if isinstance(compiled, Pinnable) else None

@@ -6,7 +6,7 @@ values have their own limits; the newest notes on the path to the node fill the 
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 from interlock.engine.answer.parts import title_in_code
@@ -21,11 +21,13 @@ from interlock.kernel.budgets import (
     RECAP_SINCE_BYTES_MAX,
     SHOWN_DIGEST_CHARS,
 )
+from interlock.kernel.ids import Digest
 from interlock.kernel.text import in_code, one_line, quoted, truncated, utf8_bytes
 from interlock.plan.records import PlanNode
 from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
+from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, tip_below
 from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
@@ -34,22 +36,44 @@ from interlock.views.session import Node
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recap:
-    """The position to describe, and what is needed to describe it."""
+    """The position to describe, and what is needed to describe it. `lost` collects the content that cannot be read."""
 
     reader: SessionReader
     run_context: RunContext
     position: NodePosition
+    lost: dict[Digest, ContentDamagedError] = field(default_factory=dict[Digest, ContentDamagedError])
 
     def text(self) -> str | None:
-        """Return the recap, within its budget; None if there is nothing to say.
+        """Return the recap, within its budget; None if there is nothing to say. It names content that cannot be read.
 
         Raises:
-            ContentDamagedError: A snapshot or an artifact is missing or damaged.
+            ContentDamagedError: The snapshot at which a branch ends is missing or damaged.
         """
         leading, trailing = [*self._checkpoint_notes(), *self._later_work()], list(self._stored_names())
         room = RECAP_BYTES_MAX - sum(utf8_bytes(one) + 2 for one in (*leading, *trailing))
-        done = recap(self.run_context.session, self.position.first, self.run_context.title, bytes_max=room)
-        return "\n\n".join([*leading, *([done] if done is not None else []), *trailing]) or None
+        done = self._done(room)
+        if self.lost:
+            done = self._done(room - RECAP_NAMES_BYTES_MAX - 2)
+        return "\n\n".join([*self._lost(), *leading, *([done] if done is not None else []), *trailing]) or None
+
+    def _done(self, room: int) -> str | None:
+        return recap(self.run_context.session, self.position.first, self._title, bytes_max=room)
+
+    def _title(self, node: Node) -> str:
+        """Return a step's title. A lost snapshot leaves the notes of its step readable (READ-9)."""
+        try:
+            return self.run_context.title(node)
+        except ContentDamagedError as error:
+            self.lost[error.digest] = error
+            return "a step whose snapshot cannot be read"
+
+    def _lost(self) -> Iterator[str]:
+        """Yield which content cannot be read, as the other parts found."""
+        if not self.lost:
+            return
+        lines = "\n".join(f"- {error.what} {_short(digest)}: {error.found}" for digest, error in self.lost.items())
+        head = "**Stored content that cannot be read.** Report it; `interlock doctor --deep` names the files."
+        yield truncated(f"{head}\n{lines}", RECAP_NAMES_BYTES_MAX)
 
     def _checkpoint_notes(self) -> Iterator[str]:
         here = self.position.last
@@ -64,7 +88,7 @@ class Recap:
             return
         session, first = self.run_context.session, self.position.first
         tip = session.nodes[tip_below(session, first)]
-        since = recap(session, tip, self.run_context.title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
+        since = recap(session, tip, self._title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
         if since is not None:
             yield f"**Done after this step, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
@@ -104,7 +128,11 @@ class Recap:
         )
 
     def _step(self, node: Node) -> list[PlanNode]:
-        state = self.run_context.snapshot(node).state
+        try:
+            state = self.run_context.snapshot(node).state
+        except ContentDamagedError as error:
+            self.lost[error.digest] = error
+            return []
         return [self.run_context.workflow.steps[state.pending.step.step_id]] if isinstance(state, Running) else []
 
     def _stored_names(self) -> Iterator[str]:
@@ -132,5 +160,13 @@ class Recap:
             if isinstance(payload, ArtifactPayload) and payload.content_type == ARTIFACT_CONTENT_TYPE
         )
         for digest in islice(digests, ARTIFACTS_NAMED_MAX):
-            kind = json.loads(self.reader.artifact(digest))["kind"]
-            yield in_code(one_line(str(kind), ARTIFACT_KIND_BYTES_MAX)), digest[: len("sha256:") + SHOWN_DIGEST_CHARS]
+            try:
+                kind = json.loads(self.reader.artifact(digest))["kind"]
+            except ContentDamagedError as error:
+                self.lost[digest] = error
+            else:
+                yield in_code(one_line(str(kind), ARTIFACT_KIND_BYTES_MAX)), _short(digest)
+
+
+def _short(digest: Digest) -> str:
+    return digest[: len("sha256:") + SHOWN_DIGEST_CHARS]

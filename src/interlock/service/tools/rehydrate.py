@@ -15,6 +15,7 @@ from interlock.service.tools import warnings
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
+from interlock.service.tools.warnings import SourceRemoved
 from interlock.store.ports.errors import KeyRingDamagedError
 from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import NodePosition, node_position, tip_below
@@ -30,8 +31,8 @@ class _View:
     mint: Mint
 
 
-def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None = None) -> Answer:
-    """Show the addressed node: its step and its position. `source_hash` is the hash of the workflow's current source.
+def rehydrate(ports: ReadPorts, target: Target, source: WorkflowHash | SourceRemoved | None = None) -> Answer:
+    """Show the addressed node: its step and its position. `source` is the hash of the workflow's current source.
 
     Raises:
         StoreFailureError, ContentDamagedError, KeyRingDamagedError: See `service.failures`.
@@ -50,7 +51,7 @@ def rehydrate(ports: ReadPorts, target: Target, source_hash: WorkflowHash | None
     with ports.trace.span("render"):
         answer_model = _build_model(view)
         more = (
-            *warnings.source_changed(run_context.run, source_hash),
+            *warnings.source_changed(run_context.run, source),
             *warnings.still_open(run_context.session, view.position.last),
         )
         return render_answer(replace(answer_model, warnings=(*answer_model.warnings, *more)))

@@ -17,13 +17,17 @@ from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     HEADER_GOAL_BYTES_MAX,
     HEADER_TITLE_BYTES_MAX,
+    NAMED_MAX,
 )
 from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import in_code, one_line, printable, quoted, tokens, truncated
+from interlock.record.base import UnknownVersionError
 from interlock.service.ports import ReadPorts
+from interlock.service.run.context import load_run_context
+from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools.observations import repo_root_hash
-from interlock.store.ports.errors import KeyRingDamagedError, SessionUnhealthyError
+from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked
@@ -86,18 +90,31 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     with ports.trace.span("load"):
         listing = ports.listing()
     ordered = ranked(listing.sessions, run_query)
-    found, skipped = _load_candidates(ports, ordered) if ordered else ([], 0)
+    found, skipped = _load_candidates(ports, ordered) if ordered else ([], [])
     if skipped and not found and not run_query.is_exact:
-        # No matching session can be read: offer the readable ones, as if nothing had matched.
+        # No matching run can be continued: offer the others, as if nothing had matched.
         ordered = ranked(listing.sessions, RunQuery(repo=run_query.repo))
         found, skipped = _load_candidates(ports, ordered)
-    more = max(len(ordered) - len(found) - skipped, 0)
-    reasons = list(_reasons(command, run_query, [one.candidate for one in found]))
+    more = max(len(ordered) - len(found) - len(skipped), 0)
     # An unreadable session may be the wanted one, unless another session id was given.
-    unreadable = skipped + sum(run_query.session in (None, one.session) for one in listing.unreadable)
-    if unreadable:
-        reasons.append(f"Left out because they cannot be read: {unreadable}. Ask the user to run `interlock doctor`.")
+    skipped += [_describe(one) for one in listing.unreadable if run_query.session in (None, one.session)]
+    reasons = list(_reasons(command, run_query, [one.candidate for one in found], is_damaged=bool(skipped)))
+    if skipped:
+        reasons.append(_left_out(skipped))
     return _answer(found, " ".join(reasons) or None, more)
+
+
+def _left_out(skipped: Sequence[str]) -> str:
+    more = len(skipped) - NAMED_MAX
+    named = "; ".join(skipped[:NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
+    return (
+        f"Left out because they cannot be read: {len(skipped)}. {named}. Ask the user to run `interlock session list`,"
+        " which says what to do, or `interlock doctor --deep`."
+    )
+
+
+def _describe(one: Unreadable) -> str:
+    return f"session {one.session} ({one.health}; {one.found})"
 
 
 def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
@@ -121,46 +138,57 @@ def _build_query(ports: ReadPorts, command: ResumeCommand) -> RunQuery:
     )
 
 
-def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[list[_Found], int]:
-    """Return the first candidates whose sessions verify, and how many were skipped (RES-3)."""
+def _load_candidates(ports: ReadPorts, ordered: Sequence[Candidate]) -> tuple[list[_Found], list[str]]:
+    """Return the first candidates that can be continued, and descriptions of the skipped ones (RES-3, RES-7)."""
     ring = ports.key_ring.keys()
     if ring is None:
         raise KeyRingDamagedError("sessions are stored, but the key ring that signs their tokens is gone")
-    found: list[_Found] = []
-    skipped = 0
+    found, skipped = list[_Found](), list[str]()
     for candidate in ordered:
         if len(found) == CANDIDATES_MAX:
             break
-        token = _token(ports, ring, candidate)
+        try:
+            token = _make_token(ports, ring, candidate)
+        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+            unreadable = unreadable_by(candidate.session, error)
+            skipped.append(f"run `{candidate.run.label}` of {_describe(unreadable)}")
+            continue
         if token is None:
-            skipped += 1
+            skipped.append(f"run `{candidate.run.label}` of session {candidate.session} (not in its log any more)")
         else:
             found.append(_Found(candidate=candidate, state_token=token))
     return found, skipped
 
 
-def _token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
-    try:
-        session = ports.load(candidate.session)
-    except SessionUnhealthyError:
-        return None
+def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | None:
+    """Return the token that shows a candidate, whose plan and tip are read first; None if its log lacks the run.
+
+    Raises:
+        SessionUnhealthyError, ContentDamagedError, UnknownVersionError: The token could not show it.
+    """
+    session = ports.load(candidate.session)
     run = session.runs.get(candidate.run.run) if session is not None else None
     if session is None or run is None or run.tip is None:
         return None
+    load_run_context(session, run, ports.plans).snapshot(session.nodes[run.tip])
     return Mint(ring=ring, session=session, run=run, form=ports.token_format).state(run.tip)
 
 
-def _reasons(command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate]) -> Iterator[str]:
-    """Yield why nothing matched, or what was ignored."""
+def _reasons(
+    command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate], *, is_damaged: bool
+) -> Iterator[str]:
+    """Yield why nothing matched, or what was ignored. With `is_damaged`, runs that cannot be shown may have matched."""
     if run_query.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
         where = f"session {command.session!r}" if command.run and command.session else "this data directory"
-        yield f"There is no {named} in {where}."
+        yield f"There is no {named}{' that can be continued' if is_damaged else ''} in {where}."
         return
     if command.query is not None and not run_query.words:
         said = one_line(command.query, ECHO_BYTES_MAX)
         yield f"The query {said!r} has no searchable word (letters a to z, digits, `_`, `-`)."
-    if not found:
+    if not found and is_damaged:
+        yield "No stored run can be continued."
+    elif not found:
         yield "No run is stored here. Begin with `list_workflows` and `start_workflow`."
     elif found[0].why == ("recency_fallback",) and not (run_query.is_open and command.query is None):
         yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."

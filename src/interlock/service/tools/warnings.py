@@ -1,12 +1,13 @@
 """Warnings for agents, derived only from the log, so that a replay gives the same warnings (ANS-19)."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from interlock.engine.answer.structure import Warned
 from interlock.engine.judge.recommended import beyond_recommendation
 from interlock.kernel.budgets import NOTES_BYTES_MAX, WARNED_GAP_BYTES_MAX, WARNED_GAPS_MAX
 from interlock.kernel.ids import WorkflowHash
-from interlock.kernel.text import TRUNCATION_MARKER, flat, one_line, utf8_bytes
+from interlock.kernel.text import TRUNCATION_MARKER, flat, in_code, one_line, utf8_bytes
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
@@ -24,9 +25,23 @@ def notes_cut(notes: str | None) -> Iterator[Warned]:
         yield Warned(code="NOTES_TRUNCATED", message=message)
 
 
-def source_changed(run: Run, now: WorkflowHash | None) -> Iterator[Warned]:
-    """Warn that the source of a run's workflow has changed, and the run keeps its pinned version (REC-2)."""
+@dataclass(frozen=True, slots=True)
+class SourceRemoved:
+    """No source that is visible from the caller's workspace holds the file of a run's workflow."""
+
+
+def source_changed(run: Run, now: WorkflowHash | SourceRemoved | None) -> Iterator[Warned]:
+    """Warn that the source of a run's workflow was changed or removed; the run keeps its version (REC-2, REC-4)."""
     if now is None or now == run.workflow_hash:
+        return
+    if isinstance(now, SourceRemoved):
+        where = " in this workspace" if run.source_kind == "project" else ""
+        file = in_code(f"{run.source_ref} of the {run.source_kind} source")
+        message = (
+            f"The source of `{run.workflow_id}`, {file}, was removed or is not found{where}. This run keeps its"
+            " version; a new run needs the source."
+        )
+        yield Warned(code="WORKFLOW_SOURCE_REMOVED", message=message)
         return
     message = (
         f"The source of `{run.workflow_id}` has changed since this run began. This run keeps its version; only a new"

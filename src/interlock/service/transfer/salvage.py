@@ -8,10 +8,12 @@ from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import Digest, SessionId, SnapshotRef, WorkflowHash
 from interlock.kernel.text import one_line
+from interlock.record.base import UnknownVersionError
 from interlock.record.bundle import SalvageBanner
 from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
 from interlock.record.manifest import attest_history
+from interlock.service.advice import NEWER, advise
 from interlock.store.ports.errors import ContentDamagedError, Health
 from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, SessionReader
 
@@ -57,6 +59,18 @@ def sound_prefix(reader: SessionReader, session: SessionId) -> SoundPrefix | Ref
         assert banner is not None, "a session without history and without damage is not there"
         return _refuse_unusable(session, banner)
     return SoundPrefix(session=session, history=history, contents=read.contents(history), banner=banner)
+
+
+def has_sound_part(reader: SessionReader, session: SessionId) -> bool:
+    """Say whether a session has an undamaged beginning, which can be repaired and exported.
+
+    Raises:
+        SessionBusyError, StoreFailureError: See `service.failures`.
+    """
+    try:
+        return isinstance(sound_prefix(reader, session), SoundPrefix)
+    except UnknownVersionError:
+        return False
 
 
 def left_out_words(banner: SalvageBanner) -> str:
@@ -157,7 +171,7 @@ def _refuse_newer(salvaged: Salvaged) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{salvaged.session} was written by a newer Interlock ({salvaged.where}: {salvaged.found}).",
-        suggestion="It is not damaged. Use the Interlock version that wrote it.",
+        suggestion=NEWER,
         details={"health": salvaged.health.value, "where": salvaged.where, "found": salvaged.found},
     )
 
@@ -166,6 +180,6 @@ def _refuse_unusable(session: SessionId, banner: SalvageBanner) -> Refusal:
     return Refusal(
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{banner.code}: no part of {session} can be used. Unusable: {left_out_words(banner)}.",
-        suggestion="Restore it from a backup, or import a bundle of it. Nothing was written; its files are unchanged.",
+        suggestion=f"{advise(session, has_sound_part=False)} Nothing was written; its files are unchanged.",
         details={"salvage": banner.to_json()},
     )

@@ -54,7 +54,7 @@ class LocalStore:
         self._content = ContentFiles(self._files, now_s)
         self._log = SessionLog(self._files, self._locks, self._content)
         self._keyring = KeyRingFile(self._files)
-        self._summaries = SummaryCache(self._files)
+        self._summaries = SummaryCache(self._files, self._content)
 
     def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """See `SessionReader.load`."""

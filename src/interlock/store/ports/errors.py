@@ -54,6 +54,8 @@ class SessionBusyError(InterlockError):
         super().__init__(f"{session} is locked; waited {waited_ms} ms")
         self.session = session
         self.waited_ms = waited_ms
+        self.label: str | None = None
+        """The run that the call was about, if it was about one."""
 
 
 class UpkeepBusyError(InterlockError):
@@ -86,6 +88,8 @@ class ContentDamagedError(InterlockError):
         self.what = what
         self.digest = digest
         self.found = found
+        self.session: SessionId | None = None
+        """The session that was read, if the reader knows it; others may refer to the same content."""
 
 
 class KeyRingDamagedError(InterlockError):

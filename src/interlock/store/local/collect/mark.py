@@ -17,7 +17,7 @@ from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
 from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
-from interlock.store.local.session.summary_cache import SummaryCache
+from interlock.store.local.session.summary_cache import folded_bytes
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
 from interlock.store.retention import seconds_of
@@ -77,10 +77,10 @@ def read_session(files: FileOps, session: SessionId) -> ReadSession:
         DamageError: See `reading`.
         OSError: The disk failed.
     """
-    folded_bytes = SummaryCache(files).folded_bytes(session)
-    if folded_bytes:
+    folded = folded_bytes(files, session)
+    if folded:
         found = _read(files, session, folds=False)
-        if found.manifest_bytes <= folded_bytes:
+        if found.manifest_bytes <= folded:
             return found
     return _read(files, session, folds=True)
 

@@ -148,6 +148,7 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         mark = read_mark(files, known.session)
         missing = missing_bytes(mark, last.manifest_bytes)
         if not missing:
+            _check_not_lost(files, last, mark)
             return _parted(known, groups, mark)
         again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
@@ -171,6 +172,24 @@ def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark:
 def _cut_short(verified: Verified, missing: int) -> DamageError:
     found = f"{missing} acknowledged bytes are missing at its end"
     return DamageError(where="manifest", found=found, verified=verified)
+
+
+def is_lost(files: FileOps, session: SessionId, mark: SettledMark | None) -> bool:
+    """Say whether a session without a group had history, by its mark or, without one, its cached summary (CRASH-9).
+
+    A summary is cached after an append only. An append that was interrupted before its group leaves neither.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    if mark is None or mark.manifest_bytes is None:
+        return files.stat(layout.cached_summary(session)) is not None
+    return mark.manifest_bytes > 0
+
+
+def _check_not_lost(files: FileOps, verified: Verified, mark: SettledMark | None) -> None:
+    if not verified.manifest_lines and is_lost(files, verified.session, mark):
+        raise DamageError(where="manifest", found="it is missing or empty, but was written before", verified=verified)
 
 
 def surely_read(
@@ -211,9 +230,11 @@ def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> I
     for verified, segment in _whole_groups(files, last, data, 0, folds=folds):
         last = verified
         yield verified, segment
-    missing = missing_bytes(read_mark(files, session), last.manifest_bytes)
+    mark = read_mark(files, session)
+    missing = missing_bytes(mark, last.manifest_bytes)
     if missing:
         raise _cut_short(last, missing)
+    _check_not_lost(files, last, mark)
 
 
 def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...], ...]:
@@ -279,7 +300,10 @@ def left_out(files: FileOps, verified: Verified) -> Omitted:
     Raises:
         OSError: The disk failed.
     """
-    tail = files.read(layout.manifest(verified.session), verified.manifest_bytes)
+    try:
+        tail = _manifest(files, verified, verified.manifest_bytes)
+    except DamageError:
+        tail = b""
     groups = events = segment_bytes = 0
     is_known, due = tail.endswith(b"\n"), verified.facts.next_index
     for line in tail.splitlines():

@@ -51,6 +51,7 @@ from interlock.store.local.session.reading import (
     content_paths,
     follow,
     history_of,
+    is_lost,
     left_out,
     surely_read,
     taken_in,
@@ -320,7 +321,7 @@ class SessionLog:
         stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:
-            return LogVersion((0, 0, 0.0, settled)) if settled > 0 else None
+            return LogVersion((0, 0, 0.0, settled)) if is_lost(self._files, session, mark) else None
         if mark is not None and mark.is_of_this_boot and not settled:
             return None
         return LogVersion((stat.size, stat.inode, stat.modified_s, settled))

@@ -1,7 +1,13 @@
 """What is cached beside a session: derived, bound to the log as it was, thrown away on any doubt (RES-4).
 
-The file is one line that says which log the rest is of, and the rest. It is replaced whole and never synced: what a
-crash leaves of it does not match its first line, and is none.
+The file is a line that says which log the rest is of, a line that says which files the summary was made from, and the
+summary. It is replaced whole and never synced: what a crash leaves of it does not match its first line, and is none.
+
+A summary is used only while the files that it was made from are unchanged (HIS-7): no segment is missing or newer than
+the last one was when the summary was cached, and the snapshots and workflows that it names verify. For a session that
+costs one look at each segment and one small read for each run; no event is read. A change that leaves the time of a
+segment as it was is noticed by every reading of the log, and by `verify`. In a copy that did not keep the times of
+files, no summary is used until the next append.
 """
 
 import json
@@ -9,59 +15,54 @@ import secrets
 
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
+from interlock.record.manifest import parse_segment_closed
 from interlock.store.local import layout
-from interlock.store.local.content import discard
+from interlock.store.local.content import ContentFiles, discard
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.session.reading import Verified
+from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.regular_file import NotRegularFileError
 
-_VERSION = 1
+_VERSION = 2
 
 
 class SummaryCache:
     """Reads and writes the cached summaries of all sessions."""
 
-    def __init__(self, files: FileOps) -> None:
+    def __init__(self, files: FileOps, content: ContentFiles) -> None:
         self._files = files
+        self._content = content
+        self._read_workflows = set[str]()
 
     def read(self, session: SessionId) -> bytes | None:
-        """Return a session's cached summary, if it is of the log as it stands.
+        """Return a session's cached summary, if it is of the log as it stands and its files are unchanged.
 
         Raises:
             StoreFailureError: The disk failed.
         """
         try:
-            current = self._current(session)
+            current = _find_current(self._files, session)
+            if current is None:
+                return None
+            line, _, summary = current[1].partition(b"\n")
+            origin = json.loads(line)
+            if not _has_segments(self._files, session, origin["events"], origin["modifiedS"]):
+                return None
         except OSError as error:
             raise store_failure(error) from error
-        return current[1] if current is not None else None
+        return summary if all(map(self._is_sound, origin["content"])) else None
 
-    def folded_bytes(self, session: SessionId) -> int:
-        """Return up to where the manifest has been folded without a fault: whoever cached the summary had done so.
-
-        Zero where no summary of the log as it stands is cached.
-
-        Raises:
-            OSError: The disk failed.
-        """
-        current = self._current(session)
-        return current[0] if current is not None else 0
-
-    def _current(self, session: SessionId) -> tuple[int, bytes] | None:
-        """Return the length of the manifest as it stands and the summary that was cached with it."""
+    def _is_sound(self, path: str) -> bool:
+        """Say whether a content-addressed file verifies. Sessions share workflows, so each is read once."""
+        if path in self._read_workflows:
+            return True
         try:
-            data = self._files.read(layout.cached_summary(session))
-        except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
-            return None
-        head, _, body = data.partition(b"\n")
-        try:
-            said = json.loads(head)
-            manifest_bytes = said["manifestBytes"]
-            group = self._files.read(layout.manifest(session), manifest_bytes - said["lastGroupBytes"])
-            is_current = said == _head(group, manifest_bytes, body)
-        except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
-            return None
-        return (manifest_bytes, body) if is_current else None
+            self._content.read(path, layout.digest_in(path), "content")
+        except ContentDamagedError:
+            return False
+        if path.startswith(f"{layout.PINNED}/"):
+            self._read_workflows.add(path)
+        return True
 
     def write(self, verified: Verified, summary: bytes) -> None:
         """Cache a summary of the log as it was verified.
@@ -69,23 +70,87 @@ class SummaryCache:
         Raises:
             StoreFailureError: The disk failed.
         """
-        head = canonical_bytes(_head(verified.last_group, verified.manifest_bytes, summary))
         path = layout.cached_summary(verified.session)
         temp = layout.temp(path, secrets.token_hex(8))
         try:
+            body = json.dumps(_origin(self._files, verified)).encode() + b"\n" + summary
+            head = canonical_bytes(_head(verified.last_group, verified.manifest_bytes, body))
             self._files.make_dir(layout.cache_dir(verified.session))
-            self._files.write(temp, head + b"\n" + summary)
+            self._files.write(temp, head + b"\n" + body)
             self._files.rename(temp, path)
         except OSError as error:
             discard(self._files, temp)
             raise store_failure(error) from error
 
 
-def _head(last_group: bytes, manifest_bytes: int, summary: bytes) -> dict[str, Json]:
+def folded_bytes(files: FileOps, session: SessionId) -> int:
+    """Return up to where the manifest has been folded without a fault: whoever cached the summary had done so.
+
+    Zero where no summary of the log as it stands is cached.
+
+    Raises:
+        OSError: The disk failed.
+    """
+    current = _find_current(files, session)
+    return current[0] if current is not None else 0
+
+
+def _find_current(files: FileOps, session: SessionId) -> tuple[int, bytes] | None:
+    """Return the length of the manifest as it stands, and the body that was cached with it."""
+    try:
+        data = files.read(layout.cached_summary(session))
+    except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
+        return None
+    head, _, body = data.partition(b"\n")
+    try:
+        said = json.loads(head)
+        manifest_bytes = said["manifestBytes"]
+        group = files.read(layout.manifest(session), manifest_bytes - said["lastGroupBytes"])
+        is_current = said == _head(group, manifest_bytes, body)
+    except (ValueError, KeyError, TypeError, OverflowError, FileNotFoundError, NotRegularFileError):
+        return None
+    return (manifest_bytes, body) if is_current else None
+
+
+def _head(last_group: bytes, manifest_bytes: int, body: bytes) -> dict[str, Json]:
     return {
         "v": _VERSION,
         "manifestBytes": manifest_bytes,
         "lastGroupBytes": len(last_group),
         "lastGroup": digest_of_bytes(last_group),
-        "summary": digest_of_bytes(summary),
+        "summary": digest_of_bytes(body),
     }
+
+
+def _origin(files: FileOps, verified: Verified) -> dict[str, Json]:
+    """Return what a summary is made from: so many events, the time of the last segment, the content of each run."""
+    last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
+    stat = files.stat(f"{layout.session_dir(verified.session)}/{last}")
+    facts = verified.facts
+    content = {layout.pinned_workflow(run.workflow_hash) for run in facts.runs.values()}
+    content |= {layout.snapshot(facts.nodes[run.tip].snapshot) for run in facts.runs.values() if run.tip is not None}
+    return {
+        "events": facts.next_index,
+        "modifiedS": stat.modified_s if stat is not None else 0.0,
+        "content": [*sorted(content)],
+    }
+
+
+def _has_segments(files: FileOps, session: SessionId, events: int, modified_s: float) -> bool:
+    """Say whether the segments of so many events are there, and none is newer."""
+    directory = layout.events_dir(session)
+    ends = dict[int, list[int]]()
+    for name in filter(layout.is_segment, files.names(directory)):
+        stat = files.stat(f"{directory}/{name}")
+        if stat is None or stat.modified_s > modified_s:
+            return False
+        first, last = map(int, name.removesuffix(".jsonl").split("-"))
+        ends.setdefault(first, []).append(last + 1)
+    # An interrupted append left a segment that begins where another one does, so each way on is followed.
+    reached, due = set[int](), [0]
+    while due:
+        at = due.pop()
+        if at not in reached:
+            reached.add(at)
+            due += ends.get(at, ())
+    return events in reached

@@ -1,0 +1,24 @@
+"""What to do about a damaged session: `interlock session repair` is named only where it works (ANS-18)."""
+
+from interlock.kernel.ids import SessionId
+from interlock.store.ports.errors import Health
+
+_BACKUP = "Restore it from a backup, or import a bundle of it"
+NEWER = "It is not damaged. Use the Interlock version that wrote it."
+
+
+def advise_by_health(session: SessionId, health: str) -> str:
+    """Return what to do about a session of which only the health is known."""
+    if health == Health.UNKNOWN_VERSION:
+        return NEWER
+    return advise(session, has_sound_part=health != Health.CORRUPT_HEAD)
+
+
+def advise(session: SessionId, *, has_sound_part: bool) -> str:
+    """Return what to do about a damaged session, by whether its beginning is intact."""
+    if not has_sound_part:
+        return f"No part of {session} can be used. {_BACKUP}."
+    return (
+        f"{_BACKUP}. Or copy its intact part into a new session with `interlock session repair {session}`, or save that"
+        f" part with `interlock session export {session} --salvage`."
+    )

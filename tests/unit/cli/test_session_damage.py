@@ -1,0 +1,170 @@
+"""A damaged session is reported by every command that reads sessions, and advice is given only where it works."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.history import Place
+
+from interlock.store.local.files import OsFiles
+from interlock.testing.harness import linear_workflow
+
+pytestmark = pytest.mark.damages
+
+SHIP = linear_workflow("team.ship", "a", "b", "c")
+
+
+def recorded(place: Place) -> str:
+    """Record a session with two steps done; return its id."""
+    harness = place.serving(SHIP)
+    first = harness.start("team.ship", goal="Ship")
+    harness.advance(harness.advance(first, "Built it."), "Tried it.")
+    return str(harness.session_of(first))
+
+
+def lose_manifest(session: Path) -> None:
+    (session / "manifest.jsonl").unlink()
+
+
+def empty_manifest(session: Path) -> None:
+    (session / "manifest.jsonl").write_bytes(b"")
+
+
+def lose_manifest_and_mark(session: Path) -> None:
+    lose_manifest(session)
+    (session / "settled").unlink()
+
+
+def empty_manifest_without_mark(session: Path) -> None:
+    empty_manifest(session)
+    (session / "settled").unlink()
+
+
+LOST: list[Callable[[Path], None]] = [
+    lose_manifest,
+    empty_manifest,
+    lose_manifest_and_mark,
+    empty_manifest_without_mark,
+]
+
+
+@pytest.mark.inv("CRASH-9", "HIS-2")
+@pytest.mark.parametrize("lose", LOST)
+def test_a_session_without_its_manifest_is_reported_as_damaged_by_every_command(
+    place: Place, lose: Callable[[Path], None]
+) -> None:
+    session = recorded(place)
+    lose(place.root / "sessions" / session)
+    for command in ("list", "status", "open-gaps"):
+        printed = place.run(command)
+        assert (session in printed.out, "corrupt_head" in printed.out) == (True, True), command
+        assert place.run(command, "--json").json()["unreadable"], command
+    assert place.run("open-gaps").code == 1
+    for name in ((), (session,)):
+        shown = place.run("show", *name)
+        assert (shown.code, "damaged" in shown.err) == (1, True)
+        verified = place.run("verify", *name)
+        assert verified.code == 1
+        assert "1 session, 1 mismatch" in verified.out
+
+
+@pytest.mark.inv("CRASH-9")
+@pytest.mark.parametrize("lose", LOST)
+def test_repair_and_salvage_are_not_advised_where_nothing_is_left_to_copy(
+    place: Place, lose: Callable[[Path], None]
+) -> None:
+    session = recorded(place)
+    lose(place.root / "sessions" / session)
+    for command in (("repair", session), ("export", session, "--salvage")):
+        printed = place.run(*command)
+        assert printed.code == 1
+        assert f"no part of {session} can be used" in printed.err
+    for command in ("list", "verify"):
+        printed = place.run(command).out
+        assert "session repair" not in printed
+        assert f"No part of {session} can be used. Restore it from a backup" in printed
+
+
+@pytest.mark.inv("CRASH-9")
+def test_repair_is_advised_where_a_beginning_is_left(place: Place) -> None:
+    session = recorded(place)
+    max((place.root / "sessions" / session / "events").iterdir()).unlink()
+    for command in ("list", "verify"):
+        assert f"`interlock session repair {session}`" in place.run(command).out
+    assert place.run("repair", session).code == 0
+
+
+def alter_first_segment(root: Path, session: str) -> None:
+    path = min((root / "sessions" / session / "events").iterdir())
+    path.write_bytes(path.read_bytes().replace(b"Ship", b"Shop"))
+
+
+def lose_first_segment(root: Path, session: str) -> None:
+    min((root / "sessions" / session / "events").iterdir()).unlink()
+
+
+def newest_snapshot(root: Path) -> Path:
+    return max((root / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def lose_snapshot(root: Path, _: str) -> None:
+    newest_snapshot(root).unlink()
+
+
+def alter_snapshot(root: Path, _: str) -> None:
+    path = newest_snapshot(root)
+    path.write_bytes(path.read_bytes().replace(b"{", b" {", 1))
+
+
+def lose_workflow(root: Path, _: str) -> None:
+    next((root / "workflows" / "pinned").iterdir()).unlink()
+
+
+@pytest.mark.inv("HIS-7", "HIS-2")
+@pytest.mark.parametrize(
+    "harm", [alter_first_segment, lose_first_segment, lose_snapshot, alter_snapshot, lose_workflow]
+)
+def test_a_cached_summary_does_not_hide_that_a_file_was_altered_or_lost(
+    place: Place, harm: Callable[[Path, str], None]
+) -> None:
+    session = recorded(place)
+    assert place.run("open-gaps").code == 0
+    assert (place.root / "sessions" / session / "cache" / "summary").exists()
+    harm(place.root, session)
+    for command in ("list", "status", "open-gaps"):
+        printed = place.run(command)
+        assert session in printed.out, command
+        assert "in progress" not in printed.out, command
+        assert place.run(command, "--json").json()["unreadable"], command
+    assert place.run("open-gaps").code == 1
+    assert place.run("show").code == 1
+    assert place.run("verify").code == 1
+
+
+@pytest.mark.inv("HIS-7")
+def test_a_listing_reads_no_event_of_an_unchanged_session(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(place)
+    reads = list[str]()
+    read = OsFiles.read
+
+    def noted(files: OsFiles, path: str, offset: int = 0) -> bytes:
+        reads.append(path)
+        return read(files, path, offset)
+
+    monkeypatch.setattr(OsFiles, "read", noted)
+    assert "in progress" in place.run("list").out
+    assert reads
+    assert not [path for path in reads if "/events/" in path]
+
+
+def test_an_interrupted_append_beside_the_log_is_no_damage(place: Place) -> None:
+    session = recorded(place)
+    events = place.root / "sessions" / session / "events"
+    second = sorted(events.iterdir())[1]
+    first = int(second.name.partition("-")[0])
+    orphan = events / f"{first:08d}-{first + 90:08d}.jsonl"
+    orphan.write_bytes(b"")
+    os.utime(orphan, (0, 0))
+    printed = place.run("list")
+    assert ("in progress" in printed.out, "Cannot be read" in printed.out) == (True, False)
