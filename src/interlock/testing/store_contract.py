@@ -1,8 +1,8 @@
-"""What every store must hold: one suite, run against each implementation of the ports (HOUSE-2).
+"""The contract of every store: one suite, run against each implementation of the ports (HOUSE-2).
 
 Subclass `StoreContract` and `UpkeepContract` (`interlock.testing.upkeep_contract`), return a store from `make_store`,
-and let pytest collect the subclass. `reopen` gives a store over the same truth without its memory, if the truth
-outlives the store.
+and let pytest collect the subclass. `reopen` returns a store over the same data without what the first one remembers,
+if the data outlives the store.
 """
 
 import threading
@@ -25,7 +25,7 @@ from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError, Session
 
 _WAIT_S_MAX = 5 * LOCK_WAIT_MS_MAX / 1000
-"""When a wait for a lock has surely ended, also on a busy machine."""
+"""The time after which every wait for a lock has ended, also on a busy machine."""
 
 
 def expects(error: type[InterlockError]) -> "_Expected":
@@ -34,7 +34,7 @@ def expects(error: type[InterlockError]) -> "_Expected":
 
 
 class _Expected:
-    """Holds that a block raises."""
+    """Checks that a block raises an error."""
 
     def __init__(self, error: type[InterlockError]) -> None:
         self._error = error
@@ -52,13 +52,13 @@ class _Expected:
 
 
 class _Forged:
-    """A witness that no store made."""
+    """A session lock that no store yielded."""
 
     session = None
 
 
 class Suite(ABC):
-    """What a suite needs. Plans come from the subclass, so that no suite needs the engine."""
+    """What a suite needs from its subclass: a store, and plans, so that no suite needs the engine."""
 
     @abstractmethod
     def make_store(self) -> Store:
@@ -73,12 +73,12 @@ class Suite(ABC):
         """Return stamps with fresh event ids."""
 
     def reopen(self, store: Store) -> Store:
-        """Return a store over the same truth that remembers nothing; only the last made one is reopened."""
+        """Return a store over the same data that remembers nothing; only the newest store is reopened."""
         return store
 
 
 class StoreContract(Suite):
-    """What reading, appending, restoring and the key ring must hold."""
+    """The contract of reading, appending, restoring and the key ring."""
 
     def test_what_was_appended_is_loaded_and_survives_reopening(self) -> None:
         """Append, load, reopen: the same session."""
@@ -92,7 +92,7 @@ class StoreContract(Suite):
         assert store.load(start.session) == advanced != started
         assert self.reopen(store).load(start.session) == advanced
 
-    def test_content_is_read_back_as_it_was_given_and_missing_content_is_told(self) -> None:
+    def test_content_is_read_back_as_it_was_given_and_missing_content_is_reported(self) -> None:
         """Snapshots, the pinned workflow and artifacts come back; a foreign digest is damage."""
         store, (start, advance) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
@@ -134,8 +134,8 @@ class StoreContract(Suite):
                 store.append(witness, again, self.stamps())
         assert self.reopen(store).load(start.session) == first
 
-    def test_a_witness_is_worth_nothing_after_its_hold_or_for_another_session(self) -> None:
-        """Stashed or borrowed witnesses are rejected, and nothing is written."""
+    def test_a_session_lock_is_rejected_after_its_hold_and_for_another_session(self) -> None:
+        """A released lock and one of another session are rejected, and write nothing."""
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             pass
@@ -156,8 +156,8 @@ class StoreContract(Suite):
         assert self.reopen(store).load(start.session) is None
         assert self.reopen(store).load(other) is None
 
-    def test_a_session_lock_says_nothing_after_its_hold(self) -> None:
-        """However a hold ends, the lock that it gave has no session any more."""
+    def test_a_session_lock_has_no_session_after_its_hold(self) -> None:
+        """However a hold ends, its session lock raises when its session is read."""
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as unused:
             assert unused.session is None
@@ -193,7 +193,7 @@ class StoreContract(Suite):
             assert reader.sessions() == (start.session,)
 
     def test_sessions_are_listed_by_id(self) -> None:
-        """The order in which they came to be plays no part."""
+        """The order in which they were created does not matter."""
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
@@ -203,7 +203,7 @@ class StoreContract(Suite):
         assert store.sessions() == self.reopen(store).sessions() == tuple(sorted((*ids, start.session)))
 
     def test_an_unknown_session_has_no_history_and_a_settled_one_nothing_unfinished(self) -> None:
-        """Unknown are also sessions that are held and not begun. Settled is what was appended and what was restored."""
+        """A session that is held but has no events is unknown, too. Appended and restored history is settled."""
         store, (start, advance) = self.make_store(), self.plans()
         other = SessionId(derived_id("sess", "other"))
         assert store.history(start.session) == ()
@@ -218,8 +218,8 @@ class StoreContract(Suite):
             assert store.unfinished(session) is None
             assert self.reopen(store).unfinished(session) is None
 
-    def test_a_witness_of_another_store_is_rejected(self) -> None:
-        """Two stores of one kind do not take each other's witnesses, and write nothing for them."""
+    def test_a_session_lock_of_another_store_is_rejected(self) -> None:
+        """Two stores of one kind reject each other's session locks, and write nothing for them."""
         one, (start, advance) = self.make_store(), self.plans()
         other = self.make_store()
         with one.hold(start.session) as witness:
@@ -232,8 +232,8 @@ class StoreContract(Suite):
             other.restore(witness, (), contents_of(start))
         assert self.reopen(other).sessions() == ()
 
-    def test_a_mark_changes_with_every_append_and_with_nothing_else(self) -> None:
-        """Whoever looks twice sees by the mark alone whether there is anything new."""
+    def test_a_log_version_changes_with_every_append_and_with_nothing_else(self) -> None:
+        """A reader sees by the log version alone whether a session has new events."""
         store, (start, advance) = self.make_store(), self.plans()
         seen = [store.marks().get(start.session)]
         with store.hold(start.session) as witness:
@@ -241,35 +241,35 @@ class StoreContract(Suite):
                 store.append(witness, plan, self.stamps())
                 seen.append(store.marks()[start.session])
             store.append(witness, advance, self.stamps())
-            store.cache_summary(witness, b"told")
+            store.cache_summary(witness, b"summary")
         assert store.marks()[start.session] == seen[-1]
         assert len(set(seen)) == len(seen)
         assert store.marks().keys() == {start.session}
 
-    def test_a_cached_summary_is_of_the_log_as_it_stands_or_is_none(self) -> None:
-        """An append makes an end of what was cached before it; a released witness caches nothing."""
+    def test_a_cached_summary_is_of_the_current_log_or_is_none(self) -> None:
+        """An append invalidates the cached summary; a released session lock caches nothing."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.cached_summary(start.session) is None
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
-            store.cache_summary(witness, b"told\nof a start")
-            assert store.cached_summary(start.session) == b"told\nof a start"
+            store.cache_summary(witness, b"summary\nof a start")
+            assert store.cached_summary(start.session) == b"summary\nof a start"
             store.append(witness, advance, self.stamps())
             assert store.cached_summary(start.session) is None
-            store.cache_summary(witness, b"told of an advance")
+            store.cache_summary(witness, b"summary of an advance")
         with expects(SessionLockReleasedError):
             store.cache_summary(witness, b"too late")
-        assert self.reopen(store).cached_summary(start.session) == b"told of an advance"
+        assert self.reopen(store).cached_summary(start.session) == b"summary of an advance"
 
     def test_sessions_do_not_know_of_each_other(self) -> None:
-        """What one session holds is not seen from another."""
+        """Reading one session does not show the events of another."""
         store, (start, _) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
         assert store.load(SessionId(derived_id("sess", "other"))) is None
 
     def test_all_of_a_healthy_session_is_salvaged_and_of_an_unknown_one_nothing(self) -> None:
-        """Salvage of what is whole is what load and history give."""
+        """Salvage of a healthy session returns what load and history return."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.salvage(start.session) is None
         with store.hold(start.session) as witness:
@@ -282,8 +282,8 @@ class StoreContract(Suite):
         assert (salvaged.facts, salvaged.history) == (again.load(start.session), again.history(start.session))
         assert (salvaged.health, salvaged.code, salvaged.left_out) == (Health.HEALTHY, None, NOTHING_LEFT_OUT)
 
-    def test_a_restored_session_is_the_one_it_was_and_goes_on(self) -> None:
-        """Its fold, its groups and its content come back in another store, and it is appended to as before."""
+    def test_a_restored_session_equals_the_original_and_can_continue(self) -> None:
+        """Its fold, its groups and its content are the same in another store, and it can be appended to."""
         store, (start, advance) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
@@ -302,7 +302,7 @@ class StoreContract(Suite):
             assert again.workflow_bytes(workflow_hash) == data
 
     def test_all_content_of_a_restored_session_is_read_back(self) -> None:
-        """Snapshots, pinned workflows and artifacts come with the history."""
+        """Snapshots, pinned workflows and artifacts are restored with the history."""
         store, plans = self.make_store(), self.plans()
         session, contents = plans[0].session, contents_of(*plans)
         with store.hold(session) as witness:
@@ -323,7 +323,7 @@ class StoreContract(Suite):
             assert again.workflow_bytes(workflow_hash) == data
 
     def test_nothing_is_restored_over_history_or_from_events_that_cannot_follow_each_other(self) -> None:
-        """A session that is there stays as it is; broken or foreign events leave nothing."""
+        """An existing session is unchanged; broken or foreign events write nothing."""
         store, (start, advance) = self.make_store(), self.plans()
         with store.hold(start.session) as witness:
             store.append(witness, start, self.stamps())
@@ -344,7 +344,7 @@ class StoreContract(Suite):
         assert (again.load(start.session), again.load(foreign), again.sessions()) == (None, None, ())
 
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
-        """Current becomes previous; what was previous is gone."""
+        """The current key becomes the previous one; the earlier previous key is removed."""
         store = self.make_store()
         assert store.keys() is store.key_ring_facts() is None
         other = self.reopen(store)
@@ -359,8 +359,8 @@ class StoreContract(Suite):
         for again in (other, self.reopen(store)):
             assert again.ensured() == store.keys()
 
-    def test_what_is_said_of_a_key_ring_is_how_many_keys_it_has_and_how_private_it_is(self) -> None:
-        """A new ring has one key, a rotated one two; others can reach neither, and no rotation is left to finish."""
+    def test_the_status_of_a_key_ring_is_its_number_of_keys_and_its_permissions(self) -> None:
+        """A new ring has one key, a rotated one two; only its user can read it, and no rotation is unfinished."""
         store = self.make_store()
         for keys, change in ((1, store.ensured), (2, store.rotate), (2, store.rotate)):
             ring = change()
@@ -381,10 +381,10 @@ def copy_session(
 
 
 def _outcome_of_hold(store: Store, session: SessionId) -> list[Session | SessionId | None]:
-    """Hold a session from another thread, and return what its lock shows, or the session that is busy.
+    """Hold a session from another thread, and return the session of its lock, or the id of the busy session.
 
     Raises:
-        AssertionError: It still waits long after every wait should have ended.
+        AssertionError: It still waits although every wait should have ended.
     """
     outcome = list[Session | SessionId | None]()
 

@@ -1,6 +1,6 @@
-"""What the maintenance of every store must hold: keep marks, the check of a whole store, mark and sweep.
+"""The contract of every store's maintenance: retention pins, the check of a whole store, mark and sweep.
 
-The suite sets no clock: a sweep of it happens long after whatever was written last.
+The suite sets no clock: its sweeps use a time long after the last write.
 """
 
 from collections.abc import Collection
@@ -19,15 +19,15 @@ from interlock.views.session import Session
 _DAY_S = 24 * 3600.0
 _TTL_S = 90 * _DAY_S
 _SWEEPS_MAX = 3
-"""What expired goes out of sight with the first sweep, what it referred to at the latest with the next."""
+"""The first sweep removes an expired session; the second one, at the latest, removes its content."""
 _OTHER = SessionId(derived_id("sess", "other"))
 
 
 class UpkeepContract(Suite):
-    """What maintenance must hold. Damage cannot be made through a port, so each store tests it on its own."""
+    """The contract of maintenance. A port cannot cause damage, so each store has its own tests of that."""
 
     def test_everything_that_is_stored_is_marked_and_nothing_is_due_while_it_is_young(self) -> None:
-        """A session refers to all content there is; an empty store has nothing to mark."""
+        """A session refers to all stored content; the snapshot of an empty store is empty."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.upkeep.mark() == GcSnapshot()
         self._append(store, start, advance)
@@ -48,7 +48,7 @@ class UpkeepContract(Suite):
         assert upkeep.damaged_content(marked) == upkeep.held_sessions() == ()
 
     def test_a_sweep_takes_what_its_marks_make_due_and_later_ones_leave_nothing(self) -> None:
-        """What a kept session shares with an expired one stays; without the mark all goes, and the id is free again."""
+        """Content that a pinned session shares stays; without the pin everything is removed, and the id is free."""
         store, (start, advance) = self.make_store(), self.plans()
         whole = self._append(store, start, advance)
         kept = copy_session(store, start.session, _OTHER, contents_of(start, advance))
@@ -75,8 +75,8 @@ class UpkeepContract(Suite):
                 empty.artifact(digest)
         assert self._append(empty, start, advance) == whole
 
-    def test_what_needs_no_lock_to_go_is_no_session_and_no_content(self) -> None:
-        """Room is made of what earlier sweeps took and of temporary files: what a store holds stays."""
+    def test_without_a_lock_no_session_and_no_content_is_removed(self) -> None:
+        """Only the trash and temporary files are deleted to free space: sessions and content stay."""
         store, plans = self.make_store(), self.plans()
         whole = self._append(store, *plans)
         marked = store.upkeep.mark()
@@ -85,7 +85,7 @@ class UpkeepContract(Suite):
         assert self.reopen(store).upkeep.mark() == marked
 
     def test_a_session_that_is_held_is_named_and_left_to_the_next_sweep(self) -> None:
-        """Writers go first: a sweep does not wait for a session, and takes it once it is free."""
+        """Writers have priority: a sweep does not wait for a session, and removes it when it is free."""
         store, (start, advance) = self.make_store(), self.plans()
         whole = self._append(store, start, advance)
         marked = store.upkeep.mark()
@@ -98,7 +98,7 @@ class UpkeepContract(Suite):
         assert [one.session for one in _swept(store, marked, _later(marked)).taken.sessions] == [start.session]
 
     def test_a_session_that_changed_since_it_was_marked_stays_with_all_that_it_refers_to(self) -> None:
-        """Nothing goes by the marks alone."""
+        """The snapshot alone is no reason to remove anything."""
         store, (start, advance) = self.make_store(), self.plans()
         self._append(store, start)
         marked = store.upkeep.mark()
@@ -114,16 +114,16 @@ class UpkeepContract(Suite):
         assert start.workflow is not None
         assert again.workflow_bytes(start.workflow[0]) == start.workflow[1]
 
-    def test_a_session_that_came_after_the_marks_stays(self) -> None:
-        """A sweep takes only what was marked, even if its clock makes all of it old."""
+    def test_a_session_that_was_created_after_the_snapshot_stays(self) -> None:
+        """A sweep removes only what is in the snapshot, even if by its clock everything is old."""
         store, plans = self.make_store(), self.plans()
         marked = store.upkeep.mark()
         whole = self._append(store, *plans)
         assert _swept(store, marked, _later(store.upkeep.mark())) == Swept(taken=Due())
         assert self.reopen(store).load(whole.session) == whole
 
-    def test_only_a_session_that_is_there_is_kept_and_the_marks_outlive_the_store(self) -> None:
-        """A mark for no session is refused and changes nothing; removing one that is not set is no error."""
+    def test_only_an_existing_session_is_pinned_and_the_pins_outlive_the_store(self) -> None:
+        """A pin of a missing session is refused and changes nothing; removing a missing pin is no error."""
         store, (start, _) = self.make_store(), self.plans()
         marks = store.upkeep.keep_marks
         assert marks.kept() == marks.unkeep([start.session]) == frozenset()
@@ -136,7 +136,7 @@ class UpkeepContract(Suite):
         assert again.unkeep([start.session]) == self.reopen(store).upkeep.keep_marks.kept() == frozenset()
 
     def test_several_missing_sessions_are_refused_and_all_named(self) -> None:
-        """No number of them is kept, alone or beside one that is there."""
+        """One or several missing sessions are refused, alone or together with an existing one."""
         store, (start, _) = self.make_store(), self.plans()
         self._append(store, start)
         missing = _made_up(2)
@@ -148,7 +148,7 @@ class UpkeepContract(Suite):
             assert self.reopen(store).upkeep.keep_marks.kept() == frozenset()
 
     def test_no_more_sessions_are_kept_than_there_may_be(self) -> None:
-        """Those that are kept already count. The limit itself is no reason to refuse: only then is each looked up."""
+        """Existing pins count. The limit itself is permitted: sessions are searched for only within it."""
         store, (start, _) = self.make_store(), self.plans()
         self._append(store, start)
         marks = store.upkeep.keep_marks
@@ -159,8 +159,8 @@ class UpkeepContract(Suite):
                 marks.keep(asked)
             assert self.reopen(store).upkeep.keep_marks.kept() == {start.session}
 
-    def test_one_at_a_time_collects_or_sets_marks(self) -> None:
-        """The second one is refused while the first is at work, and not after that."""
+    def test_only_one_process_at_a_time_collects_or_sets_pins(self) -> None:
+        """A second one is refused while the first is at work, and not after that."""
         store, (start, _) = self.make_store(), self.plans()
         self._append(store, start)
         other = self.reopen(store).upkeep
@@ -183,14 +183,14 @@ def _made_up(count: int) -> tuple[SessionId, ...]:
 
 
 def _newest_s(marked: GcSnapshot) -> float:
-    """Return when anything of a store was last written."""
+    """Return the latest time at which anything of a store was written."""
     return max(
         (*(one.last_activity_s for one in marked.sessions), *(one.modified_s for one in marked.items)), default=0
     )
 
 
 def _later(marked: GcSnapshot, kept: Collection[SessionId] = ()) -> Retention:
-    """Return the retention at a time when all that is marked is old and every session has expired."""
+    """Return the retention at a time when everything in the snapshot is old and every session has expired."""
     return Retention(now_s=_newest_s(marked) + 2 * _TTL_S, ttl_s=_TTL_S, kept=frozenset(kept))
 
 

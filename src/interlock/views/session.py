@@ -342,7 +342,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
     if payload.node_kind == "checkpoint":
-        assert parent is not None, "only a step is a root, as judged above"
+        assert parent is not None, "only a step is a root, as checked above"
         counted = replace(parent, checkpoints=parent.checkpoints + 1)
         return replace(session, tags=tags, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
     nodes, contexts = session.nodes.insert(node_id, node), session.contexts
@@ -357,7 +357,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:
-    """An edge says again what the nodes say, with a cause; it must say the same (EVT-4)."""
+    """Check that an edge agrees with its nodes: it repeats them, and adds a cause (EVT-4)."""
     upper, lower = session.nodes[event.data.from_node_id], session.nodes[event.data.to_node_id]
     if lower.parent != upper.node or {upper.run, lower.run} != {event.scope.run_id}:
         raise BrokenHistoryError(f"an edge from {upper.node} to {lower.node}, which is not its child")

@@ -1,8 +1,8 @@
-"""The key ring file: the current and the previous signing key, with a check over both (KEY-1, KEY-3).
+"""The key ring file: the current and the previous signing key, with a checksum over both (KEY-1, KEY-3).
 
-The file alone does not say that it is durable: its writer may have been killed before its last sync, and a sync that
-failed once proves nothing when it is repeated. So whoever wrote a ring and synced it without a fault names it in the
-settled mark, by the digest of its bytes. The mark needs no sync: it is true of whatever disk it is found on.
+The file alone does not show that it is durable: its writer may have been killed before its last sync, and repeating a
+failed sync proves nothing. So a writer that synced a ring without an error records the digest of its bytes in the
+settled mark. The mark needs no sync: if it is on the disk, it is true.
 
 A ring that the mark does not name is not settled. If it has a previous key, it came from a rotation that did not
 finish. The ring before that was settled and had the previous key as its current one, so the previous key is on the
@@ -31,7 +31,7 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredRing:
-    """A ring as its file holds it, and whether the mark names it."""
+    """A ring as read from its file, and whether the settled mark names it."""
 
     stat: FileStat
     ring: KeyRing
@@ -57,12 +57,12 @@ class KeyRingFile:
         self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingReader.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
+        """See `KeyRingReader.keys`. Reads the file again if it changed. Writes and syncs nothing."""
         stored = self._locked_look(fresh=fresh)
         return stored.usable() if stored is not None else None
 
     def signing(self) -> KeyRing | None:
-        """Return the ring if a key that is surely durable can sign; None where `make` has work to do. Writes nothing.
+        """Return the ring if a durable key can sign; None if `make` must run first. Writes nothing.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
@@ -91,7 +91,7 @@ class KeyRingFile:
         )
 
     def make(self) -> KeyRing:
-        """Make the ring if there is none, and settle one that is not; return the ring to sign with.
+        """Create the ring if there is none, settle an unsettled one, and return the ring to sign with.
 
         Only under the upkeep lock.
 
@@ -111,7 +111,7 @@ class KeyRingFile:
     def rotate(self) -> KeyRing:
         """See `KeyRingMaintenance.rotate`. Only under the upkeep lock.
 
-        A rotation that did not finish is finished instead: a further key would end the tokens of the key that signs.
+        An unfinished rotation is finished instead: a further key would invalidate the tokens of the signing key.
         """
         with self._mutex, replacing(self._files, layout.KEYRING):
             stored = self._look()
@@ -144,7 +144,7 @@ class KeyRingFile:
         return stored
 
     def _settle(self, ring: KeyRing) -> KeyRing:
-        """Write a ring so that it is durable, and then say so in the mark.
+        """Make a ring durable, and then record that in the mark.
 
         Raises:
             OSError: The disk failed: what the mark does not name is not settled.
@@ -158,7 +158,7 @@ class KeyRingFile:
             write_durably(self._files, layout.KEYRING_MARK, _mark_of(data))
             self._files.sync_dir(layout.KEYS, full=True)
         except OSError:
-            # The mark is true from here on, and only has to be seen.
+            # The ring is durable, so the mark is true; it is enough that it can be read.
             if not self._is_marked(data):
                 raise
         return ring
@@ -167,7 +167,7 @@ class KeyRingFile:
         try:
             return self._files.read(layout.KEYRING_MARK) == _mark_of(data)
         except OSError:
-            # A mark that cannot be read says nothing.
+            # An unreadable mark counts as missing.
             return False
 
 
@@ -205,5 +205,5 @@ def _decoded(data: bytes) -> KeyRing:
         raise KeyRingDamagedError("the key ring is not readable") from error
     lengths = {len(key) for key in (ring.current, ring.previous) if key is not None}
     if _encoded(ring) != data or lengths != {_KEY_BYTES}:
-        raise KeyRingDamagedError("the key ring's check does not hold")
+        raise KeyRingDamagedError("the key ring's checksum does not match")
     return ring

@@ -1,4 +1,4 @@
-"""The local store: one data directory, put together."""
+"""The local store: all ports over one data directory."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class LocalStore:
-    """Every port of durable truth over files below one directory. Opening it touches nothing.
+    """Every store port over the files of one directory. Opening it reads and writes nothing.
 
-    `now_s` is the clock by which the files are dated, in seconds since the epoch.
+    `now_s` is the clock that dates files, in seconds since the epoch.
     """
 
     def __init__(
@@ -147,13 +147,13 @@ class LocalStore:
         return LocalCollector(self._root, files=self._files, locks=self._given_locks)
 
     def _made_ring(self) -> KeyRing:
-        """Make or settle the ring: the first write of a data directory, so it makes what a full disk would refuse.
+        """Create or settle the ring. This first write also creates what a full disk would refuse later.
 
-        Where nothing can be written, the ring is as durable as all else there.
+        If nothing can be written, the ring is as durable as everything else in the directory.
         """
         try:
             with alone(self._files, self._locks):
-                # A trash that cannot be made is reported by the collection that needs it.
+                # If the trash cannot be created, the collection that needs it reports that.
                 with suppress(StoreFailureError):
                     make_trash(self._files)
                 return self._keyring.make()
@@ -166,9 +166,9 @@ class LocalStore:
             return ring
 
     def _ensure_root(self) -> None:
-        """See that the data directory stands before the first write of this process.
+        """Create the data directory, durably, before the first write of this process.
 
-        It may stand and still not be durable, if the process that made it was killed; so it is not asked for first.
+        It is done even if the directory exists: the process that created it may have been killed before its sync.
         """
         if self._has_root:
             return

@@ -33,7 +33,7 @@ from interlock.views.session import BrokenHistoryError, Session, evolve, new_ses
 
 
 class MemorySessionLock:
-    """The witness of this store."""
+    """A `SessionLock` of this store."""
 
     def __init__(self, session_id: SessionId, session: Session | None, maker: object) -> None:
         self.maker = maker
@@ -49,14 +49,14 @@ class MemorySessionLock:
         return self._session
 
     def advance(self, session: Session) -> None:
-        """Go on with what an append made true."""
+        """Replace the session's state after an append."""
         self._session = session
 
 
 class MemoryStore:
-    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would.
+    """Every store port in the memory of one process. Segments are stored as bytes, as on a disk.
 
-    `now_s` is the clock by which changes are dated, in seconds since the epoch.
+    `now_s` is the clock that dates changes, in seconds since the epoch.
     """
 
     def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
@@ -67,7 +67,7 @@ class MemoryStore:
     def load(
         self,
         session: SessionId,
-        tag: str | None = None,  # noqa: ARG002 — all is settled
+        tag: str | None = None,  # noqa: ARG002 — every append is settled
         *,
         since_s: float | None = None,  # noqa: ARG002 — no read waits
     ) -> Session | None:
@@ -75,7 +75,7 @@ class MemoryStore:
         return self._state.folds.get(session)
 
     def replayed(self, session: SessionId) -> Session:
-        """Return the fold of the stored bytes, read again from the first."""
+        """Return the fold of the stored bytes, read again from the start."""
         return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
@@ -106,7 +106,7 @@ class MemoryStore:
         facts = self.load(session)
         return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
 
-    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — memory is never cut off
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — no append is interrupted
         """See `SessionReader.unfinished`."""
         return None
 

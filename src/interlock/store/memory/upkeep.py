@@ -1,4 +1,4 @@
-"""The maintenance of an in-memory store. Memory is never damaged and has no trash: what goes is gone for good."""
+"""The maintenance of an in-memory store. Memory has no damage and no trash: a sweep deletes at once."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -24,7 +24,7 @@ from interlock.store.retention import due, seconds_of, with_marks
 
 @contextmanager
 def alone(state: MemoryState) -> Generator[None]:
-    """Hold the lock over what belongs to no session while the context lasts.
+    """Hold the upkeep lock, for data outside of sessions, while the context lasts.
 
     Raises:
         UpkeepBusyError: On entering: another thread holds it.
@@ -38,7 +38,7 @@ def alone(state: MemoryState) -> Generator[None]:
 
 
 class MemoryKeepMarks:
-    """The keep marks of this store."""
+    """The retention pins of this store."""
 
     def __init__(self, state: MemoryState) -> None:
         self._state = state
@@ -81,15 +81,15 @@ class MemoryUpkeep:
         return alone(self._state)
 
     def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """See `Collector.make_room`. There is nothing that needs no lock."""
+        """See `Collector.make_room`. Memory has no trash and no temporary files."""
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
-        """See `Collector.sweep`. It takes what is due by the marks and by what is there now."""
+        """See `Collector.sweep`. It removes what is due by the snapshot and by the current state."""
         with self._state.mutex, ExitStack() as locks:
             now, expired = self._marked(), due(marked, retention).sessions
             skipped = tuple(self._skipped(expired, now, locks))
             spared = {one.session for one in skipped} | (now.names() - {one.session for one in expired})
-            # The mutex keeps writers out, so content that nothing refers to now may go, marked or not.
+            # The mutex excludes writers, so unreferenced content may be deleted even if it is not in the snapshot.
             taken = due(now, retention, spared)
             for session in taken.sessions:
                 self._state.remove(session.session)
@@ -134,7 +134,7 @@ class MemoryUpkeep:
         )
 
     def _skipped(self, expired: Iterable[GcSession], now: GcSnapshot, locks: ExitStack) -> Iterator[Skipped]:
-        """Lock the expired sessions, and yield those that somebody holds or that changed since they were marked."""
+        """Lock the expired sessions, and yield those that are held or that changed since they were marked."""
         there = frozenset(now.sessions)
         for one in expired:
             lock = self._state.locks[one.session]

@@ -1,4 +1,4 @@
-"""Mark-and-sweep over a data directory, put together."""
+"""The collector of a data directory: mark and sweep behind their port."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -20,12 +20,12 @@ from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Retent
 
 
 class LocalCollector:
-    """The collector over files below one directory, and the keep marks there. Opening it touches nothing."""
+    """The collector over files below one directory, and its retention pins. Opening it reads and writes nothing."""
 
     def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
         self._files = files or OsFiles(root)
         self._locks = locks or OsLocks(root)
-        # Writers go first: what one holds right now is left to the next sweep.
+        # Writers have priority: a session that is locked now is left to the next sweep.
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
         self.keep_marks = KeepFile(self._files, self._locks)
 

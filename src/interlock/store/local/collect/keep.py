@@ -1,4 +1,4 @@
-"""The keep marks: one small file, written whole (GC-2)."""
+"""The retention pins: one small file, replaced as a whole (GC-2)."""
 
 from collections.abc import Callable, Collection
 
@@ -19,7 +19,7 @@ _Marks = frozenset[SessionId]
 
 
 class KeepFile:
-    """`config/keep.json`. Without it, no session is kept."""
+    """`config/keep.json`. Without it, no session is pinned."""
 
     def __init__(self, files: FileOps, locks: Locks) -> None:
         self._files = files
@@ -46,12 +46,12 @@ class KeepFile:
             self._check_there(sessions)
             return after
 
-        # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
+        # The first check creates no lock file for a missing session; under the lock, no collection can remove one.
         marked(self.kept())
         return self._change(marked)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `RetentionPins.unkeep`. Where no marks were ever set, no file is made."""
+        """See `RetentionPins.unkeep`. If no session was ever pinned, no file is created."""
         try:
             if self._files.stat(layout.KEEP) is None:
                 return frozenset()
@@ -60,7 +60,7 @@ class KeepFile:
         return self._change(lambda kept: kept.difference(sessions))
 
     def _change(self, change: Callable[[_Marks], _Marks]) -> _Marks:
-        """Write the marks after a change, also where nothing changed: what is there may not be durable yet."""
+        """Write the pins after a change, even if nothing changed: the stored ones may not be durable yet."""
         with alone(self._files, self._locks):
             before = self.kept()
             with replacing(self._files, layout.KEEP):

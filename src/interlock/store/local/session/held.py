@@ -1,4 +1,4 @@
-"""The witness of a held session, and what the ports promise of whatever a hold may meet."""
+"""The proof that a session's lock is held, and the errors of the ports that a failure turns into."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from interlock.views.session import BrokenHistoryError, Session
 
 
 class LocalSessionLock:
-    """The witness of this store: valid inside the `with` block that yielded it, for its session alone.
+    """A `SessionLock` of this store: valid inside the `with` block that yielded it, and only for its session.
 
     `maker` is what made it: no other store takes it.
     """
@@ -38,7 +38,7 @@ class LocalSessionLock:
         return self._verified
 
     def advance(self, verified: Verified | None) -> None:
-        """Go on with what an append made true; None ends the hold."""
+        """Replace the verified state after an append; None ends the hold."""
         self._verified = verified
 
 
@@ -55,7 +55,7 @@ def own_witness(witness: SessionLock, maker: object) -> LocalSessionLock:
 
 @contextmanager
 def told(session: SessionId) -> Generator[None]:
-    """Turn what reading and writing a session may meet into what the ports promise."""
+    """Convert the errors of reading and writing a session into those that the ports document."""
     try:
         yield
     except DamageError as damage:

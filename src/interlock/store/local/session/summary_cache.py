@@ -1,7 +1,7 @@
-"""What is cached beside a session: derived, bound to the log as it was, thrown away on any doubt (RES-4).
+"""The cached summary of a session: derived, bound to one state of the log, and ignored if anything differs (RES-4).
 
-The file is one line that says which log the rest is of, and the rest. It is replaced whole and never synced: what a
-crash leaves of it does not match its first line, and is none.
+The first line of the file identifies the state of the log; the summary follows. The file is replaced as a whole and
+never synced: if a crash damages it, it does not match its first line and is ignored.
 """
 
 import json
@@ -25,7 +25,7 @@ class SummaryCache:
         self._files = files
 
     def read(self, session: SessionId) -> bytes | None:
-        """Return a session's cached summary, if it is of the log as it stands.
+        """Return a session's cached summary if it matches the current log; else None.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -37,9 +37,9 @@ class SummaryCache:
         return current[1] if current is not None else None
 
     def folded_bytes(self, session: SessionId) -> int:
-        """Return up to where the manifest has been folded without a fault: whoever cached the summary had done so.
+        """Return how many bytes of the manifest were folded without an error by the process that cached the summary.
 
-        Zero where no summary of the log as it stands is cached.
+        Zero if no summary of the current log is cached.
 
         Raises:
             OSError: The disk failed.
@@ -48,7 +48,7 @@ class SummaryCache:
         return current[0] if current is not None else 0
 
     def _current(self, session: SessionId) -> tuple[int, bytes] | None:
-        """Return the length of the manifest as it stands and the summary that was cached with it."""
+        """Return the length of the current manifest and the summary that was cached for it."""
         try:
             data = self._files.read(layout.cached_summary(session))
         except (FileNotFoundError, NotADirectoryError, NotRegularFileError):
@@ -64,7 +64,7 @@ class SummaryCache:
         return (manifest_bytes, body) if is_current else None
 
     def write(self, verified: Verified, summary: bytes) -> None:
-        """Cache a summary of the log as it was verified.
+        """Cache a summary of the verified log.
 
         Raises:
             StoreFailureError: The disk failed.
