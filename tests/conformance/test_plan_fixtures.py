@@ -474,8 +474,8 @@ def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> 
     stamps = Stamps(
         mint_event_id=lambda: EventId(derived_id("evt", next(numbers))), recorded_at="2026-01-01T00:00:00.000Z"
     )
-    with harness.ports.writer.hold(start.session) as witness:
-        session = harness.ports.writer.append(witness, plan, stamps)
+    with harness.ports.writer.hold(start.session) as lock:
+        session = harness.ports.writer.append(lock, plan, stamps)
     mint = Mint(ring=FIXED_KEYS, session=session, run=session.runs[start.run])
     answer = harness.look(mint.state(root_node(start.run)))
     assert answer.code is ErrorCode.SESSION_NOT_HEALTHY

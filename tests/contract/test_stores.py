@@ -93,9 +93,9 @@ class TestEveryStore(StoreContract, UpkeepContract):
 @pytest.mark.inv("HOUSE-2")
 def test_the_fold_in_memory_equals_a_replay_of_the_stored_bytes() -> None:
     store, (start, advance) = MemoryStore(), both_plans()
-    with store.hold(start.session) as witness:
-        store.append(witness, start, stamps())
-        store.append(witness, advance, stamps())
+    with store.hold(start.session) as lock:
+        store.append(lock, start, stamps())
+        store.append(lock, advance, stamps())
     assert store.replayed(start.session) == store.load(start.session)
     assert len(store.segments(start.session)) == 2
 

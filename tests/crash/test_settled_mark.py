@@ -111,8 +111,8 @@ def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
 def test_the_next_holder_of_the_lock_writes_all_of_an_unsettled_group_again_and_marks_it() -> None:
     case = unsettled()
     before = len(case.disk.steps)
-    with opened(case.disk).hold(A) as witness:
-        assert witness.session == case.new
+    with opened(case.disk).hold(A) as lock:
+        assert lock.session == case.new
     steps = case.disk.steps[before:]
     renamed = [step.path for step in steps if step.name == "rename"]
     segment = layout.segment(A, case.old.next_index, case.new.next_index - 1)
@@ -182,8 +182,8 @@ def test_no_bit_flip_of_the_mark_hides_what_a_token_names_and_the_next_append_me
             put(flipped, MARK, good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
             assert opened(flipped).load(A) == old
             assert opened(flipped).load(A, tag_of(tip)) == new
-            with opened(flipped).hold(A) as witness:
-                assert witness.session == new
+            with opened(flipped).hold(A) as lock:
+                assert lock.session == new
             assert bytes_of(flipped, MARK) == good
             assert opened(flipped).load(A) == new
 

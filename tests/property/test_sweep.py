@@ -87,8 +87,8 @@ class Retention(RuleBasedStateMachine):
             self.write(disk, name, artifact)
         self.lose_power(disk, left)
         # Whether what was written to its end counts is decided by the next one that holds the lock.
-        with opened(self.disk).hold(session_id(name)) as witness:
-            found = witness.session
+        with opened(self.disk).hold(session_id(name)) as lock:
+            found = lock.session
         before = self.known.get(name)
         if found is not None and (before is None or found != before.session):
             self.learn(name, before.advances + 1 if before is not None else 0)

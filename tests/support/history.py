@@ -116,8 +116,8 @@ def appended(
         actor=Actor(type="agent", identifier=client),
     )
     files = tuple((digest_of_bytes(one), one) for one in artifacts)
-    with harness.store.hold(session) as witness:
-        harness.store.append(witness, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
+    with harness.store.hold(session) as lock:
+        harness.store.append(lock, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
 
 
 def checkpointed(harness: Harness, start: Called, notes: str, client: str = "a client") -> None:

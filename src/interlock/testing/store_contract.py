@@ -84,20 +84,20 @@ class StoreContract(Suite):
         """Append, load, reopen: the same session."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.load(start.session) is None
-        with store.hold(start.session) as witness:
-            assert witness.session is None
-            started = store.append(witness, start, self.stamps())
-            assert witness.session == started
-            advanced = store.append(witness, advance, self.stamps())
+        with store.hold(start.session) as lock:
+            assert lock.session is None
+            started = store.append(lock, start, self.stamps())
+            assert lock.session == started
+            advanced = store.append(lock, advance, self.stamps())
         assert store.load(start.session) == advanced != started
         assert self.reopen(store).load(start.session) == advanced
 
     def test_content_is_read_back_as_it_was_given_and_missing_content_is_reported(self) -> None:
         """Snapshots, the pinned workflow and artifacts come back; a foreign digest is damage."""
         store, (start, advance) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            store.append(witness, advance, self.stamps())
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
+            store.append(lock, advance, self.stamps())
         again = self.reopen(store)
         for ref, data in (*start.snapshots, *advance.snapshots):
             assert again.snapshot(ref).to_bytes() == data
@@ -117,35 +117,35 @@ class StoreContract(Suite):
     def test_a_plan_whose_key_event_is_recorded_changes_nothing(self) -> None:
         """A replayed plan yields the session as it is."""
         store, (start, advance) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            first = store.append(witness, advance, self.stamps())
-            assert store.append(witness, advance, self.stamps()) == first
-            assert store.append(witness, start, self.stamps()) == first
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
+            first = store.append(lock, advance, self.stamps())
+            assert store.append(lock, advance, self.stamps()) == first
+            assert store.append(lock, start, self.stamps()) == first
         assert self.reopen(store).load(start.session) == first
 
     def test_any_other_duplicate_is_an_invariant_violation_that_writes_nothing(self) -> None:
         """A second `session_created` cannot be history."""
         store, (start, _) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            first = store.append(witness, start, self.stamps())
+        with store.hold(start.session) as lock:
+            first = store.append(lock, start, self.stamps())
             again = AppendPlan(session=start.session, drafts=(EventDraft(data=SessionCreated()),))
             with expects(BrokenHistoryError):
-                store.append(witness, again, self.stamps())
+                store.append(lock, again, self.stamps())
         assert self.reopen(store).load(start.session) == first
 
     def test_a_session_lock_is_rejected_after_its_hold_and_for_another_session(self) -> None:
         """A released lock and one of another session are rejected, and write nothing."""
         store, (start, _) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
+        with store.hold(start.session) as lock:
             pass
         with expects(SessionLockReleasedError):
-            store.append(witness, start, self.stamps())
+            store.append(lock, start, self.stamps())
         other = SessionId(derived_id("sess", "other"))
         with store.hold(other) as foreign, expects(SessionLockReleasedError):
             store.append(foreign, start, self.stamps())
         with store.hold(start.session), expects(SessionLockReleasedError):
-            store.append(witness, start, self.stamps())
+            store.append(lock, start, self.stamps())
         with store.hold(start.session) as genuine:
             forged = _Forged()
             assert genuine.session is forged.session
@@ -172,10 +172,10 @@ class StoreContract(Suite):
         """Through the same store and through another one, a second holder is refused until the first has ended."""
         store, (start, _) = self.make_store(), self.plans()
         stores = (store, self.reopen(store))
-        with store.hold(start.session) as witness:
+        with store.hold(start.session) as lock:
             for second in stores:
                 assert _outcome_of_hold(second, start.session) == [start.session]
-            started = store.append(witness, start, self.stamps())
+            started = store.append(lock, start, self.stamps())
         for second in stores:
             assert _outcome_of_hold(second, start.session) == [started]
 
@@ -185,8 +185,8 @@ class StoreContract(Suite):
         other = self.reopen(store)
         assert (other.load(start.session), other.history(start.session), other.sessions()) == (None, (), ())
         for writer, reader, plan in ((store, other, start), (other, store, advance)):
-            with writer.hold(start.session) as witness:
-                appended = writer.append(witness, plan, self.stamps())
+            with writer.hold(start.session) as lock:
+                appended = writer.append(lock, plan, self.stamps())
             assert reader.load(start.session) == writer.load(start.session) == appended
             assert reader.history(start.session) == writer.history(start.session)
             assert reader.marks() == writer.marks()
@@ -195,8 +195,8 @@ class StoreContract(Suite):
     def test_sessions_are_listed_by_id(self) -> None:
         """The order in which they were created does not matter."""
         store, (start, _) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
         ids = sorted(SessionId(derived_id("sess", name)) for name in ("b", "c", "d", "e"))
         for session in (ids[1], ids[3], ids[0], ids[2]):
             copy_session(store, start.session, session, contents_of(start))
@@ -207,10 +207,10 @@ class StoreContract(Suite):
         store, (start, advance) = self.make_store(), self.plans()
         other = SessionId(derived_id("sess", "other"))
         assert store.history(start.session) == ()
-        with store.hold(start.session) as witness:
+        with store.hold(start.session) as lock:
             assert store.history(start.session) == ()
             for plan in (start, advance):
-                store.append(witness, plan, self.stamps())
+                store.append(lock, plan, self.stamps())
                 assert store.unfinished(start.session) is None
         assert self.reopen(store).history(other) == ()
         copy_session(store, start.session, other, contents_of(start, advance))
@@ -222,26 +222,26 @@ class StoreContract(Suite):
         """Two stores of one kind reject each other's session locks, and write nothing for them."""
         one, (start, advance) = self.make_store(), self.plans()
         other = self.make_store()
-        with one.hold(start.session) as witness:
-            one.append(witness, start, self.stamps())
+        with one.hold(start.session) as lock:
+            one.append(lock, start, self.stamps())
             with expects(SessionLockReleasedError):
-                other.append(witness, advance, self.stamps())
+                other.append(lock, advance, self.stamps())
             with expects(SessionLockReleasedError):
-                other.cache_summary(witness, b"of another store")
-        with one.hold(SessionId(derived_id("sess", "other"))) as witness, expects(SessionLockReleasedError):
-            other.restore(witness, (), contents_of(start))
+                other.cache_summary(lock, b"of another store")
+        with one.hold(SessionId(derived_id("sess", "other"))) as lock, expects(SessionLockReleasedError):
+            other.restore(lock, (), contents_of(start))
         assert self.reopen(other).sessions() == ()
 
     def test_a_log_version_changes_with_every_append_and_with_nothing_else(self) -> None:
         """A reader sees by the log version alone whether a session has new events."""
         store, (start, advance) = self.make_store(), self.plans()
         seen = [store.marks().get(start.session)]
-        with store.hold(start.session) as witness:
+        with store.hold(start.session) as lock:
             for plan in (start, advance):
-                store.append(witness, plan, self.stamps())
+                store.append(lock, plan, self.stamps())
                 seen.append(store.marks()[start.session])
-            store.append(witness, advance, self.stamps())
-            store.cache_summary(witness, b"summary")
+            store.append(lock, advance, self.stamps())
+            store.cache_summary(lock, b"summary")
         assert store.marks()[start.session] == seen[-1]
         assert len(set(seen)) == len(seen)
         assert store.marks().keys() == {start.session}
@@ -250,32 +250,32 @@ class StoreContract(Suite):
         """An append invalidates the cached summary; a released session lock caches nothing."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.cached_summary(start.session) is None
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            store.cache_summary(witness, b"summary\nof a start")
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
+            store.cache_summary(lock, b"summary\nof a start")
             assert store.cached_summary(start.session) == b"summary\nof a start"
-            store.append(witness, advance, self.stamps())
+            store.append(lock, advance, self.stamps())
             assert store.cached_summary(start.session) is None
-            store.cache_summary(witness, b"summary of an advance")
+            store.cache_summary(lock, b"summary of an advance")
         with expects(SessionLockReleasedError):
-            store.cache_summary(witness, b"too late")
+            store.cache_summary(lock, b"too late")
         assert self.reopen(store).cached_summary(start.session) == b"summary of an advance"
 
     def test_sessions_do_not_know_of_each_other(self) -> None:
         """Reading one session does not show the events of another."""
         store, (start, _) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
         assert store.load(SessionId(derived_id("sess", "other"))) is None
 
     def test_all_of_a_healthy_session_is_salvaged_and_of_an_unknown_one_nothing(self) -> None:
         """Salvage of a healthy session returns what load and history return."""
         store, (start, advance) = self.make_store(), self.plans()
         assert store.salvage(start.session) is None
-        with store.hold(start.session) as witness:
+        with store.hold(start.session) as lock:
             assert store.salvage(start.session) is None
-            store.append(witness, start, self.stamps())
-            store.append(witness, advance, self.stamps())
+            store.append(lock, start, self.stamps())
+            store.append(lock, advance, self.stamps())
         again = self.reopen(store)
         salvaged = again.salvage(start.session)
         assert salvaged is not None
@@ -285,14 +285,14 @@ class StoreContract(Suite):
     def test_a_restored_session_equals_the_original_and_can_continue(self) -> None:
         """Its fold, its groups and its content are the same in another store, and it can be appended to."""
         store, (start, advance) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
         started, history, contents = store.load(start.session), store.history(start.session), contents_of(start)
         other = self.make_store()
-        with other.hold(start.session) as witness:
-            assert other.restore(witness, history, contents) == started == witness.session
-            assert other.append(witness, start, self.stamps()) == started
-            advanced = other.append(witness, advance, self.stamps())
+        with other.hold(start.session) as lock:
+            assert other.restore(lock, history, contents) == started == lock.session
+            assert other.append(lock, start, self.stamps()) == started
+            advanced = other.append(lock, advance, self.stamps())
         again = self.reopen(other)
         assert again.load(start.session) == advanced != started
         assert again.history(start.session)[:1] == history
@@ -305,13 +305,13 @@ class StoreContract(Suite):
         """Snapshots, pinned workflows and artifacts are restored with the history."""
         store, plans = self.make_store(), self.plans()
         session, contents = plans[0].session, contents_of(*plans)
-        with store.hold(session) as witness:
+        with store.hold(session) as lock:
             for plan in plans:
-                store.append(witness, plan, self.stamps())
+                store.append(lock, plan, self.stamps())
         whole, history = store.load(session), store.history(session)
         other = self.make_store()
-        with other.hold(session) as witness:
-            assert other.restore(witness, history, contents) == whole
+        with other.hold(session) as lock:
+            assert other.restore(lock, history, contents) == whole
         again = self.reopen(other)
         assert (again.load(session), again.history(session)) == (whole, history)
         assert contents.artifacts
@@ -325,21 +325,21 @@ class StoreContract(Suite):
     def test_nothing_is_restored_over_history_or_from_events_that_cannot_follow_each_other(self) -> None:
         """An existing session is unchanged; broken or foreign events write nothing."""
         store, (start, advance) = self.make_store(), self.plans()
-        with store.hold(start.session) as witness:
-            store.append(witness, start, self.stamps())
-            advanced = store.append(witness, advance, self.stamps())
+        with store.hold(start.session) as lock:
+            store.append(lock, start, self.stamps())
+            advanced = store.append(lock, advance, self.stamps())
             history, contents = store.history(start.session), contents_of(start, advance)
             with expects(BrokenHistoryError):
-                store.restore(witness, history, contents)
+                store.restore(lock, history, contents)
         assert self.reopen(store).load(start.session) == advanced
         other = self.make_store()
-        with other.hold(start.session) as witness, expects(BrokenHistoryError):
-            other.restore(witness, history[1:], contents)
+        with other.hold(start.session) as lock, expects(BrokenHistoryError):
+            other.restore(lock, history[1:], contents)
         foreign = SessionId(derived_id("sess", "other"))
         with other.hold(foreign) as stranger, expects(BrokenHistoryError):
             other.restore(stranger, history, contents)
         with expects(SessionLockReleasedError):
-            other.restore(witness, history, contents)
+            other.restore(lock, history, contents)
         again = self.reopen(other)
         assert (again.load(start.session), again.load(foreign), again.sessions()) == (None, None, ())
 
@@ -375,8 +375,8 @@ def copy_session(
 ) -> tuple[tuple[Event, ...], ...]:
     """Restore a session under another id as well, and return the history of the copy."""
     copied = tuple(tuple(copy_to_session(event, copy) for event in events) for events in store.history(session))
-    with store.hold(copy) as witness:
-        store.restore(witness, copied, contents)
+    with store.hold(copy) as lock:
+        store.restore(lock, copied, contents)
     return copied
 
 
@@ -390,8 +390,8 @@ def _outcome_of_hold(store: Store, session: SessionId) -> list[Session | Session
 
     def hold() -> None:
         try:
-            with store.hold(session, since_s=time.monotonic() - _WAIT_S_MAX) as witness:
-                outcome.append(witness.session)
+            with store.hold(session, since_s=time.monotonic() - _WAIT_S_MAX) as lock:
+                outcome.append(lock.session)
         except SessionBusyError as error:
             outcome.append(error.session)
 

@@ -103,8 +103,8 @@ class UpkeepContract(Suite):
         self._append(store, start)
         marked = store.upkeep.mark()
         stamps = replace(self.stamps(), recorded_at="2222-01-01T00:00:00.000Z")
-        with store.hold(start.session) as witness:
-            advanced = store.append(witness, advance, stamps)
+        with store.hold(start.session) as lock:
+            advanced = store.append(lock, advance, stamps)
         retention = _later(store.upkeep.mark())
         assert _swept(store, marked, retention).skipped == (Skipped(session=start.session, why="changed"),)
         again = self.reopen(store)
@@ -171,10 +171,10 @@ class UpkeepContract(Suite):
             assert other.keep_marks.kept() == {start.session}
 
     def _append(self, store: Store, *plans: AppendPlan) -> Session:
-        with store.hold(plans[0].session) as witness:
+        with store.hold(plans[0].session) as lock:
             for plan in plans[:-1]:
-                store.append(witness, plan, self.stamps())
-            return store.append(witness, plans[-1], self.stamps())
+                store.append(lock, plan, self.stamps())
+            return store.append(lock, plans[-1], self.stamps())
 
 
 def _made_up(count: int) -> tuple[SessionId, ...]:

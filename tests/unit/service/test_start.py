@@ -80,8 +80,8 @@ class CollectedStore(LocalStore):
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         (self._sessions / session).rename(self._sessions.parent / "gone")
-        with super().hold(session, since_s=since_s) as witness:
-            yield witness
+        with super().hold(session, since_s=since_s) as lock:
+            yield lock
 
 
 @pytest.mark.inv("ADV-2", "GC-6", "FAIL-4")

@@ -424,8 +424,8 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     disk = filled("b")
     store = opened(disk)
     start = start_plan()
-    with store.hold(A) as witness:
-        store.append(witness, start, stamps())
+    with store.hold(A) as lock:
+        store.append(lock, start, stamps())
     one, *_ = sorted(paths(disk, layout.events_dir(A)))
     lines = disk.read(one).splitlines(keepends=True)
     # The first event once more, with the next index: each line is whole, and the log says what cannot be.

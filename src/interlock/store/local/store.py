@@ -18,7 +18,7 @@ from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session.beginning import removed_if_unused
-from interlock.store.local.session.held import own_witness
+from interlock.store.local.session.held import own_lock
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
@@ -105,20 +105,20 @@ class LocalStore:
         """See `SessionWriter.hold`."""
         self._ensure_root()
         log = self._log.hold(session, since_s=since_s)
-        with removed_if_unused(self._files, self._locks, session), log as witness:
-            yield witness
+        with removed_if_unused(self._files, self._locks, session), log as lock:
+            yield lock
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        return self._log.append(witness, plan, stamps)
+        return self._log.append(lock, plan, stamps)
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        self._summaries.write(own_witness(witness, self._log).verified(), summary)
+        self._summaries.write(own_lock(lock, self._log).verified(), summary)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        return self._log.restore(witness, history, contents)
+        return self._log.restore(lock, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingReader.keys`."""

@@ -126,25 +126,25 @@ class MemoryStore:
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         with self._state.mutex:
-            lock = self._state.locks.setdefault(session, threading.Lock())
+            mutex = self._state.locks.setdefault(session, threading.Lock())
         began, until = wait_window(LOCK_WAIT_MS_MAX, since_s)
-        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+        if not mutex.acquire(timeout=max(0.0, until - time.monotonic())):
             raise SessionBusyError(session=session, waited_ms=int((time.monotonic() - began) * 1000))
         try:
-            witness = MemorySessionLock(session, self._state.folds.get(session), self)
+            lock = MemorySessionLock(session, self._state.folds.get(session), self)
             try:
-                yield witness
+                yield lock
             finally:
-                witness.is_released = True
+                lock.is_released = True
         finally:
-            lock.release()
+            mutex.release()
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        witness = self._own(witness)
-        if witness.session_id != plan.session:
-            raise SessionLockReleasedError("a witness of another session")
-        fold = witness.session or new_session(plan.session)
+        lock = self._own(lock)
+        if lock.session_id != plan.session:
+            raise SessionLockReleasedError("a lock of another session")
+        fold = lock.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
             return fold
@@ -152,25 +152,25 @@ class MemoryStore:
         workflows = dict([plan.workflow] if plan.workflow is not None else [])
         contents = Contents(snapshots=dict(plan.snapshots), workflows=workflows, artifacts=dict(plan.artifacts))
         self._record(fold, [segment.data], contents)
-        witness.advance(fold)
+        lock.advance(fold)
         return fold
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        witness = self._own(witness)
-        if witness.is_released:
+        lock = self._own(lock)
+        if lock.is_released:
             raise SessionLockReleasedError("the session's hold has ended")
-        self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
+        self._state.summaries[lock.session_id] = (len(self.segments(lock.session_id)), summary)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        witness = self._own(witness)
-        if witness.session is not None:
+        lock = self._own(lock)
+        if lock.session is not None:
             raise BrokenHistoryError("a session that has history is not restored")
-        session = witness.session_id
+        session = lock.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
         self._record(fold, [segment for segment, _ in attest_history(session, history)], contents)
-        witness.advance(fold)
+        lock.advance(fold)
         return fold
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
@@ -210,10 +210,10 @@ class MemoryStore:
         """See `Store.upkeep`."""
         return MemoryUpkeep(self._state)
 
-    def _own(self, witness: SessionLock) -> MemorySessionLock:
-        if not isinstance(witness, MemorySessionLock) or witness.maker is not self:
-            raise SessionLockReleasedError("not a witness of this store")
-        return witness
+    def _own(self, lock: SessionLock) -> MemorySessionLock:
+        if not isinstance(lock, MemorySessionLock) or lock.maker is not self:
+            raise SessionLockReleasedError("a session lock of another store")
+        return lock
 
     def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:
         with self._state.mutex:

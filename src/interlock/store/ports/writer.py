@@ -44,38 +44,38 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """Record a plan, whole or not at all, and return the session after it.
 
         A plan whose key event is already in the log is a replay: it writes nothing.
 
         Raises:
-            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            SessionLockReleasedError: The lock is not valid, or is another session's; nothing was changed.
             BrokenHistoryError: The plan does not fit the history; nothing was changed.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
                 `hold` says whether the plan counts.
         """
         ...
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """Cache the summary of a session's current log. It is not durable, and never needed (RES-4).
 
         Raises:
-            SessionLockReleasedError: The witness is not valid.
+            SessionLockReleasedError: The lock is not valid.
             StoreFailureError: The disk failed; the earlier cached summary is not used either.
         """
         ...
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """Record the whole history of a session that has none, all of it or nothing, and return its fold.
 
         Args:
-            witness: Of the session that the events name.
+            lock: The lock of the session that the events name.
             history: Its events, one sequence for each plan, as `SessionReader.history` gives them.
             contents: All content that the events refer to.
 
         Raises:
-            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            SessionLockReleasedError: The lock is not valid, or is another session's; nothing was changed.
             BrokenHistoryError: The events are another session's or cannot follow each other, or the session has
                 history; nothing was changed.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.

@@ -14,7 +14,7 @@ from interlock.views.session import BrokenHistoryError, Session
 class LocalSessionLock:
     """A `SessionLock` of this store: valid inside the `with` block that yielded it, and only for its session.
 
-    `maker` is what made it: no other store takes it.
+    `maker` identifies the store that yielded it; every other store rejects it.
     """
 
     def __init__(self, verified: Verified, maker: object) -> None:
@@ -42,15 +42,15 @@ class LocalSessionLock:
         self._verified = verified
 
 
-def own_witness(witness: SessionLock, maker: object) -> LocalSessionLock:
-    """Return a witness as the one that this maker made.
+def own_lock(lock: SessionLock, maker: object) -> LocalSessionLock:
+    """Return a session lock after checking that this store yielded it.
 
     Raises:
         SessionLockReleasedError: Another store made it.
     """
-    if not isinstance(witness, LocalSessionLock) or witness.maker is not maker:
-        raise SessionLockReleasedError("not a witness of this store")
-    return witness
+    if not isinstance(lock, LocalSessionLock) or lock.maker is not maker:
+        raise SessionLockReleasedError("a session lock of another store")
+    return lock
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.held import LocalSessionLock, own_witness, told
+from interlock.store.local.session.held import LocalSessionLock, own_lock, told
 from interlock.store.local.session.reading import (
     DamageError,
     Followed,
@@ -148,12 +148,12 @@ class SessionLog:
             if held is not None:
                 held.advance(None)
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        witness = own_witness(witness, self)
-        known = witness.verified()
+        lock = own_lock(lock, self)
+        known = lock.verified()
         if known.session != plan.session:
-            raise SessionLockReleasedError("a witness of another session")
+            raise SessionLockReleasedError("a lock of another session")
         segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in known.facts.dedupe_keys for event in segment.events):
             return known.facts
@@ -175,16 +175,16 @@ class SessionLog:
             self._files.append(path, group.data)
             self._files.sync(path, full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(witness, after, content)
+        return self._finish(lock, after, content)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`.
 
         The order is that of an append with the whole history as one group: content and segments, their directories,
         and then the manifest, complete, by a rename.
         """
-        witness = own_witness(witness, self)
-        known = witness.verified()
+        lock = own_lock(lock, self)
+        known = lock.verified()
         if known.manifest_lines:
             raise BrokenHistoryError("a session that has history is not restored")
         after, segments, manifest = unread(known.session), list[_Placed](), list[bytes]()
@@ -202,7 +202,7 @@ class SessionLog:
             write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
             self._files.sync_dir(layout.session_dir(known.session), full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(witness, after, content)
+        return self._finish(lock, after, content)
 
     def _settled(self, followed: Followed) -> Verified:
         """Settle the groups that another writer left unsettled: write, sync and mark them. Only under the lock.
@@ -266,10 +266,10 @@ class SessionLog:
                 is_short = False
             raise store_failure(error, may_be_recorded=not is_short) from error
 
-    def _finish(self, witness: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
+    def _finish(self, lock: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
         """Remember the new state after an append."""
         after = self._known_durable(after, content)
-        witness.advance(after)
+        lock.advance(after)
         return after.facts
 
     def _known_durable(self, after: Verified, content: Sequence[_Content]) -> Verified:
