@@ -71,10 +71,10 @@ class MemoryUpkeep:
         self._state = state
         self.keep_marks = MemoryKeepMarks(state)
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
         with self._state.mutex:
-            return self._marked(told)
+            return self._marked(report)
 
     def alone(self) -> AbstractContextManager[None]:
         """See `Collector.alone`."""
@@ -97,9 +97,9 @@ class MemoryUpkeep:
                 del self._state.content[item.name]
         return Swept(taken=taken, skipped=skipped)
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
+    def glance(self, report: Progress = report_nothing) -> StoreOverview:
         """See `StoreInspector.glance`."""
-        return StoreOverview(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
+        return StoreOverview(attested=tuple(one.session for one in self.mark(report).sessions), unsound=(), debris=())
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
         """See `StoreInspector.damaged_content`."""
@@ -110,13 +110,13 @@ class MemoryUpkeep:
         with self._state.mutex:
             return tuple(sorted(session for session, lock in self._state.locks.items() if lock.locked()))
 
-    def _marked(self, told: Progress = report_nothing) -> GcSnapshot:
+    def _marked(self, report: Progress = report_nothing) -> GcSnapshot:
         total = len(self._state.segments)
         sessions = list[GcSession]()
         for session in sorted(self._state.segments):
-            told(len(sessions), total)
+            report(len(sessions), total)
             sessions.append(self._marked_session(session))
-        told(total, total)
+        report(total, total)
         items = (
             Item(kind=one.kind, name=name, bytes=len(one.data), modified_s=one.written_s)
             for name, one in sorted(self._state.content.items())

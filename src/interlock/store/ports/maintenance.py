@@ -194,7 +194,7 @@ class RetentionPins(Protocol):
 class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """Return everything that is stored. Writes nothing.
 
         Raises:
@@ -235,7 +235,7 @@ class Collector(Protocol):
 class StoreInspector(Protocol):
     """Checks everything that a store holds, and reports the findings. Writes nothing."""
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
+    def glance(self, report: Progress = report_nothing) -> StoreOverview:
         """Check the bytes of each session against its manifest, without parsing the records.
 
         Raises:

@@ -29,13 +29,13 @@ class LocalCollector:
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
         self.keep_marks = KeepFile(self._files, self._locks)
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
-        return mark(self._files, self._session_locks, told)
+        return mark(self._files, self._session_locks, report)
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
+    def glance(self, report: Progress = report_nothing) -> StoreOverview:
         """See `StoreInspector.glance`."""
-        return glance(self._files, self._session_locks, told)
+        return glance(self._files, self._session_locks, report)
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """See `StoreInspector.damaged_content`."""

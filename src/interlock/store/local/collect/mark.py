@@ -28,21 +28,21 @@ _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
 """The directories outside of sessions that can hold temporary files."""
 
 
-def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> GcSnapshot:
+def mark(files: FileOps, locks: Locks, report: Progress = report_nothing) -> GcSnapshot:
     """See `Collector.mark`."""
     marking = _Marking(files=files, locks=locks)
     try:
-        marking.run(told)
+        marking.run(report)
     except OSError as error:
         raise store_failure(error) from error
     return GcSnapshot(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> StoreOverview:
+def glance(files: FileOps, locks: Locks, report: Progress = report_nothing) -> StoreOverview:
     """See `StoreInspector.glance`."""
     marking = _Marking(files=files, locks=locks, read=_attested_or_read)
     try:
-        marking.run(told)
+        marking.run(report)
     except OSError as error:
         raise store_failure(error) from error
     return StoreOverview(
@@ -147,19 +147,19 @@ class _Marking:
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Each content name as one object: sessions share most of their content."""
 
-    def run(self, told: Progress) -> None:
+    def run(self, report: Progress) -> None:
         # Content outside of sessions is listed first: what is written after that is young, so no sweep removes it.
         self._content()
         self._trash()
         found = sorted(self.files.names(layout.SESSIONS))
         for number, name in enumerate(found):
-            told(number, len(found))
+            report(number, len(found))
             path = f"{layout.SESSIONS}/{name}"
             if layout.is_session(name):
                 self._session(SessionId(name))
             elif not self.files.is_link(path):
                 self._add(Kind.LEFTOVER, path)
-        told(len(found), len(found))
+        report(len(found), len(found))
 
     def _content(self) -> None:
         for directory in _TEMP_DIRS:

@@ -54,7 +54,7 @@ def own_lock(lock: SessionLock, maker: object) -> LocalSessionLock:
 
 
 @contextmanager
-def told(session: SessionId) -> Generator[None]:
+def port_errors(session: SessionId) -> Generator[None]:
     """Convert the errors of reading and writing a session into those that the ports document."""
     try:
         yield

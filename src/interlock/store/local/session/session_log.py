@@ -41,7 +41,7 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.held import LocalSessionLock, own_lock, told
+from interlock.store.local.session.held import LocalSessionLock, own_lock, port_errors
 from interlock.store.local.session.reading import (
     DamageError,
     Followed,
@@ -80,7 +80,7 @@ class SessionLog:
 
     def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """See `SessionReader.load`."""
-        with told(session):
+        with port_errors(session):
             followed = self._followed(session, since_s=since_s)
         facts = followed.settled.facts
         if tag is not None and tag not in facts.tags:
@@ -90,12 +90,12 @@ class SessionLog:
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        with told(session):
+        with port_errors(session):
             return history_of(self._files, self._followed(session).settled)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
-        with told(session):
+        with port_errors(session):
             damage = None
             try:
                 verified = self._followed(session).settled
@@ -112,7 +112,7 @@ class SessionLog:
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
         """See `SessionReader.unfinished`."""
-        with told(session):
+        with port_errors(session):
             followed = self._followed(session)
             if followed.unsettled:
                 return UnfinishedAppend.GROUP
@@ -139,7 +139,7 @@ class SessionLog:
         """See `SessionWriter.hold`. Creates the directory of a session that does not exist yet."""
         held: LocalSessionLock | None = None
         try:
-            with told(session):
+            with port_errors(session):
                 self._make_dirs(session)
                 with self._locks.hold(session, since_s=since_s):
                     held = LocalSessionLock(self._settled(self._followed(session, under_lock=True)), self)
@@ -165,7 +165,7 @@ class SessionLog:
             pinned=known.pins,
         )
         after = taken_in(known, StoredSegment(data=segment.data, events=segment.events, group=group))
-        with told(known.session):
+        with port_errors(known.session):
             cut_torn_tail(self._files, known.session, known.manifest_bytes)
             content = _content_of(plan)
             self._put(known, content, [_placed(plan.session, segment.events, segment.data)])
@@ -195,7 +195,7 @@ class SessionLog:
         content = [(layout.snapshot(ref), ref, data) for ref, data in contents.snapshots.items()]
         content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
         content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
-        with told(known.session):
+        with port_errors(known.session):
             self._put(known, content, segments)
             self._mark_before(known)
         with self._perhaps_recorded(after):
