@@ -346,7 +346,7 @@ class StoreContract(Suite):
     def test_a_key_ring_is_made_once_and_rotates_by_one(self) -> None:
         """The current key becomes the previous one; the earlier previous key is removed."""
         store = self.make_store()
-        assert store.keys() is store.key_ring_facts() is None
+        assert store.keys() is store.key_ring_status() is None
         other = self.reopen(store)
         first = store.ensured()
         assert store.ensured() == store.keys() == first
@@ -364,7 +364,7 @@ class StoreContract(Suite):
         store = self.make_store()
         for keys, change in ((1, store.ensured), (2, store.rotate), (2, store.rotate)):
             ring = change()
-            facts = self.reopen(store).key_ring_facts()
+            facts = self.reopen(store).key_ring_status()
             assert facts is not None
             assert (facts.keys, len(ring.keys()), facts.has_unfinished_rotation) == (keys, keys, False)
             assert not (facts.mode | facts.directory_mode) & 0o077

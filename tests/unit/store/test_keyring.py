@@ -91,7 +91,7 @@ def test_a_settled_ring_costs_a_new_process_no_operation() -> None:
     steps = len(disk.steps)
     for store in (opened(disk), opened(disk)):
         assert store.keys() == store.ensured() == store.keys(fresh=True)
-        assert store.key_ring_facts() is not None
+        assert store.key_ring_status() is not None
     assert len(disk.steps) == steps
 
 
@@ -106,7 +106,7 @@ def test_who_verifies_tokens_writes_and_syncs_nothing_whatever_a_writer_left() -
             disk.trouble = None
             steps = len(disk.steps)
             opened(disk).keys()
-            opened(disk).key_ring_facts()
+            opened(disk).key_ring_status()
             assert len(disk.steps) == steps
 
 
@@ -302,12 +302,12 @@ def unreadable(path: str, *, is_stat: bool = True, at: int = 0) -> Unreadable:
 @pytest.mark.parametrize("is_stat", [True, False])
 def test_whatever_fails_while_the_keys_are_read_or_rotated_is_a_failure_of_the_store(*, is_stat: bool) -> None:
     store = opened(unreadable(layout.KEYRING, is_stat=is_stat))
-    for work in (store.keys, store.ensured, store.rotate, store.key_ring_facts):
+    for work in (store.keys, store.ensured, store.rotate, store.key_ring_status):
         with pytest.raises(StoreFailureError) as caught:
             work()
         assert not caught.value.may_be_recorded
     with pytest.raises(StoreFailureError):
-        opened(unreadable(layout.KEYS)).key_ring_facts()
+        opened(unreadable(layout.KEYS)).key_ring_status()
 
 
 @pytest.mark.inv("KEY-7")

@@ -24,7 +24,7 @@ from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 
 _KEY_BYTES = 32
 
@@ -58,7 +58,7 @@ class KeyRingFile:
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingReader.keys`. Reads the file again if it changed. Writes and syncs nothing."""
-        stored = self._locked_look(fresh=fresh)
+        stored = self._load_locked(fresh=fresh)
         return stored.usable() if stored is not None else None
 
     def signing(self) -> KeyRing | None:
@@ -68,21 +68,21 @@ class KeyRingFile:
             KeyRingDamagedError: It cannot be used.
             StoreFailureError: The disk failed.
         """
-        stored = self._locked_look()
+        stored = self._load_locked()
         if stored is None or not (stored.is_settled or stored.has_unfinished_rotation):
             return None
         return stored.usable()
 
-    def facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`."""
-        stored = self._locked_look()
+    def status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`."""
+        stored = self._load_locked()
         if stored is None:
             return None
         try:
             directory = self._files.stat(layout.KEYS)
         except OSError as error:
             raise store_failure(error) from error
-        return KeyRingFacts(
+        return KeyRingStatus(
             keys=len(stored.ring.keys()),
             changed_s=stored.stat.modified_s,
             mode=stat.S_IMODE(stored.stat.mode),
@@ -101,7 +101,7 @@ class KeyRingFile:
         """
         try:
             with self._mutex:
-                stored = self._look()
+                stored = self._load()
                 if stored is None:
                     return self._settle(KeyRing(current=_fresh_key(), previous=None))
                 return stored.ring if stored.is_settled else self._settle(stored.ring)
@@ -114,7 +114,7 @@ class KeyRingFile:
         An unfinished rotation is finished instead: a further key would invalidate the tokens of the signing key.
         """
         with self._mutex, replacing(self._files, layout.KEYRING):
-            stored = self._look()
+            stored = self._load()
             ring = stored.ring if stored is not None else KeyRing(current=_fresh_key(), previous=None)
             if stored is None or not stored.is_settled:
                 self._settle(ring)
@@ -122,16 +122,16 @@ class KeyRingFile:
                     return ring
             return self._settle(KeyRing(current=_fresh_key(), previous=ring.current))
 
-    def _locked_look(self, *, fresh: bool = False) -> _StoredRing | None:
+    def _load_locked(self, *, fresh: bool = False) -> _StoredRing | None:
         try:
             with self._mutex:
                 if fresh:
                     self._settled = None
-                return self._look()
+                return self._load()
         except OSError as error:
             raise store_failure(error) from error
 
-    def _look(self) -> _StoredRing | None:
+    def _load(self) -> _StoredRing | None:
         """Return the ring as it is stored now. A settled one is not read again until its file changes."""
         found = self._files.stat(layout.KEYRING)
         if found is None:

@@ -23,7 +23,7 @@ from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.local.upkeep import alone, make_root, make_trash
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
@@ -135,9 +135,9 @@ class LocalStore:
         with alone(self._files, self._locks):
             return self._keyring.rotate()
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`."""
-        return self._keyring.facts()
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`."""
+        return self._keyring.status()
 
     @property
     def upkeep(self) -> "LocalCollector":

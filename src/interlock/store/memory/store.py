@@ -23,7 +23,7 @@ from interlock.store.ports.errors import (
     SessionBusyError,
     SessionLockReleasedError,
 )
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.maintenance import (
     Kind,
 )
@@ -182,11 +182,11 @@ class MemoryStore:
         with self._state.mutex:
             return self._ring or self._put_ring(previous=None)
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`. Only the process and its user reach its memory."""
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`. Only the process and its user reach its memory."""
         if self._ring is None:
             return None
-        return KeyRingFacts(
+        return KeyRingStatus(
             keys=len(self._ring.keys()),
             changed_s=self._ring_changed_s,
             mode=0o600,

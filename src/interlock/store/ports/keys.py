@@ -24,8 +24,8 @@ class KeyRing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRingFacts:
-    """What may be said of a key ring: never a key.
+class KeyRingStatus:
+    """The state of a key ring, without its keys.
 
     `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
     `has_unfinished_rotation` says that the older key still signs.
@@ -69,8 +69,8 @@ class KeyRingWriter(KeyRingReader, Protocol):
 class KeyRingMaintenance(Protocol):
     """Describes the key ring without its keys, and rotates it."""
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """Return the state of the ring, or None if there is none yet. Writes nothing.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
