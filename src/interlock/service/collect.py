@@ -48,12 +48,12 @@ class Collected:
     kept: int
     taken: Due = field(default_factory=Due)
     skipped: tuple[Skipped, ...] = ()
-    doubts: tuple[GcBlocker, ...] = ()
+    blockers: tuple[GcBlocker, ...] = ()
 
     @property
     def is_safe_mode(self) -> bool:
         """Whether `gc` deletes nothing because the store cannot be trusted."""
-        return bool(self.doubts)
+        return bool(self.blockers)
 
 
 def collect(
@@ -84,9 +84,9 @@ def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand,
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
     count = len(snapshot.sessions) + len(snapshot.unsound)
-    doubts = doubts_of(kept, snapshot.names(), snapshot.unsound)
-    if doubts or isinstance(kept, PinsDamagedError):
-        return Collected(sessions=count, kept=0, doubts=doubts)
+    blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
+    if blockers or isinstance(kept, PinsDamagedError):
+        return Collected(sessions=count, kept=0, blockers=blockers)
     retention = command.retention(kept)
     if command.is_dry_run:
         return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention))
@@ -97,7 +97,7 @@ def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand,
 def _make_room(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
-    if not doubts_of(kept, snapshot.names(), snapshot.unsound):
+    if not find_gc_blockers(kept, snapshot.names(), snapshot.unsound):
         collector.make_room(snapshot, command.retention(frozenset()))
 
 
@@ -113,7 +113,9 @@ def read_kept(pins: RetentionPins) -> Kept:
         return damage
 
 
-def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[GcBlocker, ...]:
+def find_gc_blockers(
+    kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]
+) -> tuple[GcBlocker, ...]:
     """Return each reason why nothing may be deleted. The sessions must be listed after `kept` was read."""
     existing = {*sound, *(one.session for one in unsound)}
     return (*_pin_blockers(kept, existing), *map(_session_blocker, unsound))

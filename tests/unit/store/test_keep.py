@@ -52,8 +52,8 @@ def test_any_flipped_bit_of_the_marks_is_found_and_nothing_is_collected() -> Non
             disk.files[number] = replace(good, data=bad, durable=bad)
             with pytest.raises(PinsDamagedError):
                 kept(disk)
-    (doubt,) = swept(disk).doubts
-    assert doubt.code == "KEEP_MARKS_DAMAGED"
+    (blocker,) = swept(disk).blockers
+    assert blocker.code == "KEEP_MARKS_DAMAGED"
     assert opened(disk).sessions() == tuple(sorted([A, B]))
 
 
@@ -74,10 +74,10 @@ def test_a_mark_without_a_session_lets_nothing_go_until_it_is_removed(*, is_dry_
         disk.unlink(path)
     before = paths(disk)
     found = swept(disk, days=days, is_dry_run=is_dry_run)
-    (doubt,) = found.doubts
-    assert (doubt.code, doubt.session) == ("KEPT_SESSION_MISSING", A)
-    assert f"interlock session unkeep {A}" in doubt.fix
-    assert doubt.to_json()["session"] == A
+    (blocker,) = found.blockers
+    assert (blocker.code, blocker.session) == ("KEPT_SESSION_MISSING", A)
+    assert f"interlock session unkeep {A}" in blocker.fix
+    assert blocker.to_json()["session"] == A
     assert list(found.taken.sizes()) == []
     assert paths(disk) - {layout.UPKEEP_LOCK} == before
     assert collector_on(disk).keep_marks.unkeep([A]) == set()
@@ -102,8 +102,8 @@ def test_only_a_session_that_is_there_can_be_kept_and_a_damaged_one_is_there() -
     assert disk.read(layout.KEEP) == before
     write(disk, layout.segment(C, 5, 6))
     assert marks.keep([C]) == {A, B, C}
-    assert {doubt.session for doubt in swept(disk).doubts} == {B, C}
-    assert {doubt.code for doubt in swept(disk).doubts} == {"SESSION_NOT_HEALTHY"}
+    assert {blocker.session for blocker in swept(disk).blockers} == {B, C}
+    assert {blocker.code for blocker in swept(disk).blockers} == {"SESSION_NOT_HEALTHY"}
 
 
 @pytest.mark.inv("GC-2")

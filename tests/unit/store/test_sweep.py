@@ -411,9 +411,9 @@ def test_one_session_that_cannot_be_relied_on_lets_nothing_at_all_go(kind: str) 
     disk.now_s += 1_000 * DAY_S
     before, files = paths(disk), dict(disk.files)
     found = swept(disk)
-    (doubt,) = found.doubts
-    assert (doubt.session, doubt.health, doubt.code) == (A, health, "SESSION_NOT_HEALTHY")
-    assert A in doubt.message
+    (blocker,) = found.blockers
+    assert (blocker.session, blocker.health, blocker.code) == (A, health, "SESSION_NOT_HEALTHY")
+    assert A in blocker.message
     assert (list(found.taken.sizes()), found.skipped) == ([], ())
     assert paths(disk) - {layout.UPKEEP_LOCK} == before
     assert {number: disk.files[number] for number in files} == files
@@ -444,8 +444,8 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     with pytest.raises(SessionUnhealthyError):
         opened(disk).load(A)
     disk.now_s += 1_000 * DAY_S
-    (doubt,) = swept(disk).doubts
-    assert doubt.health is Health.CORRUPT_TAIL
+    (blocker,) = swept(disk).blockers
+    assert blocker.health is Health.CORRUPT_TAIL
 
 
 class Vanishing(CrashDisk):
@@ -462,8 +462,8 @@ def test_a_session_that_could_not_be_seen_lets_nothing_go_unless_it_is_gone() ->
     disk = filled("a", "b")
     disk.now_s += 1_000 * DAY_S
     vanishing = Vanishing(disk.files, disk.names_now, disk.entries_durable, now_s=disk.now_s)
-    (doubt,) = swept(vanishing).doubts
-    assert doubt.session == A
+    (blocker,) = swept(vanishing).blockers
+    assert blocker.session == A
 
 
 def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_path: Path) -> None:
@@ -482,8 +482,8 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
     disk = filled("a")
     write(disk, layout.KEEP, data)
     disk.now_s += 1_000 * DAY_S
-    (doubt,) = swept(disk).doubts
-    assert doubt.code == "KEEP_MARKS_DAMAGED"
+    (blocker,) = swept(disk).blockers
+    assert blocker.code == "KEEP_MARKS_DAMAGED"
     assert opened(disk).sessions() == (A,)
 
     for change in (collector_on(disk).keep_marks.keep, collector_on(disk).keep_marks.unkeep):

@@ -98,9 +98,9 @@ def is_private_ring(status: KeyRingStatus) -> bool:
 
 def loose_words(status: KeyRingStatus) -> tuple[str, str]:
     """Return the problem of a ring that others can read, and the fix."""
+    modes = f"keys/keyring.json has mode {status.mode:04o}, keys/ {status.directory_mode:04o}"
     return (
-        f"Other users can access them: keys/keyring.json has mode {status.mode:04o},"
-        f" keys/ {status.directory_mode:04o}.",
+        f"Other users can access them: {modes}.",
         "Run `chmod 700 keys; chmod 600 keys/keyring.json` in the data directory, then `interlock keys rotate` twice.",
     )
 
