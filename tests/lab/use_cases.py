@@ -229,12 +229,12 @@ def _rotations(reading: Reading, stage: Stage) -> int:
 
 
 def _keep(process: Process, stage: Stage) -> Outcome:
-    return worded_by_its_command(lambda: process.collector.keep_marks.keep([stage.session]))
+    return worded_by_its_command(lambda: process.collector.retention_pins.keep([stage.session]))
 
 
 def _collect(process: Process, _stage: Stage) -> Outcome:
     command = CollectCommand(days=DAYS, now_s=process.disk.now_s)
-    return outcome_of(lambda: collect(process.collector, process.collector.keep_marks, command))
+    return outcome_of(lambda: collect(process.collector, process.collector.retention_pins, command))
 
 
 def _checkpoints(reading: Reading, _stage: Stage) -> int:

@@ -110,7 +110,7 @@ RETENTION_DAYS = 90
 """Days after its last event from which a session may be collected, if the configuration does not set them (GC-1)."""
 RETENTION_DAYS_MAX = 36_500
 """A century: 0 means for ever."""
-KEEP_MARKS_MAX = 10_000
+RETENTION_PINS_MAX = 10_000
 """Pinned sessions: pins are exceptions, and their file is read as a whole."""
 SWEEP_AFTER_S = DAY_S
 """Age from which a sweep removes unreferenced content: a writer renews what it reuses at half of this age (GC-4)."""

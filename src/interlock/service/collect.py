@@ -62,7 +62,7 @@ def collect(
     """Find what can be deleted and delete it; a dry run only finds it and writes nothing.
 
     Raises:
-        UpkeepBusyError: Another process runs `gc` or changes keep marks.
+        UpkeepBusyError: Another process runs `gc` or changes retention pins.
         StoreFailureError: The disk failed; what was not deleted yet is deleted by the next run.
     """
     with ExitStack() as lock:
@@ -80,7 +80,7 @@ def collect(
 
 
 def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
-    # Order matters: keep marks are read before sessions are listed, so a kept session is listed even without a lock.
+    # Order matters: the pins are read before the sessions are listed, so a pinned session is listed even without a lock.
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
     count = len(snapshot.sessions) + len(snapshot.unsound)
@@ -125,7 +125,7 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
     if isinstance(kept, PinsDamagedError):
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
-            message=f"The keep marks, config/keep.json of the data directory, cannot be read: {kept.found}.",
+            message=f"The retention pins, config/keep.json of the data directory, cannot be read: {kept.found}.",
             fix="Restore the file from a backup. Without one, remove it and set the marks again with `interlock session"
             " keep`; the file still shows most of the session ids.",
         )

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import TooManyPinsError
 from interlock.store.ports.maintenance import Due, GcSnapshot, Item, Kind, Retention
@@ -44,13 +44,13 @@ def seconds_of(recorded_at: str | None) -> float:
         return 0.0
 
 
-def with_marks(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> frozenset[SessionId]:
+def add_pins(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> frozenset[SessionId]:
     """Return the pinned sessions, including these.
 
     Raises:
-        TooManyPinsError: There would be more than `KEEP_MARKS_MAX`.
+        TooManyPinsError: There would be more than `RETENTION_PINS_MAX`.
     """
     after = kept.union(sessions)
-    if len(after) > KEEP_MARKS_MAX:
+    if len(after) > RETENTION_PINS_MAX:
         raise TooManyPinsError(len(after))
     return after

@@ -189,7 +189,7 @@ class StoreContract(Suite):
                 appended = writer.append(lock, plan, self.stamps())
             assert reader.load(start.session) == writer.load(start.session) == appended
             assert reader.history(start.session) == writer.history(start.session)
-            assert reader.marks() == writer.marks()
+            assert reader.log_versions() == writer.log_versions()
             assert reader.sessions() == (start.session,)
 
     def test_sessions_are_listed_by_id(self) -> None:
@@ -235,16 +235,16 @@ class StoreContract(Suite):
     def test_a_log_version_changes_with_every_append_and_with_nothing_else(self) -> None:
         """A reader sees by the log version alone whether a session has new events."""
         store, (start, advance) = self.make_store(), self.plans()
-        seen = [store.marks().get(start.session)]
+        seen = [store.log_versions().get(start.session)]
         with store.hold(start.session) as lock:
             for plan in (start, advance):
                 store.append(lock, plan, self.stamps())
-                seen.append(store.marks()[start.session])
+                seen.append(store.log_versions()[start.session])
             store.append(lock, advance, self.stamps())
             store.cache_summary(lock, b"summary")
-        assert store.marks()[start.session] == seen[-1]
+        assert store.log_versions()[start.session] == seen[-1]
         assert len(set(seen)) == len(seen)
-        assert store.marks().keys() == {start.session}
+        assert store.log_versions().keys() == {start.session}
 
     def test_a_cached_summary_is_of_the_current_log_or_is_none(self) -> None:
         """An append invalidates the cached summary; a released session lock caches nothing."""

@@ -6,7 +6,7 @@ The suite sets no clock: its sweeps use a time long after the last write.
 from collections.abc import Collection
 from dataclasses import replace
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.ids import SessionId, derived_id
 from interlock.record.append_plan import AppendPlan
 from interlock.store.ports.errors import ContentDamagedError, SessionsMissingError, TooManyPinsError, UpkeepBusyError
@@ -53,17 +53,17 @@ class UpkeepContract(Suite):
         whole = self._append(store, start, advance)
         kept = copy_session(store, start.session, _OTHER, contents_of(start, advance))
         marked = store.upkeep.mark()
-        retention = _later(marked, store.upkeep.keep_marks.keep([_OTHER]))
+        retention = _later(marked, store.upkeep.retention_pins.keep([_OTHER]))
         expected = due(marked, retention)
         assert [one.session for one in expected.sessions] == [start.session]
         assert _swept(store, marked, retention) == Swept(taken=expected)
         again = self.reopen(store)
         assert (again.sessions(), again.load(start.session)) == ((_OTHER,), None)
-        assert again.marks().keys() == {_OTHER}
+        assert again.log_versions().keys() == {_OTHER}
         assert again.history(_OTHER) == kept
         for ref, data in start.snapshots:
             assert again.snapshot(ref).to_bytes() == data
-        again.upkeep.keep_marks.unkeep([_OTHER])
+        again.upkeep.retention_pins.unkeep([_OTHER])
         for _ in range(_SWEEPS_MAX):
             marked = again.upkeep.mark()
             _swept(again, marked, _later(marked))
@@ -125,15 +125,15 @@ class UpkeepContract(Suite):
     def test_only_an_existing_session_is_pinned_and_the_pins_outlive_the_store(self) -> None:
         """A pin of a missing session is refused and changes nothing; removing a missing pin is no error."""
         store, (start, _) = self.make_store(), self.plans()
-        marks = store.upkeep.keep_marks
-        assert marks.kept() == marks.unkeep([start.session]) == frozenset()
+        pins = store.upkeep.retention_pins
+        assert pins.kept() == pins.unkeep([start.session]) == frozenset()
         self._append(store, start)
-        assert marks.keep([start.session]) == marks.keep([start.session]) == {start.session}
+        assert pins.keep([start.session]) == pins.keep([start.session]) == {start.session}
         with expects(SessionsMissingError):
-            marks.keep([start.session, _OTHER])
-        again = self.reopen(store).upkeep.keep_marks
+            pins.keep([start.session, _OTHER])
+        again = self.reopen(store).upkeep.retention_pins
         assert again.kept() == again.unkeep([_OTHER]) == {start.session}
-        assert again.unkeep([start.session]) == self.reopen(store).upkeep.keep_marks.kept() == frozenset()
+        assert again.unkeep([start.session]) == self.reopen(store).upkeep.retention_pins.kept() == frozenset()
 
     def test_several_missing_sessions_are_refused_and_all_named(self) -> None:
         """One or several missing sessions are refused, alone or together with an existing one."""
@@ -142,22 +142,22 @@ class UpkeepContract(Suite):
         missing = _made_up(2)
         for more in ((), (start.session,)):
             with expects(SessionsMissingError) as refused:
-                store.upkeep.keep_marks.keep([*more, *missing])
+                store.upkeep.retention_pins.keep([*more, *missing])
             assert isinstance(refused.raised, SessionsMissingError)
             assert frozenset(refused.raised.sessions) == frozenset(missing)
-            assert self.reopen(store).upkeep.keep_marks.kept() == frozenset()
+            assert self.reopen(store).upkeep.retention_pins.kept() == frozenset()
 
     def test_no_more_sessions_are_kept_than_there_may_be(self) -> None:
         """Existing pins count. The limit itself is permitted: sessions are searched for only within it."""
         store, (start, _) = self.make_store(), self.plans()
         self._append(store, start)
-        marks = store.upkeep.keep_marks
-        assert marks.keep([start.session]) == {start.session}
-        many = _made_up(KEEP_MARKS_MAX)
+        pins = store.upkeep.retention_pins
+        assert pins.keep([start.session]) == {start.session}
+        many = _made_up(RETENTION_PINS_MAX)
         for asked, error in ((many, TooManyPinsError), ((start.session, *many[1:]), SessionsMissingError)):
             with expects(error):
-                marks.keep(asked)
-            assert self.reopen(store).upkeep.keep_marks.kept() == {start.session}
+                pins.keep(asked)
+            assert self.reopen(store).upkeep.retention_pins.kept() == {start.session}
 
     def test_only_one_process_at_a_time_collects_or_sets_pins(self) -> None:
         """A second one is refused while the first is at work, and not after that."""
@@ -165,10 +165,10 @@ class UpkeepContract(Suite):
         self._append(store, start)
         other = self.reopen(store).upkeep
         with store.upkeep.alone(), expects(UpkeepBusyError):
-            other.keep_marks.keep([start.session])
-        assert other.keep_marks.keep([start.session]) == {start.session}
+            other.retention_pins.keep([start.session])
+        assert other.retention_pins.keep([start.session]) == {start.session}
         with other.alone():
-            assert other.keep_marks.kept() == {start.session}
+            assert other.retention_pins.kept() == {start.session}
 
     def _append(self, store: Store, *plans: AppendPlan) -> Session:
         with store.hold(plans[0].session) as lock:

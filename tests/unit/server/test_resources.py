@@ -172,14 +172,14 @@ def test_nothing_that_people_look_at_writes(tmp_path: Path) -> None:
 class FailingStore(MemoryStore):
     """A store whose disk is gone."""
 
-    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
+    def log_versions(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise StoreFailureError(FailureKind.FAILED, "input/output error on /dev/secret")
 
 
 class FaultyStore(MemoryStore):
     """A store with a bug."""
 
-    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
+    def log_versions(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise RuntimeError("secret /srv/path")
 
 

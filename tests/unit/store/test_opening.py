@@ -15,7 +15,7 @@ def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> No
     assert open_store(root).sessions() == ()
     assert open_store(root).key_ring_status() is None
     assert open_store(root).upkeep.glance().attested == ()
-    assert open_store(root).upkeep.keep_marks.kept() == frozenset()
+    assert open_store(root).upkeep.retention_pins.kept() == frozenset()
     assert not root.exists()
 
 

@@ -98,14 +98,14 @@ def test_with_zero_days_no_session_expires_and_what_nothing_refers_to_goes_all_t
 @pytest.mark.inv("GC-2")
 def test_a_kept_session_stays_whatever_its_age_until_it_is_no_longer_kept() -> None:
     disk = filled("a", "b")
-    marks = collector_on(disk).keep_marks
-    assert marks.keep([A]) == {A} == collector_on(disk).keep_marks.kept()
+    pins = collector_on(disk).retention_pins
+    assert pins.keep([A]) == {A} == collector_on(disk).retention_pins.kept()
     disk.now_s += 1_000 * DAY_S
     kept = opened(disk).load(A)
     assert kept is not None
     assert kinds(disk)[Kind.SESSION] == 1
     assert_whole(disk, [kept])
-    assert marks.unkeep([A]) == set()
+    assert pins.unkeep([A]) == set()
     assert kinds(disk)[Kind.SESSION] == 1
     assert opened(disk).sessions() == ()
 
@@ -471,7 +471,7 @@ def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_pat
     (tmp_path / "sessions" / A).write_bytes(b"x")
     collector = LocalCollector(tmp_path)
     when = (tmp_path / "sessions" / A).stat().st_mtime + 200 * DAY_S
-    found = collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+    found = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
     assert [one.session for one in found.taken.sessions] == [B]
     assert [(one.session, one.why) for one in found.skipped] == [(A, "changed")]
 
@@ -486,7 +486,7 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
     assert blocker.code == "KEEP_MARKS_DAMAGED"
     assert opened(disk).sessions() == (A,)
 
-    for change in (collector_on(disk).keep_marks.keep, collector_on(disk).keep_marks.unkeep):
+    for change in (collector_on(disk).retention_pins.keep, collector_on(disk).retention_pins.unkeep):
         with pytest.raises(PinsDamagedError):
             change([A])
     assert disk.read(layout.KEEP) == data
@@ -495,7 +495,7 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
 @pytest.mark.inv("GC-8")
 def test_a_dry_run_tells_what_a_sweep_then_takes_and_does_no_operation() -> None:
     disk = filled("a", "b")
-    collector_on(disk).keep_marks.keep([B])
+    collector_on(disk).retention_pins.keep([B])
     write(disk, "artifacts/" + "a" * 64)
     write(disk, layout.temp("snapshots/x.json", KEY))
     write(disk, f"sessions/left/{KEY}")
@@ -534,6 +534,6 @@ def test_a_link_in_the_trash_leads_a_sweep_to_nobody_elses_files(tmp_path: Path,
     when = (mine / "sessions" / A).stat().st_mtime + 2 * DAYS * DAY_S
     collector = LocalCollector(mine)
     with pytest.raises(StoreFailureError, match="is a link"):
-        collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+        collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
     assert sorted(path for path in theirs.rglob("*") if path.is_file()) == before
     assert LocalStore(mine).load(session_id("a")) is not None

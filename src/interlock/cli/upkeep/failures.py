@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from interlock.cli.screen import StopError
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.service.failures import EXPECTED_ERRORS, refusal_of
 from interlock.store.ports.errors import (
     FailureKind,
@@ -37,14 +37,14 @@ def answered_by_upkeep() -> Generator[None]:
         message = f"Another gc, keep, unkeep or keys command is running; waited {error.waited_ms} ms."
         raise StopError(message, "Run this command again when that one is done.", exit_code=1) from error
     except PinsDamagedError as error:
-        message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
-        fix = "Restore the file from a backup, or remove it and set the marks again. Until then, nothing is deleted."
+        message = f"The retention pins, config/keep.json of the data directory, cannot be read: {error.found}."
+        fix = "Restore the file from a backup, or remove it and run `interlock session keep` again for each session that must stay. Until then, nothing is deleted."
         raise StopError(message, fix, exit_code=1) from error
     except SessionsMissingError as error:
         message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."
         raise StopError(message, "`interlock session list` lists the sessions.", exit_code=1) from error
     except TooManyPinsError as error:
-        message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
+        message = f"{error.count} sessions would be kept; at most {RETENTION_PINS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or raise `retention.days` in config.toml to keep all sessions longer."
         raise StopError(message, fix, exit_code=1) from error
 

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
     with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
-        found = collect(collector, collector.keep_marks, command, progress)
+        found = collect(collector, collector.retention_pins, command, progress)
     if options.as_json:
         say_json(_to_json(data_dir, days, found, is_dry_run=is_dry_run))
     else:

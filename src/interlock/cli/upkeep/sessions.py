@@ -33,7 +33,7 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
     """
     collector = open_store(data_dir).upkeep
     with shown_progress("Checking sessions") as progress:
-        kept, seen = read_kept(collector.keep_marks), collector.glance(progress)
+        kept, seen = read_kept(collector.retention_pins), collector.glance(progress)
     yield from _report_blockers(find_gc_blockers(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
@@ -49,7 +49,7 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     """
     collector = open_store(data_dir).upkeep
     with shown_progress("Reading sessions") as progress:
-        kept, snapshot = read_kept(collector.keep_marks), collector.mark(progress)
+        kept, snapshot = read_kept(collector.retention_pins), collector.mark(progress)
     blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
     yield from _report_blockers(blockers)
     yield fine("sessions", f"{len(snapshot.sessions)} are healthy: every record was read.")

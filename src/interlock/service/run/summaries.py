@@ -56,17 +56,17 @@ class Summaries:
         )
 
     def _each(self, reader: SessionReader, plans: Plans, progress: Progress) -> Iterator[SessionSummary | Unreadable]:
-        marks = reader.marks()
-        for gone in self._kept.keys() - marks.keys():
+        versions = reader.log_versions()
+        for gone in self._kept.keys() - versions.keys():
             self._kept.pop(gone, None)
-        for number, (session, mark) in enumerate(sorted(marks.items()), start=1):
-            progress(number, len(marks))
+        for number, (session, version) in enumerate(sorted(versions.items()), start=1):
+            progress(number, len(versions))
             kept = self._kept.get(session)
-            if kept is None or kept[0] != mark:
+            if kept is None or kept[0] != version:
                 entry = _read(reader, plans, session)
                 if entry is None:
                     continue
-                self._kept[session] = kept = (mark, entry)
+                self._kept[session] = kept = (version, entry)
             yield kept[1]
 
 

@@ -68,9 +68,9 @@ class LocalStore:
         """See `SessionReader.history`."""
         return self._log.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
-        return self._log.marks()
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
+        return self._log.log_versions()
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""

@@ -90,8 +90,8 @@ class MemoryStore:
         """See `SessionReader.history`."""
         return self._state.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
         state = self._state
         with state.mutex:
             return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}

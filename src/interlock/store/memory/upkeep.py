@@ -19,7 +19,7 @@ from interlock.store.ports.maintenance import (
     StoreOverview,
     Swept,
 )
-from interlock.store.retention import due, seconds_of, with_marks
+from interlock.store.retention import add_pins, due, seconds_of
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def alone(state: MemoryState) -> Generator[None]:
         state.upkeep_lock.release()
 
 
-class MemoryKeepMarks:
+class MemoryPins:
     """The retention pins of this store."""
 
     def __init__(self, state: MemoryState) -> None:
@@ -50,7 +50,7 @@ class MemoryKeepMarks:
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
         with alone(self._state):
-            after = with_marks(self._state.kept, sessions)
+            after = add_pins(self._state.kept, sessions)
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
                 raise SessionsMissingError(missing)
@@ -69,7 +69,7 @@ class MemoryUpkeep:
 
     def __init__(self, state: MemoryState) -> None:
         self._state = state
-        self.keep_marks = MemoryKeepMarks(state)
+        self.retention_pins = MemoryPins(state)
 
     def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""

@@ -100,7 +100,7 @@ class PinsDamagedError(InterlockError):
     """The retention pins cannot be read, so it is unknown which sessions must stay."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"keep marks: {found}")
+        super().__init__(f"retention pins: {found}")
         self.found = found
 
 
@@ -116,5 +116,5 @@ class TooManyPinsError(InterlockError):
     """More sessions would be pinned than the limit allows; nothing was changed."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"{count} keep marks")
+        super().__init__(f"{count} retention pins")
         self.count = count

@@ -180,7 +180,7 @@ class RetentionPins(Protocol):
         Raises:
             SessionsMissingError: One of them does not exist; nothing was changed.
             PinsDamagedError: The marks cannot be read; nothing was changed.
-            TooManyPinsError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
+            TooManyPinsError: There would be more than `RETENTION_PINS_MAX`; nothing was changed.
             UpkeepBusyError: Another process collects or sets pins.
             StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.
         """
@@ -264,6 +264,6 @@ class Upkeep(Collector, StoreInspector, Protocol):
     """Upkeep of a whole store: check it, collect expired sessions, and pin the sessions that must stay."""
 
     @property
-    def keep_marks(self) -> RetentionPins:
+    def retention_pins(self) -> RetentionPins:
         """The sessions that never expire."""
         ...

@@ -115,8 +115,8 @@ class SessionReader(Protocol):
         """
         ...
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """Return the sessions that are there with the mark of each one's log. It reads no log.
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """Return the existing sessions with the version of each one's log. Reads no log.
 
         Raises:
             StoreFailureError: The disk failed.

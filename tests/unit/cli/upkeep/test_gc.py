@@ -1,4 +1,4 @@
-"""`interlock gc` and the keep marks: what people see of a collection, and what it does to a real data directory."""
+"""`interlock gc` and the retention pins: what people see of a collection, and what it does to a real data directory."""
 
 import json
 from pathlib import Path

@@ -8,7 +8,7 @@ from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
-from interlock.store.local.collect.keep import KeepFile
+from interlock.store.local.collect.keep import PinFile
 from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
 from interlock.store.local.collect.sweep import make_room, sweep
 from interlock.store.local.content import ContentFiles
@@ -27,7 +27,7 @@ class LocalCollector:
         self._locks = locks or OsLocks(root)
         # Writers have priority: a session that is locked now is left to the next sweep.
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
-        self.keep_marks = KeepFile(self._files, self._locks)
+        self.retention_pins = PinFile(self._files, self._locks)
 
     def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""

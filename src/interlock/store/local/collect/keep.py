@@ -13,12 +13,12 @@ from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
 from interlock.store.local.upkeep import alone, replacing
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
-from interlock.store.retention import with_marks
+from interlock.store.retention import add_pins
 
-_Marks = frozenset[SessionId]
+_Pins = frozenset[SessionId]
 
 
-class KeepFile:
+class PinFile:
     """`config/keep.json`. Without it, no session is pinned."""
 
     def __init__(self, files: FileOps, locks: Locks) -> None:
@@ -41,14 +41,14 @@ class KeepFile:
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
 
-        def marked(kept: _Marks) -> _Marks:
-            after = with_marks(kept, sessions)
+        def pinned(kept: _Pins) -> _Pins:
+            after = add_pins(kept, sessions)
             self._check_there(sessions)
             return after
 
         # The first check creates no lock file for a missing session; under the lock, no collection can remove one.
-        marked(self.kept())
-        return self._change(marked)
+        pinned(self.kept())
+        return self._change(pinned)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.unkeep`. If no session was ever pinned, no file is created."""
@@ -59,7 +59,7 @@ class KeepFile:
             raise store_failure(error) from error
         return self._change(lambda kept: kept.difference(sessions))
 
-    def _change(self, change: Callable[[_Marks], _Marks]) -> _Marks:
+    def _change(self, change: Callable[[_Pins], _Pins]) -> _Pins:
         """Write the pins after a change, even if nothing changed: the stored ones may not be durable yet."""
         with alone(self._files, self._locks):
             before = self.kept()

@@ -123,14 +123,14 @@ class SessionLog:
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
-        return tuple(sorted(self.marks()))
+        return tuple(sorted(self.log_versions()))
 
-    def marks(self) -> dict[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
+    def log_versions(self) -> dict[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
         try:
             names = (SessionId(name) for name in self._files.names(layout.SESSIONS) if layout.is_session(name))
-            marks = ((name, self._log_mark(name)) for name in names)
-            return {name: mark for name, mark in marks if mark is not None}
+            versions = ((name, self._log_version(name)) for name in names)
+            return {name: version for name, version in versions if version is not None}
         except OSError as error:
             raise store_failure(error) from error
 
@@ -314,7 +314,7 @@ class SessionLog:
             self._remember(followed.settled)
             return followed
 
-    def _log_mark(self, session: SessionId) -> LogVersion | None:
+    def _log_version(self, session: SessionId) -> LogVersion | None:
         """Return the version of a session's log; None if it never had a log."""
         stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
