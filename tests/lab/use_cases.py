@@ -202,11 +202,11 @@ def _resume(process: Process, _stage: Stage) -> Outcome:
 
 def _restoring(process: Process) -> Restoring:
     store = process.store
-    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=process.harness.ports.shell)
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, clock=process.harness.ports.clock)
 
 
 def _exported(process: Process, session: SessionId) -> Outcome:
-    outcome = outcome_of(lambda: export_session(process.store, process.harness.ports.shell, session))
+    outcome = outcome_of(lambda: export_session(process.store, process.harness.ports.clock, session))
     return Outcome(is_ok=outcome.is_ok, message=outcome.message, value=getattr(outcome.value, "data", None))
 
 

@@ -49,11 +49,11 @@ def a_session(harness: Harness) -> SessionId:
 
 def restoring(harness: Harness) -> Restoring:
     ports = harness.ports
-    return Restoring(read=ports.read, writer=ports.writer, key_ring=ports.key_ring, shell=ports.shell)
+    return Restoring(read=ports.read, writer=ports.writer, key_ring=ports.key_ring, clock=ports.clock)
 
 
 def exported(harness: Harness, session: SessionId, *, is_salvage: bool = False) -> Exported:
-    found = export_session(harness.ports.read.reader, harness.ports.shell, session, is_salvage=is_salvage)
+    found = export_session(harness.ports.read.reader, harness.ports.clock, session, is_salvage=is_salvage)
     assert isinstance(found, Exported), found
     return found
 

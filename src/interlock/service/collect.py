@@ -80,7 +80,7 @@ def collect(
 
 
 def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
-    # Order matters: the pins are read before the sessions are listed, so a pinned session is listed even without a lock.
+    # The pins are read before the sessions are listed, so every pinned session is listed, even without a lock.
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
     count = len(snapshot.sessions) + len(snapshot.unsound)
@@ -126,7 +126,7 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
             message=f"The retention pins, config/keep.json of the data directory, cannot be read: {kept.found}.",
-            fix="Restore the file from a backup. Without one, remove it and set the marks again with `interlock session"
+            fix="Restore the file from a backup. Without one, remove it and pin the sessions again with `interlock session"
             " keep`; the file still shows most of the session ids.",
         )
         return

@@ -209,13 +209,13 @@ class Harness:
         return cls.over(MemoryStore(), *documents, keys=FixedKeyRing())
 
     @classmethod
-    def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Clock | None = None) -> Self:
+    def on_disk(cls, root: Path, *documents: Mapping[str, object], clock: Clock | None = None) -> Self:
         """Return a harness over a data directory, with the key ring in it, which is created if it is missing.
 
         Without a clock its ids continue from those in the directory. Harnesses that start runs in one directory
         concurrently need a `CounterClock` each, far apart: otherwise they mint the same ids.
         """
-        return replace(cls.over(LocalStore(root), *documents, shell=shell or _counting_on(root)), data_dir=root)
+        return replace(cls.over(LocalStore(root), *documents, clock=clock or _counting_on(root)), data_dir=root)
 
     @classmethod
     def over(
@@ -223,7 +223,7 @@ class Harness:
         store: Store,
         *documents: Mapping[str, object],
         keys: KeyRingWriter | None = None,
-        shell: Clock | None = None,
+        clock: Clock | None = None,
         sources: WorkflowSources | None = None,
     ) -> Self:
         """Return a harness over a store. `sources` replaces the inline workflows, for example by files on a disk."""
@@ -233,7 +233,7 @@ class Harness:
             writer=store,
             key_ring=keys or store,
             catalog=Catalog(sources or workflows),
-            shell=shell or CounterClock(),
+            clock=clock or CounterClock(),
         )
         return cls(ports=ports, store=store, workflows=workflows)
 

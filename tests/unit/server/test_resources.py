@@ -22,8 +22,8 @@ NOWHERE = "sess_00000000000000000000000000"
 PLAN, RECORD = "interlock://workflows/{workflowId}/plan", "interlock://sessions/{sessionId}"
 
 
-class TickingShell(CounterClock):
-    """A shell whose clock goes on by a second at each look."""
+class TickingClock(CounterClock):
+    """A clock that advances by a second at each read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class TickingShell(CounterClock):
 
 @pytest.fixture
 def harness() -> Harness:
-    return Harness.over(MemoryStore(), REVIEW, FAULTY, keys=FixedKeyRing(), shell=TickingShell())
+    return Harness.over(MemoryStore(), REVIEW, FAULTY, keys=FixedKeyRing(), clock=TickingClock())
 
 
 @pytest.fixture(params=ERAS)

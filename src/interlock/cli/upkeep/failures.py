@@ -38,7 +38,7 @@ def answered_by_upkeep() -> Generator[None]:
         raise StopError(message, "Run this command again when that one is done.", exit_code=1) from error
     except PinsDamagedError as error:
         message = f"The retention pins, config/keep.json of the data directory, cannot be read: {error.found}."
-        fix = "Restore the file from a backup, or remove it and run `interlock session keep` again for each session that must stay. Until then, nothing is deleted."
+        fix = "Restore the file from a backup, or remove it and pin the sessions again. Until then, nothing is deleted."
         raise StopError(message, fix, exit_code=1) from error
     except SessionsMissingError as error:
         message = f"There is no session {error.sessions[0]!r} in this data directory; nothing was changed."

@@ -48,9 +48,9 @@ def can_ask(context: Context) -> bool:
 class Elicitation:
     """Asks people through the clients of one server."""
 
-    def __init__(self, key_ring: KeyRingWriter, shell: Clock) -> None:
+    def __init__(self, key_ring: KeyRingWriter, clock: Clock) -> None:
         self._seal = Seal(key_ring)
-        self._shell = shell
+        self._clock = clock
 
     async def ask(
         self, context: Context, params: types.CallToolRequestParams, question: Question, subject: str
@@ -82,7 +82,7 @@ class Elicitation:
         asked = None
         if params.request_state is not None:
             asked = await anyio.to_thread.run_sync(self._seal.opened, params.request_state)
-        found = _find_stale_reason(asked, question, subject, self._shell.unix_ms())
+        found = _find_stale_reason(asked, question, subject, self._clock.unix_ms())
         if found is not None:
             _log.info("a reply is ignored: %s", found)
             return found
@@ -94,7 +94,7 @@ class Elicitation:
     async def _question_result(
         self, context: Context, question: Question, subject: str, stale: str | None
     ) -> types.InputRequiredResult:
-        asked = Asked(subject=subject, question=question.digest(), unix_ms=self._shell.unix_ms())
+        asked = Asked(subject=subject, question=question.digest(), unix_ms=self._clock.unix_ms())
         state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
         notice = f"Please answer again: {stale}." if stale is not None else ""
         form = build_form(question, context.protocol_version, notice=notice)

@@ -77,7 +77,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     joined = _load_joined(ports, command.session)
     if isinstance(joined, Refusal):
         return joined
-    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.shell), run=mint_run(ports.shell))
+    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.clock), run=mint_run(ports.clock))
     try:
         with named(ids.session, ids.run):
             outcome = _begin(ports, command, entry, ids, joined)

@@ -53,7 +53,7 @@ class Restoring:
     read: ReadPorts
     writer: SessionWriter
     key_ring: KeyRingWriter
-    shell: Clock
+    clock: Clock
 
     def restored(self, wanted: SessionId | None, history: Sequence[Sequence[Event]], contents: Contents) -> Restored:
         """Make a session from a history, under the wanted id if that is free, else under a new id.
@@ -68,7 +68,7 @@ class Restoring:
         if wanted is not None and _is_free(self.read.reader, wanted):
             made_session = self._make(wanted, history, contents)
         while made_session is None:
-            made_session = self._make(mint_session(self.shell), history, contents)
+            made_session = self._make(mint_session(self.clock), history, contents)
         with named(made_session.session), after_append():
             ways_on = _build_continuations(self.read, ring, made_session)
         return Restored(
