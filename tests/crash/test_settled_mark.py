@@ -82,7 +82,7 @@ def test_no_reader_answers_from_a_group_that_nobody_settled(is_killed: bool) -> 
     assert store.sessions() == (A,)
     salvaged = store.salvage(A)
     assert salvaged is not None
-    assert (salvaged.facts, salvaged.health) == (case.old, Health.HEALTHY)
+    assert (salvaged.fold, salvaged.health) == (case.old, Health.HEALTHY)
     assert len(case.disk.steps) == before
 
 
@@ -220,7 +220,7 @@ def test_a_manifest_that_ends_before_its_mark_is_damaged_at_every_length() -> No
             assert error.value.health is (Health.CORRUPT_TAIL if size >= first else Health.CORRUPT_HEAD)
             salvaged = store.salvage(A)
             assert salvaged is not None
-            assert salvaged.facts == (started if size >= first else None)
+            assert salvaged.fold == (started if size >= first else None)
             assert salvaged.health is error.value.health
             assert store.sessions() == (A,)
             collector = LocalCollector(None, files=cut, locks=ThreadLocks())  # type: ignore[arg-type]

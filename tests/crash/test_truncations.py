@@ -89,7 +89,7 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
     assert salvaged.history == WHOLE[: len(salvaged.history)]
     if salvaged.health is Health.HEALTHY:
         assert salvaged.code is None
-        assert opened(disk).load(A) == salvaged.facts
+        assert opened(disk).load(A) == salvaged.fold
         assert opened(disk).history(A) == salvaged.history
     else:
         with pytest.raises(SessionUnhealthyError) as error:
@@ -97,7 +97,7 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
         assert (error.value.where, error.value.found) == (salvaged.where, salvaged.found)
         expected = SalvageCode.SALVAGED_PREFIX if salvaged.history else SalvageCode.PARTIAL_DATA
         assert (salvaged.code, salvaged.health) == (expected, error.value.health)
-    assert (salvaged.facts is None) == (salvaged.history == ())
+    assert (salvaged.fold is None) == (salvaged.history == ())
     return salvaged
 
 

@@ -98,11 +98,11 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
 
 def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
     """Return a run as it stands and its preferred tip."""
-    facts = harness.store.load(harness.session_of(start))
-    assert facts is not None
-    run = facts.runs[RunId(start["run"]["runId"])]
+    session = harness.store.load(harness.session_of(start))
+    assert session is not None
+    run = session.runs[RunId(start["run"]["runId"])]
     assert run.tip is not None
-    return run, facts.nodes[run.tip]
+    return run, session.nodes[run.tip]
 
 
 def appended(

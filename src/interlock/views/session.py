@@ -416,7 +416,7 @@ def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> S
 def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
     """A gap is open until a later one resolves it; neither ever changes (GAP-2)."""
     gap, node = event.data, event.scope.node_id
-    after = _with_node(session, node, lambda facts: replace(facts, gaps=(*facts.gaps, gap)))
+    after = _with_node(session, node, lambda found: replace(found, gaps=(*found.gaps, gap)))
     if isinstance(gap.resolution, data.Unresolved):
         opened, change = session.open_gaps.insert(gap.gap_id, node), 1
     elif gap.resolution.resolves_gap_id in session.open_gaps:
@@ -431,7 +431,7 @@ def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
     """Merge what an event sets into the node's delta and into its cached context, in log order."""
     node, delta = event.data.node_id, MappingProxyType(event.data.context)
-    after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
+    after = _with_node(session, node, lambda found: replace(found, context_at=node))
     merged = merge_context(session.context(node), delta)
     whole = MappingProxyType({**session.deltas.get(node, _EMPTY), **delta})
     return replace(after, deltas=session.deltas.insert(node, whole), contexts=session.contexts.insert(node, merged))

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        session = read_history(store, chosen).facts
+        session = read_history(store, chosen).session
         drawn = [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]

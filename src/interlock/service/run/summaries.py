@@ -76,8 +76,8 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
     if summary is not None:
         return summary
     try:
-        facts = reader.load(session)
-        return summary_of(facts, plans) if facts is not None else None
+        loaded = reader.load(session)
+        return summary_of(loaded, plans) if loaded is not None else None
     except SessionUnhealthyError as error:
         return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
     except UnknownVersionError as error:

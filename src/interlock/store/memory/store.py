@@ -103,8 +103,8 @@ class MemoryStore:
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`. Memory holds no damage."""
-        facts = self.load(session)
-        return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
+        fold = self.load(session)
+        return Salvaged(session=session, fold=fold, history=self.history(session)) if fold is not None else None
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — no append is interrupted
         """See `SessionReader.unfinished`."""

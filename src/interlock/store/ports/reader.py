@@ -44,12 +44,12 @@ NOTHING_LEFT_OUT = Omitted(groups=0, events=0, bytes=0, is_known=True)
 class Salvaged:
     """The part of a session's log that verifies: all of it, or what comes before the damage.
 
-    `history` is as `SessionReader.history` gives it and `facts` its fold, None without history. `where` and `found`
+    `history` is as `SessionReader.history` gives it and `fold` is its fold, None without history. `where` and `found`
     say what ends it; empty if nothing does. It is for views and copies only; no one appends to it.
     """
 
     session: SessionId
-    facts: Session | None
+    fold: Session | None
     history: tuple[tuple[Event, ...], ...]
     health: Health = Health.HEALTHY
     where: str = ""

@@ -24,8 +24,8 @@ class LocalSessionLock:
     @property
     def session(self) -> Session | None:
         """See `SessionLock.session`."""
-        facts = self.verified().facts
-        return facts if facts.next_index else None
+        fold = self.verified().fold
+        return fold if fold.next_index else None
 
     def verified(self) -> Verified:
         """Return what was verified under the lock.

@@ -67,7 +67,7 @@ class Verified:
     recognises the same file. `is_marked` says that a settled mark of this boot is known to reach this end.
     """
 
-    facts: Session
+    fold: Session
     manifest_bytes: int = 0
     manifest_lines: int = 0
     last_group: bytes = b""
@@ -78,7 +78,7 @@ class Verified:
     @property
     def session(self) -> SessionId:
         """The id of the session."""
-        return self.facts.session
+        return self.fold.session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class Followed:
 
 def unread(session: SessionId) -> Verified:
     """Return the state before anything of a session was read."""
-    return Verified(facts=new_session(session), pins=HashTrieSet())
+    return Verified(fold=new_session(session), pins=HashTrieSet())
 
 
 def follow(files: FileOps, known: Verified) -> Followed:
@@ -240,20 +240,20 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
 def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
     """Return the verified state after one more whole group.
 
-    Unless it `folds`, the facts gain only the number of the events: for a log that its writer has folded already.
+    Without `folds`, only the number of events is updated: for a log that its writer has folded already.
 
     Raises:
         BrokenHistoryError: Its events cannot follow.
     """
     if folds:
-        facts = evolve(known.facts, *segment.events)
+        fold = evolve(known.fold, *segment.events)
     else:
-        facts = replace(known.facts, next_index=known.facts.next_index + len(segment.events))
+        fold = replace(known.fold, next_index=known.fold.next_index + len(segment.events))
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
     return Verified(
-        facts=facts,
+        fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
         last_group=segment.group.data,
@@ -281,7 +281,7 @@ def left_out(files: FileOps, verified: Verified) -> Omitted:
     """
     tail = files.read(layout.manifest(verified.session), verified.manifest_bytes)
     groups = events = segment_bytes = 0
-    is_known, due = tail.endswith(b"\n"), verified.facts.next_index
+    is_known, due = tail.endswith(b"\n"), verified.fold.next_index
     for line in tail.splitlines():
         try:
             record = parse_manifest_record(line)
@@ -350,7 +350,7 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
     except MalformedRecordError:
         return None
     first, last = record.first_event_index, record.last_event_index
-    if first != known.facts.next_index or record.segment_rel_path != segment_rel_path(first, last):
+    if first != known.fold.next_index or record.segment_rel_path != segment_rel_path(first, last):
         raise DamageError(where=_place(known), found="events out of sequence", verified=known)
     where = record.segment_rel_path
     try:
@@ -375,7 +375,7 @@ def _stored(known: Verified, segment: bytes) -> StoredSegment:
         raise MalformedRecordError("segment", "does not end with a newline")
     events = tuple(ev.parse_event(line) for line in segment[:-1].split(b"\n"))
     for at, event in enumerate(events):
-        if event.event_index != known.facts.next_index + at or event.session_id != known.session:
+        if event.event_index != known.fold.next_index + at or event.session_id != known.session:
             raise MalformedRecordError("segment", "an event of another place")
     group = build_group(
         known.session, manifest_index=known.manifest_lines, segment=segment, events=events, pinned=known.pins
@@ -385,7 +385,7 @@ def _stored(known: Verified, segment: bytes) -> StoredSegment:
 
 def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
     """Yield the readable segments at the next index: a torn group is a prefix of the group of one of them."""
-    prefix = f"{known.facts.next_index:08d}-"
+    prefix = f"{known.fold.next_index:08d}-"
     for name in files.names(layout.events_dir(known.session)):
         if not name.startswith(prefix) or not name.endswith(".jsonl"):
             continue

@@ -82,11 +82,11 @@ class SessionLog:
         """See `SessionReader.load`."""
         with port_errors(session):
             followed = self._followed(session, since_s=since_s)
-        facts = followed.settled.facts
-        if tag is not None and tag not in facts.tags:
+        fold = followed.settled.fold
+        if tag is not None and tag not in fold.tags:
             # A token is minted after settling, so this group was settled and its mark was lost.
-            facts = next((one.facts for one, _ in followed.unsettled if tag in one.facts.tags), facts)
-        return facts if facts.next_index else None
+            fold = next((one.fold for one, _ in followed.unsettled if tag in one.fold.tags), fold)
+        return fold if fold.next_index else None
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
@@ -104,7 +104,7 @@ class SessionLog:
                 # The part that this process verified earlier may be damaged on the disk by now.
                 damage, verified = error, error.verified
                 history = history_of(self._files, verified)
-            whole = Salvaged(session=session, facts=verified.facts if history else None, history=history)
+            whole = Salvaged(session=session, fold=verified.fold if history else None, history=history)
             if damage is None:
                 return whole if history else None
             rest = left_out(self._files, verified)
@@ -116,7 +116,7 @@ class SessionLog:
             followed = self._followed(session)
             if followed.unsettled:
                 return UnfinishedAppend.GROUP
-            due = f"{followed.settled.facts.next_index:08d}-"
+            due = f"{followed.settled.fold.next_index:08d}-"
             names = self._files.names(layout.events_dir(session))
         is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)
         return UnfinishedAppend.SEGMENT if is_there else None
@@ -154,9 +154,9 @@ class SessionLog:
         known = lock.verified()
         if known.session != plan.session:
             raise SessionLockReleasedError("a lock of another session")
-        segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
-        if any(is_key_event(event) and event.dedupe_key in known.facts.dedupe_keys for event in segment.events):
-            return known.facts
+        segment = stamp(plan, next_index=known.fold.next_index, stamps=stamps)
+        if any(is_key_event(event) and event.dedupe_key in known.fold.dedupe_keys for event in segment.events):
+            return known.fold
         group = build_group(
             known.session,
             manifest_index=known.manifest_lines,
@@ -270,7 +270,7 @@ class SessionLog:
         """Remember the new state after an append."""
         after = self._known_durable(after, content)
         lock.advance(after)
-        return after.facts
+        return after.fold
 
     def _known_durable(self, after: Verified, content: Sequence[_Content]) -> Verified:
         for path, _, _ in content:
