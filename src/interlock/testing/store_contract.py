@@ -279,7 +279,7 @@ class StoreContract(Suite):
         again = self.reopen(store)
         salvaged = again.salvage(start.session)
         assert salvaged is not None
-        assert (salvaged.facts, salvaged.history) == (again.load(start.session), again.history(start.session))
+        assert (salvaged.fold, salvaged.history) == (again.load(start.session), again.history(start.session))
         assert (salvaged.health, salvaged.code, salvaged.left_out) == (Health.HEALTHY, None, NOTHING_LEFT_OUT)
 
     def test_a_restored_session_equals_the_original_and_can_continue(self) -> None:

@@ -90,10 +90,10 @@ def drawn_text(run_context: RunContext) -> str:
 
 
 def _load_drawing(run_context: RunContext) -> _Drawing:
-    graph, words = run_graph(run_context.session, run_context.run.run), run_context.words()
-    goal = f" · {words.goal}" if words.goal is not None else ""
+    graph, view = run_graph(run_context.session, run_context.run.run), run_context.view()
+    goal = f" · {view.goal}" if view.goal is not None else ""
     return _Drawing(
-        name=f"{words.workflow_name} · run {words.label}{goal}",
+        name=f"{view.workflow_name} · run {view.label}{goal}",
         graph=graph,
         titles={here.node.node: _title(run_context, here.node) for here in walk(graph)},
     )

@@ -101,13 +101,13 @@ def _run(run_context: RunContext) -> RunSummary:
     session, run = run_context.session, run_context.run
     assert run.tip is not None, "a run has a root"
     tip = session.nodes[run.tip]
-    words, place = run_context.words(tip), run_context.place(tip)
+    view, place = run_context.view(tip), run_context.place(tip)
     return RunSummary(
         run=run.run,
-        label=words.label,
+        label=view.label,
         workflow_id=run.workflow_id,
         workflow_name=run_context.workflow.name,
-        goal=words.goal,
+        goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
         tip=tip.node,
         step=place.title if place is not None else None,

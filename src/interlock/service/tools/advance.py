@@ -76,7 +76,7 @@ def advance(
     with ports.hold(target.run_context.session.session) as lock:
         session = lock.session
         if session is None or target.node.node not in session.nodes:
-            return lost_history("ackToken", words=target.run_context.words())
+            return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
             outcome = _decide(ports, call, session)
@@ -97,9 +97,9 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     if target.attempt == ack_attempt(node.node):
         return None
     if target.attempt != fork_attempt(node.node, node.forks):
-        return lost_history("ackToken", words=target.run_context.words(node))
+        return lost_history("ackToken", run=target.run_context.view(node))
     if node.forks >= FORKS_PER_NODE_MAX:
-        run_view = target.run_context.words(node)
+        run_view = target.run_context.view(node)
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"The step of run `{run_view.label}` was forked {node.forks} times, which is the limit.",
@@ -117,7 +117,7 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
         return refusal
     with ports.read.trace.span("decide"):
         if isinstance(run_context.snapshot(node).state, Complete):
-            return lost_history("ackToken", words=run_context.words(node))
+            return lost_history("ackToken", run=run_context.view(node))
         run_context = replace(run_context, session=session)
         decision = decide_advance(attempt_on(ports.read.reader, run_context, node, call.attempt, call.request))
     match decision:
@@ -142,7 +142,7 @@ def _require_person(
     claim: dict[str, Json] = {"kind": CONFIRMATION_KIND, "confirmedBy": "<who>", "statement": "<what they confirmed>"}
     facts = AnswerModel(
         occasion="advance",
-        run=run_context.words(node),
+        run=run_context.view(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
         step=render_pending_step(run_context, node),
@@ -153,7 +153,7 @@ def _require_person(
 
 
 def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
-    run_view, first = run_context.words(node), chain_head(run_context.session, node)
+    run_view, first = run_context.view(node), chain_head(run_context.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
         note="To retry the step on a new branch, send this as `ackToken`.",
@@ -187,7 +187,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
         return render_answer(
             AnswerModel(
                 occasion="advance",
-                run=run_context.words(child),
+                run=run_context.view(child),
                 state_token=mint.state(child.node),
                 ack_token=mint.ack(child.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(child.node, 0) if step is not None else None,
@@ -200,7 +200,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                     ),
                 ),
                 redirect=mint.state(later_tip.node) if later_tip is not None else None,
-                where=f"already done; the run is at {run_context.stands_at(later_tip)}"
+                where=f"already done; the run is at {run_context.describe_position(later_tip)}"
                 if later_tip is not None
                 else None,
                 preferences=child.preferences if was_changed else None,

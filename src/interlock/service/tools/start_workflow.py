@@ -177,7 +177,7 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> An
         return render_answer(
             AnswerModel(
                 occasion="start",
-                run=run_context.words(node),
+                run=run_context.view(node),
                 state_token=mint.state(node.node),
                 ack_token=mint.ack(node.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,

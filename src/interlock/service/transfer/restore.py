@@ -100,7 +100,7 @@ def _build_continuations(read: ReadPorts, ring: KeyRing, session: Session) -> tu
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         assert run.tip is not None, "a run begins with its root, in one plan"
         run_context, tip = load_run_context(session, run, read.plans), session.nodes[run.tip]
-        words, token = run_context.words(), Mint(ring=ring, session=session, run=run).state(run.tip)
+        view, token = run_context.view(), Mint(ring=ring, session=session, run=run).state(run.tip)
         status = run_status(session, tip, run_context.snapshot(tip))
-        ways.append(Continuation(run=words, status=status, next_call=look_call(token, words.label)))
+        ways.append(Continuation(run=view, status=status, next_call=look_call(token, view.label)))
     return tuple(ways)
