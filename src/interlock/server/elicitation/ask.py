@@ -20,7 +20,7 @@ from interlock.engine.gates import Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
-from interlock.server.elicitation.seal import Asked, Seal
+from interlock.server.elicitation.seal import Asked, QuestionSealer
 from interlock.service.clock import Clock
 from interlock.store.ports.keys import KeyRingWriter
 
@@ -49,7 +49,7 @@ class Elicitation:
     """Asks people through the clients of one server."""
 
     def __init__(self, key_ring: KeyRingWriter, clock: Clock) -> None:
-        self._seal = Seal(key_ring)
+        self._sealer = QuestionSealer(key_ring)
         self._clock = clock
 
     async def ask(
@@ -81,7 +81,7 @@ class Elicitation:
             return None
         asked = None
         if params.request_state is not None:
-            asked = await anyio.to_thread.run_sync(self._seal.opened, params.request_state)
+            asked = await anyio.to_thread.run_sync(self._sealer.unseal, params.request_state)
         found = _find_stale_reason(asked, question, subject, self._clock.unix_ms())
         if found is not None:
             _log.info("a reply is ignored: %s", found)
@@ -95,7 +95,7 @@ class Elicitation:
         self, context: Context, question: Question, subject: str, stale: str | None
     ) -> types.InputRequiredResult:
         asked = Asked(subject=subject, question=question.digest(), unix_ms=self._clock.unix_ms())
-        state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
+        state = await anyio.to_thread.run_sync(self._sealer.seal, asked)
         notice = f"Please answer again: {stale}." if stale is not None else ""
         form = build_form(question, context.protocol_version, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
