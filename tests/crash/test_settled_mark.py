@@ -225,7 +225,7 @@ def test_a_manifest_that_ends_before_its_mark_is_damaged_at_every_length() -> No
             assert store.sessions() == (A,)
             collector = LocalCollector(None, files=cut, locks=ThreadLocks())  # type: ignore[arg-type]
             assert [one.session for one in collector.mark().unsound] == [A]
-            assert [one.session for one in collector.glance().unsound] == [A]
+            assert [one.session for one in collector.overview().unsound] == [A]
 
 
 @pytest.mark.inv("CRASH-9")
@@ -248,7 +248,7 @@ def test_a_collection_keeps_what_an_unsettled_group_refers_to() -> None:
     case.disk.now_s += 10 * 86_400
     collector = LocalCollector(None, files=case.disk, locks=ThreadLocks())  # type: ignore[arg-type]
     marked = collector.mark()
-    with collector.alone():
+    with collector.upkeep_lock():
         swept = collector.sweep(marked, Retention(now_s=case.disk.now_s, ttl_s=None))
     assert due(marked, Retention(now_s=case.disk.now_s, ttl_s=None)).items == swept.taken.items == ()
     assert apply(opened(case.disk), case.plan) == case.new

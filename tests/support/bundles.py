@@ -120,7 +120,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         "sound": verify_session(ports.reader, ports.plans, session),
     }
     for node in fold.nodes.values():
-        mint = Mint(ring=harness.ports.key_ring.ensured(), session=fold, run=fold.runs[node.run])
+        mint = Mint(ring=harness.ports.key_ring.ensure_keys(), session=fold, run=fold.runs[node.run])
         looked = harness.look(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)

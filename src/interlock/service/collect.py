@@ -69,13 +69,13 @@ def collect(
         if command.is_dry_run:
             return _collect(collector, pins, command, progress)
         try:
-            lock.enter_context(collector.alone())
+            lock.enter_context(collector.upkeep_lock())
         except StoreFailureError as failure:
             if failure.kind is not FailureKind.FULL:
                 raise
             # The lock file is missing, and the disk has no room for a new one until something is deleted.
             _make_room(collector, pins, command, progress)
-            lock.enter_context(collector.alone())
+            lock.enter_context(collector.upkeep_lock())
         return _collect(collector, pins, command, progress)
 
 

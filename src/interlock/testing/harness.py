@@ -94,8 +94,8 @@ class FixedKeyRing:
         """See `KeyRingReader.keys`."""
         return self._ring
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         return self._ring
 
 

@@ -348,21 +348,21 @@ class StoreContract(Suite):
         store = self.make_store()
         assert store.keys() is store.key_ring_status() is None
         other = self.reopen(store)
-        first = store.ensured()
-        assert store.ensured() == store.keys() == first
+        first = store.ensure_keys()
+        assert store.ensure_keys() == store.keys() == first
         for again in (other, self.reopen(store)):
-            assert again.ensured() == again.keys(fresh=True) == first
+            assert again.ensure_keys() == again.keys(fresh=True) == first
         second = store.rotate()
         assert second.previous == first.current != second.current
-        assert store.rotate() == replace(second, current=store.ensured().current, previous=second.current)
-        assert len(store.ensured().keys()) == 2  # noqa: PLR2004 — current and previous
+        assert store.rotate() == replace(second, current=store.ensure_keys().current, previous=second.current)
+        assert len(store.ensure_keys().keys()) == 2  # noqa: PLR2004 — current and previous
         for again in (other, self.reopen(store)):
-            assert again.ensured() == store.keys()
+            assert again.ensure_keys() == store.keys()
 
     def test_the_status_of_a_key_ring_is_its_number_of_keys_and_its_permissions(self) -> None:
         """A new ring has one key, a rotated one two; only its user can read it, and no rotation is unfinished."""
         store = self.make_store()
-        for keys, change in ((1, store.ensured), (2, store.rotate), (2, store.rotate)):
+        for keys, change in ((1, store.ensure_keys), (2, store.rotate), (2, store.rotate)):
             ring = change()
             facts = self.reopen(store).key_ring_status()
             assert facts is not None

@@ -43,8 +43,8 @@ class UpkeepContract(Suite):
         assert all(item.bytes > 0 for item in marked.items)
         assert seen[-1] == (1, 1)
         assert due(marked, Retention(now_s=_newest_s(marked), ttl_s=_TTL_S)) == Due()
-        glance = upkeep.glance()
-        assert (glance.attested, glance.unsound, glance.debris) == ((start.session,), (), ())
+        overview = upkeep.overview()
+        assert (overview.attested, overview.unsound, overview.debris) == ((start.session,), (), ())
         assert upkeep.damaged_content(marked) == upkeep.held_sessions() == ()
 
     def test_a_sweep_takes_what_its_marks_make_due_and_later_ones_leave_nothing(self) -> None:
@@ -164,10 +164,10 @@ class UpkeepContract(Suite):
         store, (start, _) = self.make_store(), self.plans()
         self._append(store, start)
         other = self.reopen(store).upkeep
-        with store.upkeep.alone(), expects(UpkeepBusyError):
+        with store.upkeep.upkeep_lock(), expects(UpkeepBusyError):
             other.retention_pins.keep([start.session])
         assert other.retention_pins.keep([start.session]) == {start.session}
-        with other.alone():
+        with other.upkeep_lock():
             assert other.retention_pins.kept() == {start.session}
 
     def _append(self, store: Store, *plans: AppendPlan) -> Session:
@@ -195,5 +195,5 @@ def _later(marked: GcSnapshot, kept: Collection[SessionId] = ()) -> Retention:
 
 
 def _swept(store: Store, marked: GcSnapshot, retention: Retention) -> Swept:
-    with store.upkeep.alone():
+    with store.upkeep.upkeep_lock():
         return store.upkeep.sweep(marked, retention)

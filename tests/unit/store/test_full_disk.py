@@ -67,7 +67,7 @@ class FileLocks(ThreadLocks):
 def begun() -> CrashDisk:
     """A data directory with keys; `a` has expired and `b` has not. Whoever locked something left its lock file."""
     disk = dated_disk()
-    opened(disk).ensured()
+    opened(disk).ensure_keys()
     started(disk, "a", artifact="a")
     disk.now_s += 95 * DAY_S
     started(disk, "b", artifact="b")

@@ -14,7 +14,7 @@ def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> No
     root = tmp_path / "data"
     assert open_store(root).sessions() == ()
     assert open_store(root).key_ring_status() is None
-    assert open_store(root).upkeep.glance().attested == ()
+    assert open_store(root).upkeep.overview().attested == ()
     assert open_store(root).upkeep.retention_pins.kept() == frozenset()
     assert not root.exists()
 
@@ -23,7 +23,7 @@ def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> No
 def test_what_is_opened_reads_what_a_server_recorded(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, linear_workflow("team.ship", "a", "b"))
     session = harness.session_of(harness.start("team.ship"))
-    assert open_store(tmp_path).sessions() == open_store(tmp_path).upkeep.glance().attested == (session,)
+    assert open_store(tmp_path).sessions() == open_store(tmp_path).upkeep.overview().attested == (session,)
     status = open_store(tmp_path).key_ring_status()
     assert status is not None
     assert status.keys == 1

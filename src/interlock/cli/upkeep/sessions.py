@@ -33,7 +33,7 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
     """
     collector = open_store(data_dir).upkeep
     with shown_progress("Checking sessions") as progress:
-        kept, seen = read_kept(collector.retention_pins), collector.glance(progress)
+        kept, seen = read_kept(collector.retention_pins), collector.overview(progress)
     yield from _report_blockers(find_gc_blockers(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")

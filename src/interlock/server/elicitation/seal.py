@@ -44,7 +44,7 @@ class QuestionSealer:
             StoreFailureError: The disk failed.
         """
         fields = {"subject": asked.subject, "question": asked.question, "unixMs": asked.unix_ms}
-        return _codec(self._key_ring.ensured().current).seal(canonical_bytes(fields))
+        return _codec(self._key_ring.ensure_keys().current).seal(canonical_bytes(fields))
 
     def unseal(self, text: str) -> Asked | None:
         """Return the sealed question, or None if no key decrypts it. Reads the key ring again before it gives up.

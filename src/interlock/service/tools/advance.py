@@ -63,7 +63,7 @@ def advance(
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before the append: after it, nothing may prevent the answer.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensured())
+    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensure_keys())
     # Recorded outcomes never change, so a hit needs no lock; a miss is checked again under the lock (ADV-5, ADV-6).
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:

@@ -61,7 +61,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
-    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensured())
+    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensure_keys())
     session, made = target.run_context.session, node_of_attempt(target.attempt)
     if made in session.nodes:
         return _render_recorded(ports, call, session)

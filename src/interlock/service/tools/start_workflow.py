@@ -108,7 +108,7 @@ def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None
     answer = None
     try:
         with named(ids.session, ids.run, is_repeat=True):
-            ring = ports.key_ring.ensured()
+            ring = ports.key_ring.ensure_keys()
             # Only taking the lock decides whether an interrupted append takes effect (APP-6).
             with ports.hold(ids.session) as lock:
                 session = lock.session
@@ -150,7 +150,7 @@ def _begin(
     if approval_request is not None:
         return approval_request
     # All that the answer needs is read before the append: after it, nothing may prevent the answer.
-    ring = ports.key_ring.ensured()
+    ring = ports.key_ring.ensure_keys()
     ports.read.plans.keep_start(plan)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:

@@ -63,7 +63,7 @@ class Restoring:
             UnansweredError: The session may be recorded.
         """
         # The key ring comes first: without it the answer could not say how the runs continue.
-        ring = self.key_ring.ensured()
+        ring = self.key_ring.ensure_keys()
         made_session = None
         if wanted is not None and _is_free(self.read.reader, wanted):
             made_session = self._make(wanted, history, contents)

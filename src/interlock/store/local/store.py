@@ -21,7 +21,7 @@ from interlock.store.local.session.beginning import removed_if_unused
 from interlock.store.local.session.held import own_lock
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
-from interlock.store.local.upkeep import alone, make_root, make_trash
+from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
 from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
@@ -124,15 +124,15 @@ class LocalStore:
         """See `KeyRingReader.keys`."""
         return self._keyring.keys(fresh=fresh)
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         self._ensure_root()
         ring = self._keyring.signing()
         return ring if ring is not None else self._made_ring()
 
     def rotate(self) -> KeyRing:
         """See `KeyRingMaintenance.rotate`."""
-        with alone(self._files, self._locks):
+        with upkeep_lock(self._files, self._locks):
             return self._keyring.rotate()
 
     def key_ring_status(self) -> KeyRingStatus | None:
@@ -152,7 +152,7 @@ class LocalStore:
         If nothing can be written, the ring is as durable as everything else in the directory.
         """
         try:
-            with alone(self._files, self._locks):
+            with upkeep_lock(self._files, self._locks):
                 # If the trash cannot be created, the collection that needs it reports that.
                 with suppress(StoreFailureError):
                     make_trash(self._files)

@@ -32,7 +32,7 @@ def make_root(files: FileOps) -> None:
 
 
 @contextmanager
-def alone(files: FileOps, locks: Locks) -> Generator[None]:
+def upkeep_lock(files: FileOps, locks: Locks) -> Generator[None]:
     """Hold the upkeep lock, for data outside of sessions, while the context lasts.
 
     Raises:

@@ -177,8 +177,8 @@ class MemoryStore:
         """See `KeyRingReader.keys`."""
         return self._ring
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         with self._state.mutex:
             return self._ring or self._put_ring(previous=None)
 

@@ -23,7 +23,7 @@ from interlock.store.retention import add_pins, due, seconds_of
 
 
 @contextmanager
-def alone(state: MemoryState) -> Generator[None]:
+def upkeep_lock(state: MemoryState) -> Generator[None]:
     """Hold the upkeep lock, for data outside of sessions, while the context lasts.
 
     Raises:
@@ -49,7 +49,7 @@ class MemoryPins:
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
-        with alone(self._state):
+        with upkeep_lock(self._state):
             after = add_pins(self._state.kept, sessions)
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
@@ -59,7 +59,7 @@ class MemoryPins:
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.unkeep`."""
-        with alone(self._state):
+        with upkeep_lock(self._state):
             self._state.kept = self._state.kept.difference(sessions)
             return self._state.kept
 
@@ -76,9 +76,9 @@ class MemoryUpkeep:
         with self._state.mutex:
             return self._marked(report)
 
-    def alone(self) -> AbstractContextManager[None]:
-        """See `Collector.alone`."""
-        return alone(self._state)
+    def upkeep_lock(self) -> AbstractContextManager[None]:
+        """See `Collector.upkeep_lock`."""
+        return upkeep_lock(self._state)
 
     def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
         """See `Collector.make_room`. Memory has no trash and no temporary files."""
@@ -97,8 +97,8 @@ class MemoryUpkeep:
                 del self._state.content[item.name]
         return Swept(taken=taken, skipped=skipped)
 
-    def glance(self, report: Progress = report_nothing) -> StoreOverview:
-        """See `StoreInspector.glance`."""
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
+        """See `StoreInspector.overview`."""
         return StoreOverview(attested=tuple(one.session for one in self.mark(report).sessions), unsound=(), debris=())
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage

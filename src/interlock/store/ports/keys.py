@@ -56,7 +56,7 @@ class KeyRingReader(Protocol):
 class KeyRingWriter(KeyRingReader, Protocol):
     """Reads the signing keys, and creates the first one."""
 
-    def ensured(self) -> KeyRing:
+    def ensure_keys(self) -> KeyRing:
         """Return the key ring; create it, durably, if there is none.
 
         Raises:

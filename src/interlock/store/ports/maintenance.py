@@ -202,7 +202,7 @@ class Collector(Protocol):
         """
         ...
 
-    def alone(self) -> AbstractContextManager[None]:
+    def upkeep_lock(self) -> AbstractContextManager[None]:
         """Return a context in which no other process sweeps or sets pins.
 
         Raises:
@@ -222,7 +222,7 @@ class Collector(Protocol):
         ...
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
-        """Remove what is due by this snapshot, made in the same `alone` context: sessions first, then the rest.
+        """Remove what is due by this snapshot, made in the same `upkeep_lock`: sessions first, then the rest.
 
         Removed data is invisible to readers of sessions; a later sweep deletes it.
 
@@ -235,7 +235,7 @@ class Collector(Protocol):
 class StoreInspector(Protocol):
     """Checks everything that a store holds, and reports the findings. Writes nothing."""
 
-    def glance(self, report: Progress = report_nothing) -> StoreOverview:
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
         """Check the bytes of each session against its manifest, without parsing the records.
 
         Raises:

@@ -9,12 +9,12 @@ from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.keep import PinFile
-from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
+from interlock.store.local.collect.mark import CONTENT_KINDS, mark, overview
 from interlock.store.local.collect.sweep import make_room, sweep
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
-from interlock.store.local.upkeep import alone
+from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Retention, StoreOverview, Swept
 
@@ -33,9 +33,9 @@ class LocalCollector:
         """See `Collector.mark`."""
         return mark(self._files, self._session_locks, report)
 
-    def glance(self, report: Progress = report_nothing) -> StoreOverview:
-        """See `StoreInspector.glance`."""
-        return glance(self._files, self._session_locks, report)
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
+        """See `StoreInspector.overview`."""
+        return overview(self._files, self._session_locks, report)
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """See `StoreInspector.damaged_content`."""
@@ -49,9 +49,9 @@ class LocalCollector:
             raise store_failure(error) from error
         return tuple(SessionId(name) for name in names if self._locks.is_held(SessionId(name)))
 
-    def alone(self) -> AbstractContextManager[None]:
-        """See `Collector.alone`."""
-        return alone(self._files, self._locks)
+    def upkeep_lock(self) -> AbstractContextManager[None]:
+        """See `Collector.upkeep_lock`."""
+        return upkeep_lock(self._files, self._locks)
 
     def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
         """See `Collector.make_room`."""

@@ -11,7 +11,7 @@ from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
-from interlock.store.local.upkeep import alone, replacing
+from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
 from interlock.store.retention import add_pins
 
@@ -61,7 +61,7 @@ class PinFile:
 
     def _change(self, change: Callable[[_Pins], _Pins]) -> _Pins:
         """Write the pins after a change, even if nothing changed: the stored ones may not be durable yet."""
-        with alone(self._files, self._locks):
+        with upkeep_lock(self._files, self._locks):
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)

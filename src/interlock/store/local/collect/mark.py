@@ -1,7 +1,7 @@
 """The mark phase of mark-and-sweep: read every session one by one, and list everything else (GC-4, GC-7).
 
 A session is healthy if a server would find it healthy: each group is verified, and it is folded unless a current
-summary shows that its writer folded it. Its pins and its events say what it refers to. A `glance` is for people who
+summary shows that its writer folded it. Its pins and its events say what it refers to. An `overview` is for people who
 only want to know the state of a store: it compares each session's bytes with its manifest, and reads a session in full
 only if they differ.
 """
@@ -38,9 +38,9 @@ def mark(files: FileOps, locks: Locks, report: Progress = report_nothing) -> GcS
     return GcSnapshot(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, report: Progress = report_nothing) -> StoreOverview:
-    """See `StoreInspector.glance`."""
-    marking = _Marking(files=files, locks=locks, read=_attested_or_read)
+def overview(files: FileOps, locks: Locks, report: Progress = report_nothing) -> StoreOverview:
+    """See `StoreInspector.overview`."""
+    marking = _Marking(files=files, locks=locks, read=_read_unless_attested)
     try:
         marking.run(report)
     except OSError as error:
@@ -103,7 +103,7 @@ def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
     )
 
 
-def _attested_or_read(files: FileOps, session: SessionId) -> ReadSession:
+def _read_unless_attested(files: FileOps, session: SessionId) -> ReadSession:
     """Return what the manifest attests if its segments match; else read the session, which reports the damage."""
     attested = attested_segments(files, session)
     if attested is None:
