@@ -31,7 +31,7 @@ class Asked:
 
 
 class QuestionSealer:
-    """Seals (encrypts) and unseals questions with the keys of a data directory. Reads the disk: call it in a worker thread."""
+    """Encrypts and decrypts questions with the keys of a data directory. Reads the disk: call it in a worker thread."""
 
     def __init__(self, key_ring: KeyRingWriter) -> None:
         self._key_ring = key_ring
