@@ -30,7 +30,7 @@ def status_words(status: RunStatus) -> str:
 
 
 def _is_blocking(session: Session, gap: GapRecorded) -> bool:
-    """Say whether a gap of a tip blocks a run that is allowed to stop (GAP-3)."""
+    """Return whether a gap of a tip blocks a run that is allowed to stop (GAP-3)."""
     return gap.severity == "critical" and gap.reason.category != "unexpected" and gap.gap_id in session.open_gaps
 
 

@@ -166,7 +166,7 @@ class RetentionPins(Protocol):
         """Return the pinned sessions. Writes nothing.
 
         Raises:
-            PinsDamagedError: The marks cannot be read.
+            PinsDamagedError: The pins cannot be read.
             StoreFailureError: The disk failed.
         """
         ...
@@ -179,7 +179,7 @@ class RetentionPins(Protocol):
 
         Raises:
             SessionsMissingError: One of them does not exist; nothing was changed.
-            PinsDamagedError: The marks cannot be read; nothing was changed.
+            PinsDamagedError: The pins cannot be read; nothing was changed.
             TooManyPinsError: There would be more than `RETENTION_PINS_MAX`; nothing was changed.
             UpkeepBusyError: Another process collects or sets pins.
             StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.

@@ -79,7 +79,7 @@ class PinFile:
             raise SessionsMissingError(missing)
 
     def _is_there(self, session: SessionId) -> bool:
-        """Say whether a collection finds a session under this id, healthy or not."""
+        """Return whether a collection finds a session under this id, healthy or not."""
         try:
             return bool(read_session(self._files, session).segments) or not is_beginning(self._files, session)
         except DamageError:
