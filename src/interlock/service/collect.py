@@ -74,7 +74,7 @@ def collect(
             if failure.kind is not FailureKind.FULL:
                 raise
             # The lock file is missing, and the disk has no room for a new one until something is deleted.
-            _make_room(collector, pins, command, progress)
+            _free_space(collector, pins, command, progress)
             lock.enter_context(collector.upkeep_lock())
         return _collect(collector, pins, command, progress)
 
@@ -94,11 +94,11 @@ def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand,
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
 
 
-def _make_room(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
+def _free_space(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
     if not find_gc_blockers(kept, snapshot.names(), snapshot.unsound):
-        collector.make_room(snapshot, command.retention(frozenset()))
+        collector.free_space(snapshot, command.retention(frozenset()))
 
 
 def read_kept(pins: RetentionPins) -> Kept:

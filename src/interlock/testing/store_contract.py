@@ -20,7 +20,7 @@ from interlock.record.content import Contents
 from interlock.record.events import Event, copy_to_session
 from interlock.record.payloads import SessionCreated
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionBusyError, SessionLockReleasedError
-from interlock.store.ports.reader import NOTHING_LEFT_OUT
+from interlock.store.ports.reader import NOTHING_OMITTED
 from interlock.store.ports.store import Store
 from interlock.views.session import BrokenHistoryError, Session
 
@@ -280,7 +280,7 @@ class StoreContract(Suite):
         salvaged = again.salvage(start.session)
         assert salvaged is not None
         assert (salvaged.fold, salvaged.history) == (again.load(start.session), again.history(start.session))
-        assert (salvaged.health, salvaged.code, salvaged.left_out) == (Health.HEALTHY, None, NOTHING_LEFT_OUT)
+        assert (salvaged.health, salvaged.code, salvaged.omitted) == (Health.HEALTHY, None, NOTHING_OMITTED)
 
     def test_a_restored_session_equals_the_original_and_can_continue(self) -> None:
         """Its fold, its groups and its content are the same in another store, and it can be appended to."""

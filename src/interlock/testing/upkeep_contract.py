@@ -80,7 +80,7 @@ class UpkeepContract(Suite):
         store, plans = self.make_store(), self.plans()
         whole = self._append(store, *plans)
         marked = store.upkeep.mark()
-        store.upkeep.make_room(marked, _later(marked))
+        store.upkeep.free_space(marked, _later(marked))
         assert self.reopen(store).load(whole.session) == whole
         assert self.reopen(store).upkeep.mark() == marked
 

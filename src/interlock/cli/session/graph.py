@@ -25,7 +25,7 @@ from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.views.run_graph import GraphNode, parted, run_graph, walk
+from interlock.views.run_graph import GraphNode, run_graph, split_children, walk
 from interlock.views.session import Node
 
 GraphForm = Literal["terminal", "mermaid", "dot"]
@@ -147,7 +147,7 @@ def _chart_checkpoint(name: str, number: int, pen: Pen) -> str:
 
 def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[str]:
     own = names[here.node.node]
-    ordinary, forks = parted(here)
+    ordinary, forks = split_children(here)
     edges = [pen.edge(own, f"{own}c{number}", "", is_dotted=True) for number in range(len(here.checkpoints))]
     if ordinary is not None:
         edges.append(pen.edge(own, names[ordinary.node.node], ""))
@@ -157,7 +157,7 @@ def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[st
 def _json(one: _Drawing) -> dict[str, Json]:
     nodes: list[Json] = []
     for here in walk(one.graph):
-        forks = {fork.node.node for fork in parted(here)[1]}
+        forks = {fork.node.node for fork in split_children(here)[1]}
         nodes.append(
             {
                 "node": here.node.node,

@@ -80,8 +80,8 @@ class MemoryUpkeep:
         """See `Collector.upkeep_lock`."""
         return upkeep_lock(self._state)
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """See `Collector.make_room`. Memory has no trash and no temporary files."""
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
+        """See `Collector.free_space`. Memory has no trash and no temporary files."""
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """See `Collector.sweep`. It removes what is due by the snapshot and by the current state."""

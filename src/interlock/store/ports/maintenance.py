@@ -211,7 +211,7 @@ class Collector(Protocol):
         """
         ...
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
         """Delete what needs no lock: sessions that earlier sweeps moved to the trash, and old temporary files.
 
         It creates no file, so it works on a disk that has no space for the lock.

@@ -37,7 +37,7 @@ class Omitted:
     is_known: bool
 
 
-NOTHING_LEFT_OUT = Omitted(groups=0, events=0, bytes=0, is_known=True)
+NOTHING_OMITTED = Omitted(groups=0, events=0, bytes=0, is_known=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Salvaged:
     health: Health = Health.HEALTHY
     where: str = ""
     found: str = ""
-    left_out: Omitted = NOTHING_LEFT_OUT
+    omitted: Omitted = NOTHING_OMITTED
 
     @property
     def code(self) -> SalvageCode | None:

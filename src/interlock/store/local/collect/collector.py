@@ -10,7 +10,7 @@ from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
 from interlock.store.local.collect.keep import PinFile
 from interlock.store.local.collect.mark import CONTENT_KINDS, mark, overview
-from interlock.store.local.collect.sweep import make_room, sweep
+from interlock.store.local.collect.sweep import free_space, sweep
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
@@ -53,9 +53,9 @@ class LocalCollector:
         """See `Collector.upkeep_lock`."""
         return upkeep_lock(self._files, self._locks)
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """See `Collector.make_room`."""
-        make_room(self._files, self._session_locks, marked, retention)
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
+        """See `Collector.free_space`."""
+        free_space(self._files, self._session_locks, marked, retention)
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """See `Collector.sweep`."""

@@ -16,7 +16,7 @@ from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
+from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
 from interlock.store.local.session.summary_cache import SummaryCache
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
@@ -203,7 +203,7 @@ class _Marking:
     def _read(self, session: SessionId) -> ReadSession:
         read = partial(self.read, self.files, session)
         try:
-            return surely_read(read, partial(hold_if_made, self.files, self.locks, session))
+            return read_with_recheck(read, partial(hold_if_made, self.files, self.locks, session))
         except SessionBusyError:
             return read()
 

@@ -34,9 +34,9 @@ from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapsho
 from interlock.store.retention import due, roots_of
 
 
-def make_room(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
-    """See `Collector.make_room`."""
-    _run(_Sweeping(files=files, locks=locks, retention=retention).make_room, marked)
+def free_space(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
+    """See `Collector.free_space`."""
+    _run(_Sweeping(files=files, locks=locks, retention=retention).free_space, marked)
 
 
 def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> Swept:
@@ -67,7 +67,7 @@ class _Sweeping:
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
     def run(self, marked: GcSnapshot) -> None:
-        self.make_room(marked)
+        self.free_space(marked)
         first = due(marked, self.retention)
         if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
             make_trash(self.files)
@@ -88,7 +88,7 @@ class _Sweeping:
         self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
 
-    def make_room(self, marked: GcSnapshot) -> None:
+    def free_space(self, marked: GcSnapshot) -> None:
         """Delete what earlier sweeps moved to the trash, except content, and old temporary files outside sessions."""
         # An interrupted sweep may not have synced its renames, and a partly deleted session must not come back.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)

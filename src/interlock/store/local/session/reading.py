@@ -148,14 +148,14 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         mark = read_mark(files, known.session)
         missing = missing_bytes(mark, last.manifest_bytes)
         if not missing:
-            return _parted(known, groups, mark)
+            return _split_at_mark(known, groups, mark)
         again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
             raise _cut_short(last, missing)
         data = again
 
 
-def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
+def _split_at_mark(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
     """Split the groups at the mark. Without a readable mark, only the last group may be unsettled."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
@@ -173,7 +173,7 @@ def _cut_short(verified: Verified, missing: int) -> DamageError:
     return DamageError(where="manifest", found=found, verified=verified)
 
 
-def surely_read(
+def read_with_recheck(
     read: Callable[[], Found],
     hold: Callable[[], AbstractContextManager[None]],
     *,
@@ -200,7 +200,7 @@ def surely_read(
 def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session, oldest first: the verified state that includes it, and its segment.
 
-    `folds` is as `taken_in` has it.
+    `folds` is as `add_group` has it.
 
     Raises:
         DamageError: See the module.
@@ -231,13 +231,13 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
         segment = _named_segment(files, known, manifest, at)
         if segment is None:
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known)
-        known = taken_in(known, segment)
+        known = add_group(known, segment)
         history.append(segment.events)
         at += len(segment.group.data)
     return tuple(history)
 
 
-def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
+def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
     """Return the verified state after one more whole group.
 
     Without `folds`, only the number of events is updated: for a log that its writer has folded already.
@@ -273,7 +273,7 @@ def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]
     )
 
 
-def left_out(files: FileOps, verified: Verified) -> Omitted:
+def find_omitted(files: FileOps, verified: Verified) -> Omitted:
     """Return what the manifest attests after its verified part, as far as its lines can be parsed.
 
     Raises:
@@ -313,7 +313,7 @@ def _whole_groups(
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
-            known = taken_in(known, segment, folds=folds)
+            known = add_group(known, segment, folds=folds)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         yield known, segment

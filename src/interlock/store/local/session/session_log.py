@@ -47,12 +47,12 @@ from interlock.store.local.session.reading import (
     Followed,
     StoredSegment,
     Verified,
+    add_group,
     content_paths,
+    find_omitted,
     follow,
     history_of,
-    left_out,
-    surely_read,
-    taken_in,
+    read_with_recheck,
     unread,
 )
 from interlock.store.local.session.settled import read_mark, write_mark
@@ -107,8 +107,8 @@ class SessionLog:
             whole = Salvaged(session=session, fold=verified.fold if history else None, history=history)
             if damage is None:
                 return whole if history else None
-            rest = left_out(self._files, verified)
-        return replace(whole, health=damage.health, where=damage.where, found=damage.found, left_out=rest)
+            rest = find_omitted(self._files, verified)
+        return replace(whole, health=damage.health, where=damage.where, found=damage.found, omitted=rest)
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
         """See `SessionReader.unfinished`."""
@@ -164,7 +164,7 @@ class SessionLog:
             events=segment.events,
             pinned=known.pins,
         )
-        after = taken_in(known, StoredSegment(data=segment.data, events=segment.events, group=group))
+        after = add_group(known, StoredSegment(data=segment.data, events=segment.events, group=group))
         with port_errors(known.session):
             cut_torn_tail(self._files, known.session, known.manifest_bytes)
             content = _content_of(plan)
@@ -189,7 +189,7 @@ class SessionLog:
             raise BrokenHistoryError("a session that has history is not restored")
         after, segments, manifest = unread(known.session), list[_Placed](), list[bytes]()
         for events, (data, group) in zip(history, attest_history(known.session, history), strict=True):
-            after = taken_in(after, StoredSegment(data=data, events=tuple(events), group=group))
+            after = add_group(after, StoredSegment(data=data, events=tuple(events), group=group))
             segments.append(_placed(known.session, events, data))
             manifest.append(group.data)
         content = [(layout.snapshot(ref), ref, data) for ref, data in contents.snapshots.items()]
@@ -310,7 +310,7 @@ class SessionLog:
                 known = self._known.get(session)
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
             first = partial(follow, self._files, known or unread(session))
-            followed = surely_read(partial(follow, self._files, unread(session)), hold, first=first)
+            followed = read_with_recheck(partial(follow, self._files, unread(session)), hold, first=first)
             self._remember(followed.settled)
             return followed
 
