@@ -232,7 +232,7 @@ def test_exporting_reads_and_writes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.inv("BND-9")
 @pytest.mark.parametrize("what", ["snapshots", "workflows/pinned", "artifacts"])
-@pytest.mark.parametrize("how", ["missing", "other bytes"])
+@pytest.mark.parametrize("how", ["missing", "wrong bytes"])
 def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, what: str, how: str) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     session = a_session(here)
