@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
 
-.PHONY: demo test clients lock-clients check bench soak coverage format generate requirements clean
+.PHONY: help demo test clients lock-clients check bench soak coverage format generate requirements clean
+
+help: ## print this list
+	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # The second install line gives the package itself; its requirements came, hashed, with the first.
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml
@@ -18,14 +21,14 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	touch $@
 
-demo: $(VENV)/run.stamp
+demo: $(VENV)/run.stamp ## run a workflow, kill its server, and continue where it was
 	$(BIN)/interlock demo
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp ## run all tests, except the soak tests
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
 
 # Needs npm and the network, once: `make test` runs against these clients where they are.
-clients: $(CLIENTS)/clients.stamp
+clients: $(CLIENTS)/clients.stamp ## install the real MCP clients that some tests use (needs npm and the network)
 
 $(CLIENTS)/clients.stamp: tests/clients/package.json tests/clients/package-lock.json
 	mkdir -p $(CLIENTS)
@@ -34,11 +37,11 @@ $(CLIENTS)/clients.stamp: tests/clients/package.json tests/clients/package-lock.
 	touch $@
 
 # After a change to tests/clients/package.json: the same versions for everybody, each with its hash and no address.
-lock-clients:
+lock-clients: ## write the lock file of these clients anew
 	cd tests/clients && npm install --package-lock-only --ignore-scripts --no-audit --no-fund --loglevel=error \
 		--omit-lockfile-registry-resolved=true
 
-check: $(VENV)/dev.stamp
+check: $(VENV)/dev.stamp ## check style, types, layers and the architecture, as CI does
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
@@ -46,26 +49,26 @@ check: $(VENV)/dev.stamp
 	$(BIN)/python scripts/verify.py
 	$(BIN)/python -m pytest -q tests/architecture
 
-coverage: $(VENV)/dev.stamp
+coverage: $(VENV)/dev.stamp ## measure the coverage by branch, and hold it against its limits
 	$(BIN)/coverage run -m pytest -q -m "not soak"
 	$(BIN)/python scripts/coverage_gate.py
 
-bench: $(VENV)/dev.stamp
+bench: $(VENV)/dev.stamp ## run the benchmarks against their budgets
 	$(BIN)/python -m benchmarks
 
-soak: $(VENV)/dev.stamp
+soak: $(VENV)/dev.stamp ## run the long tests
 	$(BIN)/python -m pytest -m soak
 
-format: $(VENV)/dev.stamp
+format: $(VENV)/dev.stamp ## fix what ruff can fix, and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: $(VENV)/dev.stamp
+generate: $(VENV)/dev.stamp ## write the generated files: tool schemas, reference pages, the wheel's tools
 	$(BIN)/python scripts/generate.py
 
-# The counts of docs/invariants.md, or with IDS="TOK-1 TOK-2" these rules and their tests. Needs Python alone.
-requirements:
+# Needs Python alone.
+requirements: ## print the counts of docs/invariants.md, or with IDS="TOK-1 TOK-2" these rules and their tests
 	@$(PYTHON) scripts/requirements.py $(IDS)
 
-clean:
+clean: ## delete the environment and the caches
 	rm -rf $(VENV) .clients .pytest_cache .ruff_cache .coverage .hypothesis .import_linter_cache

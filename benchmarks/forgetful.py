@@ -78,7 +78,7 @@ def _played(kind: Kind, channel: Channel, seed: int) -> Outcome | None:
     """Play a scenario in a data directory of its own, without syncs; None if the agent got lost."""
     with tempfile.TemporaryDirectory() as root:
         path = Path(root) / "data"
-        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemClock())
+        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, clock=SystemClock())
         try:
             return play(harness, kind, seed, channel)
         except LostAgentError:

@@ -46,7 +46,7 @@ class UnsyncedFiles(OsFiles):
         """Make nothing durable."""
 
 
-class SteppingShell:
+class SteppingClock:
     """A clock that is set, and entropy that counts: two data directories made alike hold the same bytes but keys."""
 
     def __init__(self, unix_ms: int) -> None:
@@ -54,11 +54,11 @@ class SteppingShell:
         self._entropy = itertools.count(1)
 
     def unix_ms(self) -> int:
-        """See `Shell.unix_ms`."""
+        """See `Clock.unix_ms`."""
         return self.now_ms
 
     def entropy(self) -> bytes:
-        """See `Shell.entropy`."""
+        """See `Clock.entropy`."""
         return next(self._entropy).to_bytes(10, "big")
 
 
@@ -77,12 +77,12 @@ def make_sessions(data_dir: Path, *, sessions: int = SESSIONS, advances: int = A
     Goals, notes and one artifact of each session are its own; every second run is complete. Recorded times begin at
     `FIRST_UNIX_MS`; the files are as old as they are.
     """
-    shell = SteppingShell(FIRST_UNIX_MS)
-    ports = _ports(data_dir, advances, shell)
+    clock = SteppingClock(FIRST_UNIX_MS)
+    ports = _ports(data_dir, advances, clock)
     made: list[Made] = []
     for number in range(sessions):
-        shell.now_ms = FIRST_UNIX_MS + number * APART_MS
-        made.append(_session(ports, shell, number, advances))
+        clock.now_ms = FIRST_UNIX_MS + number * APART_MS
+        made.append(_session(ports, clock, number, advances))
     return made
 
 
@@ -91,13 +91,13 @@ def goal_of(number: int) -> str:
     return f"{_VERBS[number % len(_VERBS)]} the {_PARTS[number % len(_PARTS)]}, part {number}"
 
 
-def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> Made:
+def _session(ports: Ports, clock: SteppingClock, number: int, advances: int) -> Made:
     workflow_id, goal = (COMPLETE, IN_PROGRESS)[number % 2], goal_of(number)
     started = StartCommand(workflow_id=workflow_id, workspace=None, request=Request(context={"goal": goal}))
     answer = _answer(start_workflow(ports, started))
     session = SessionId(str(_member(answer, "run", "sessionId")))
     for step in range(advances):
-        shell.now_ms += STEP_MS
+        clock.now_ms += STEP_MS
         report: dict[str, Json] = {"kind": "report", "session": number, "found": [goal, step]}
         evidence = Request(notes=f"{NOTES}- of {goal}, step {step}\n", artifacts=(report,) if step == 0 else ())
         token = decode_token(str(answer.structure["ackToken"]))
@@ -106,11 +106,11 @@ def _session(ports: Ports, shell: SteppingShell, number: int, advances: int) -> 
     return Made(session=session, goal=goal, answer=answer)
 
 
-def _ports(data_dir: Path, advances: int, shell: SteppingShell) -> Ports:
+def _ports(data_dir: Path, advances: int, clock: SteppingClock) -> Ports:
     store = LocalStore(data_dir, files=UnsyncedFiles(data_dir))
     workflows = InlineWorkflows(linear_workflow(COMPLETE, advances), linear_workflow(IN_PROGRESS, advances + 2))
     read = ReadPorts.over(store, store)
-    return Ports(read=read, writer=store, key_ring=store, catalog=Catalog(workflows), shell=shell)
+    return Ports(read=read, writer=store, key_ring=store, catalog=Catalog(workflows), clock=clock)
 
 
 def _member(answer: Answer, name: str, key: str) -> object:

@@ -25,12 +25,12 @@ def stores_in_memory(monkeypatch: pytest.MonkeyPatch) -> deque[MemoryStore]:
         store: Store,
         *documents: Mapping[str, object],
         keys: KeyRingWriter | None = None,
-        shell: Clock | None = None,
+        clock: Clock | None = None,
         sources: WorkflowSources | None = None,
     ) -> Harness:
         if isinstance(store, MemoryStore) and store not in kept:
             kept.append(store)
-        return over(store, *documents, keys=keys, shell=shell, sources=sources)
+        return over(store, *documents, keys=keys, clock=clock, sources=sources)
 
     monkeypatch.setattr(Harness, "over", watched)
     return kept

@@ -28,7 +28,7 @@ def sent(kind: Kind, seeds: range, channel: Channel, root: Path) -> list[Outcome
     outcomes: list[Outcome] = []
     for seed in seeds:
         path = root / f"{seed}"
-        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, shell=SystemClock())
+        harness = Harness.over(LocalStore(path, files=UnsyncedFiles(path)), *DOCUMENTS, clock=SystemClock())
         outcomes.append(play(harness, kind, seed, channel))
     return outcomes
 

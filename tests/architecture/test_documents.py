@@ -74,3 +74,12 @@ def test_every_decision_record_is_listed() -> None:
     records = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert records
     assert [name for name in records if name not in index] == []
+
+
+def test_make_help_lists_every_target_with_one_line() -> None:
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert phony is not None
+    done = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    described = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert sorted(described) == sorted(phony[1].split())
+    assert all(described.values())

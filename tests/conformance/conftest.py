@@ -25,7 +25,7 @@ class _NoSocket(socket.socket):
 
 
 def _varies(*_: Any) -> NoReturn:
-    raise RuleBrokenError("clock and entropy of a conformance test come from `CounterShell`")
+    raise RuleBrokenError("clock and entropy of a conformance test come from `CounterClock`")
 
 
 @pytest.fixture(autouse=True)

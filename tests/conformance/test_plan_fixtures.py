@@ -407,7 +407,7 @@ def test_every_run_of_a_plan_with_choices_ends_complete(seed: int) -> None:
 def test_nothing_here_can_open_a_socket_or_read_the_clock() -> None:
     with pytest.raises(AssertionError, match="socket"):
         socket.create_connection(("127.0.0.1", 9))
-    with pytest.raises(AssertionError, match="CounterShell"):
+    with pytest.raises(AssertionError, match="CounterClock"):
         SystemClock().unix_ms()
 
 
@@ -455,11 +455,11 @@ def test_a_plan_of_an_unknown_version_is_refused_when_it_is_read() -> None:
 @pytest.mark.damages
 def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> None:
     harness, data = Harness.in_memory(), newer_bytes()
-    shell = harness.ports.shell
+    clock = harness.ports.clock
     start = Start(
-        session=mint_session(shell),
+        session=mint_session(clock),
         is_new_session=True,
-        run=mint_run(shell),
+        run=mint_run(clock),
         workflow=compiled(NEWER),
         workflow_hash=WorkflowHash(digest_of_bytes(data)),
         workflow_bytes=data,
@@ -474,8 +474,8 @@ def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> 
     stamps = Stamps(
         mint_event_id=lambda: EventId(derived_id("evt", next(numbers))), recorded_at="2026-01-01T00:00:00.000Z"
     )
-    with harness.ports.writer.hold(start.session) as witness:
-        session = harness.ports.writer.append(witness, plan, stamps)
+    with harness.ports.writer.hold(start.session) as lock:
+        session = harness.ports.writer.append(lock, plan, stamps)
     mint = Mint(ring=FIXED_KEYS, session=session, run=session.runs[start.run])
     answer = harness.look(mint.state(root_node(start.run)))
     assert answer.code is ErrorCode.SESSION_NOT_HEALTHY

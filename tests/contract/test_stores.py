@@ -93,9 +93,9 @@ class TestEveryStore(StoreContract, UpkeepContract):
 @pytest.mark.inv("HOUSE-2")
 def test_the_fold_in_memory_equals_a_replay_of_the_stored_bytes() -> None:
     store, (start, advance) = MemoryStore(), both_plans()
-    with store.hold(start.session) as witness:
-        store.append(witness, start, stamps())
-        store.append(witness, advance, stamps())
+    with store.hold(start.session) as lock:
+        store.append(lock, start, stamps())
+        store.append(lock, advance, stamps())
     assert store.replayed(start.session) == store.load(start.session)
     assert len(store.segments(start.session)) == 2
 
@@ -199,7 +199,7 @@ def test_a_known_session_costs_one_look_and_one_short_read() -> None:
 
 
 def first_keys(root: str) -> bytes:
-    return LocalStore(Path(root)).ensured().current
+    return LocalStore(Path(root)).ensure_keys().current
 
 
 @pytest.mark.inv("KEY-3", "KEY-4")
@@ -216,7 +216,7 @@ def test_six_first_starts_at_once_agree_on_one_private_key_ring(tmp_path: Path) 
 @pytest.mark.inv("KEY-3")
 def test_any_flipped_byte_of_the_key_ring_is_damage_and_no_new_ring_takes_its_place() -> None:
     disk = CrashDisk()
-    opened(disk).ensured()
+    opened(disk).ensure_keys()
     opened(disk).rotate()
     number = disk.names_now[layout.KEYRING]
     good = disk.files[number]
@@ -226,7 +226,7 @@ def test_any_flipped_byte_of_the_key_ring_is_damage_and_no_new_ring_takes_its_pl
             if bad == good.data:
                 continue
             disk.files[number] = type(good)(data=bad, durable=bad)
-            for use in (opened(disk).keys, opened(disk).ensured, opened(disk).rotate):
+            for use in (opened(disk).keys, opened(disk).ensure_keys, opened(disk).rotate):
                 with pytest.raises(KeyRingDamagedError):
                     use()
             assert disk.files[number].data == bad
@@ -235,20 +235,20 @@ def test_any_flipped_byte_of_the_key_ring_is_damage_and_no_new_ring_takes_its_pl
 @pytest.mark.inv("KEY-2")
 def test_a_rotation_made_elsewhere_holds_at_once(tmp_path: Path) -> None:
     one, other = LocalStore(tmp_path), LocalStore(tmp_path)
-    first = one.ensured()
+    first = one.ensure_keys()
     assert other.keys() == first
     rotated = other.rotate()
-    assert one.keys() == rotated == one.ensured()
+    assert one.keys() == rotated == one.ensure_keys()
     assert one.keys(fresh=True) == rotated
 
 
 @pytest.mark.inv("KEY-4")
 def test_the_ring_is_durable_before_it_is_handed_out() -> None:
     disk = CrashDisk()
-    ring = opened(disk).ensured()
+    ring = opened(disk).ensure_keys()
     assert all(opened(left).keys() == ring for left in disk.survivors())
     second = CrashDisk()
-    opened(second).ensured()
+    opened(second).ensure_keys()
     rotated = opened(second).rotate()
     assert all(opened(left).keys() == rotated for left in second.survivors())
 
@@ -270,7 +270,7 @@ def test_a_data_directory_that_cannot_be_made_is_a_failure_of_the_store(tmp_path
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     store = LocalStore(tmp_path / "file" / "data")
     with pytest.raises(StoreFailureError):
-        store.ensured()
+        store.ensure_keys()
     with pytest.raises(StoreFailureError):
         apply(store, start_plan())
 

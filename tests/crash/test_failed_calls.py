@@ -73,7 +73,7 @@ class Process:
         self.disk = disk
         self.failing = FailingDisk(disk)
         store = LocalStore(Path("/nowhere"), files=cast("FileOps", self.failing), locks=ThreadLocks())
-        self.harness = Harness.over(store, DOCUMENT, shell=CounterClock(first_id))
+        self.harness = Harness.over(store, DOCUMENT, clock=CounterClock(first_id))
 
     def sessions(self) -> dict[str, Session]:
         """Return the sessions that have history."""

@@ -48,8 +48,8 @@ CONTENTS = Contents(
 
 def restore(store: LocalStore) -> Session:
     """Restore the session unless it is there, as whoever repeats a command that was cut."""
-    with store.hold(A) as witness:
-        return witness.session or store.restore(witness, HISTORY, CONTENTS)
+    with store.hold(A) as lock:
+        return lock.session or store.restore(lock, HISTORY, CONTENTS)
 
 
 def before(kind: str) -> CrashDisk:

@@ -82,7 +82,7 @@ def test_no_reader_answers_from_a_group_that_nobody_settled(is_killed: bool) -> 
     assert store.sessions() == (A,)
     salvaged = store.salvage(A)
     assert salvaged is not None
-    assert (salvaged.facts, salvaged.health) == (case.old, Health.HEALTHY)
+    assert (salvaged.fold, salvaged.health) == (case.old, Health.HEALTHY)
     assert len(case.disk.steps) == before
 
 
@@ -111,8 +111,8 @@ def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
 def test_the_next_holder_of_the_lock_writes_all_of_an_unsettled_group_again_and_marks_it() -> None:
     case = unsettled()
     before = len(case.disk.steps)
-    with opened(case.disk).hold(A) as witness:
-        assert witness.session == case.new
+    with opened(case.disk).hold(A) as lock:
+        assert lock.session == case.new
     steps = case.disk.steps[before:]
     renamed = [step.path for step in steps if step.name == "rename"]
     segment = layout.segment(A, case.old.next_index, case.new.next_index - 1)
@@ -182,8 +182,8 @@ def test_no_bit_flip_of_the_mark_hides_what_a_token_names_and_the_next_append_me
             put(flipped, MARK, good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
             assert opened(flipped).load(A) == old
             assert opened(flipped).load(A, tag_of(tip)) == new
-            with opened(flipped).hold(A) as witness:
-                assert witness.session == new
+            with opened(flipped).hold(A) as lock:
+                assert lock.session == new
             assert bytes_of(flipped, MARK) == good
             assert opened(flipped).load(A) == new
 
@@ -220,12 +220,12 @@ def test_a_manifest_that_ends_before_its_mark_is_damaged_at_every_length() -> No
             assert error.value.health is (Health.CORRUPT_TAIL if size >= first else Health.CORRUPT_HEAD)
             salvaged = store.salvage(A)
             assert salvaged is not None
-            assert salvaged.facts == (started if size >= first else None)
+            assert salvaged.fold == (started if size >= first else None)
             assert salvaged.health is error.value.health
             assert store.sessions() == (A,)
             collector = LocalCollector(None, files=cut, locks=ThreadLocks())  # type: ignore[arg-type]
             assert [one.session for one in collector.mark().unsound] == [A]
-            assert [one.session for one in collector.glance().unsound] == [A]
+            assert [one.session for one in collector.overview().unsound] == [A]
 
 
 @pytest.mark.inv("CRASH-9")
@@ -248,7 +248,7 @@ def test_a_collection_keeps_what_an_unsettled_group_refers_to() -> None:
     case.disk.now_s += 10 * 86_400
     collector = LocalCollector(None, files=case.disk, locks=ThreadLocks())  # type: ignore[arg-type]
     marked = collector.mark()
-    with collector.alone():
+    with collector.upkeep_lock():
         swept = collector.sweep(marked, Retention(now_s=case.disk.now_s, ttl_s=None))
     assert due(marked, Retention(now_s=case.disk.now_s, ttl_s=None)).items == swept.taken.items == ()
     assert apply(opened(case.disk), case.plan) == case.new

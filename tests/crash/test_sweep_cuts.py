@@ -242,8 +242,8 @@ def test_a_session_that_goes_while_somebody_wants_to_append_to_it_is_not_there_a
     with locks.hold(A), pytest.raises(SessionBusyError), locks.hold(A):
         pass
     swept(disk, locks=locks)
-    with opened(disk).hold(A) as witness:
-        assert witness.session is None
+    with opened(disk).hold(A) as lock:
+        assert lock.session is None
     assert opened(disk).load(A) is None
     disk.now_s += 2 * DAY_S
     swept(disk)

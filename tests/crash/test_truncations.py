@@ -89,7 +89,7 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
     assert salvaged.history == WHOLE[: len(salvaged.history)]
     if salvaged.health is Health.HEALTHY:
         assert salvaged.code is None
-        assert opened(disk).load(A) == salvaged.facts
+        assert opened(disk).load(A) == salvaged.fold
         assert opened(disk).history(A) == salvaged.history
     else:
         with pytest.raises(SessionUnhealthyError) as error:
@@ -97,7 +97,7 @@ def prefix_of(disk: CrashDisk) -> Salvaged | None:
         assert (error.value.where, error.value.found) == (salvaged.where, salvaged.found)
         expected = SalvageCode.SALVAGED_PREFIX if salvaged.history else SalvageCode.PARTIAL_DATA
         assert (salvaged.code, salvaged.health) == (expected, error.value.health)
-    assert (salvaged.facts is None) == (salvaged.history == ())
+    assert (salvaged.fold is None) == (salvaged.history == ())
     return salvaged
 
 
@@ -123,7 +123,7 @@ def test_a_segment_cut_at_any_place_leaves_all_that_stands_before_it(at: int) ->
         assert salvaged.health is (Health.CORRUPT_TAIL if at else Health.CORRUPT_HEAD)
         assert salvaged.history == WHOLE[:at]
         assert SEGMENTS[at].endswith(salvaged.where)
-        rest = salvaged.left_out
+        rest = salvaged.omitted
         assert (rest.groups, rest.events, rest.is_known) == (len(WHOLE) - at, sum(map(len, WHOLE[at:])), True)
 
 
@@ -196,7 +196,7 @@ def test_what_is_left_out_of_a_manifest_that_cannot_be_read_is_told_as_at_least(
     disk.files[number] = replace(disk.files[number], data=data, durable=data)
     salvaged = prefix_of(disk)
     assert salvaged is not None
-    rest = salvaged.left_out
+    rest = salvaged.omitted
     assert (rest.groups, rest.events, rest.is_known) == (len(WHOLE) - 2, sum(map(len, WHOLE[2:])), False)
     segments = sum(len(bytes_of(path)) for path in SEGMENTS[2:])
     assert rest.bytes == segments + sum(map(len, lines[second:]))

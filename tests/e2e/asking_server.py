@@ -27,10 +27,10 @@ CHOICE = Question(title="Release", asks=(QuestionItem(reason="needs_user_choice"
 class Gate:
     """What the tool asks about; a test may exchange it between two calls."""
 
-    def __init__(self, key_ring: KeyRingWriter, shell: Clock) -> None:
+    def __init__(self, key_ring: KeyRingWriter, clock: Clock) -> None:
         self.question = APPROVAL
         self.subject = "att_1"
-        self._elicitation = Elicitation(key_ring, shell)
+        self._elicitation = Elicitation(key_ring, clock)
 
     async def call(
         self, context: Context, params: types.CallToolRequestParams

@@ -45,7 +45,7 @@ def write_sessions(root: str, writer: str) -> list[str]:
 
 def collected(root: Path) -> Collected:
     collector = LocalCollector(root)
-    found = collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=now_s()))
+    found = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=now_s()))
     assert not found.is_safe_mode
     return found
 

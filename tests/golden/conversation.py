@@ -216,7 +216,7 @@ def key_ring_file(path: Path) -> None:
 def make_data_dir(root: Path) -> dict[str, Called]:
     """Make a small session: a start, a refused attempt, two advances, a fork, a second run, a decision in a third."""
     key_ring_file(root / "keys" / "keyring.json")
-    harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, shell=CounterClock())
+    harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, clock=CounterClock())
     first = harness.start("test.golden", goal="the demo", context={"ticket": {"id": "T-1"}})
     blocked = harness.advance(first, None)
     second = harness.advance(

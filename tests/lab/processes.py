@@ -40,8 +40,8 @@ class Process:
         seam = self.files.seam()
         self.store = LocalStore(NOWHERE, files=seam, locks=self.locks, now_s=lambda: self.disk.now_s)
         self.collector = LocalCollector(NOWHERE, files=seam, locks=self.locks)
-        shell = CounterClock(next(_PROCESSES) << 32)
-        self.harness = Harness.over(self.store, DOCUMENT, shell=shell)
+        clock = CounterClock(next(_PROCESSES) << 32)
+        self.harness = Harness.over(self.store, DOCUMENT, clock=clock)
 
     def another(self, fault: Fault | None = None) -> "Process":
         """Return another process on the same disk."""

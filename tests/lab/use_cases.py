@@ -202,11 +202,11 @@ def _resume(process: Process, _stage: Stage) -> Outcome:
 
 def _restoring(process: Process) -> Restoring:
     store = process.store
-    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=process.harness.ports.shell)
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, clock=process.harness.ports.clock)
 
 
 def _exported(process: Process, session: SessionId) -> Outcome:
-    outcome = outcome_of(lambda: export_session(process.store, process.harness.ports.shell, session))
+    outcome = outcome_of(lambda: export_session(process.store, process.harness.ports.clock, session))
     return Outcome(is_ok=outcome.is_ok, message=outcome.message, value=getattr(outcome.value, "data", None))
 
 
@@ -229,12 +229,12 @@ def _rotations(reading: Reading, stage: Stage) -> int:
 
 
 def _keep(process: Process, stage: Stage) -> Outcome:
-    return worded_by_its_command(lambda: process.collector.keep_marks.keep([stage.session]))
+    return worded_by_its_command(lambda: process.collector.retention_pins.keep([stage.session]))
 
 
 def _collect(process: Process, _stage: Stage) -> Outcome:
     command = CollectCommand(days=DAYS, now_s=process.disk.now_s)
-    return outcome_of(lambda: collect(process.collector, process.collector.keep_marks, command))
+    return outcome_of(lambda: collect(process.collector, process.collector.retention_pins, command))
 
 
 def _checkpoints(reading: Reading, _stage: Stage) -> int:

@@ -112,8 +112,8 @@ FAULTS = st.one_of(
     fault(st.sampled_from([math.nan, math.inf, -math.inf]), "a number that is not finite"),
     fault(BEYOND, "an integer of 2^53 or beyond"),
     fault(BROKEN_TEXT, "text with a lone surrogate"),
-    fault(st.binary(), "a bytes, which JSON has no form for"),
-    fault(st.frozensets(st.integers()), "a frozenset, which JSON has no form for"),
+    fault(st.binary(), "a bytes, which JSON cannot represent"),
+    fault(st.frozensets(st.integers()), "a frozenset, which JSON cannot represent"),
     in_key(BROKEN_TEXT, "text with a lone surrogate"),
     in_key(st.integers() | st.none() | st.booleans() | FLOATS, "a key that is not a string"),
 )

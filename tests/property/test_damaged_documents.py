@@ -76,20 +76,22 @@ def damaged(document: Document, data: st.DataObject) -> Document:
     return document
 
 
-def stands_at(value: Any, path: str) -> bool:
+def describe_position(value: Any, path: str) -> bool:
     """Say whether a path leads to something in a value. Keys may hold any character, so every reading counts."""
     if not path:
         return True
     if isinstance(value, list):
         return any(
-            path.startswith(f"[{at}]") and stands_at(item, path.removeprefix(f"[{at}]"))
+            path.startswith(f"[{at}]") and describe_position(item, path.removeprefix(f"[{at}]"))
             for at, item in enumerate(cast("list[Any]", value))
         )
     if not isinstance(value, dict):
         return False
     path = path.removeprefix(".")
     return any(
-        path.startswith(key) and (rest := path.removeprefix(key))[:1] in ("", ".", "[") and stands_at(member, rest)
+        path.startswith(key)
+        and (rest := path.removeprefix(key))[:1] in ("", ".", "[")
+        and describe_position(member, rest)
         for key, member in cast("Mapping[str, Any]", value).items()
     )
 
@@ -98,7 +100,11 @@ def is_placed(document: Document, found: Diagnostic) -> bool:
     """Say whether a diagnostic's place exists, or the place that should hold it."""
     path = found.path
     parents = [path[:at] for at, char in enumerate(path) if char in ".["]
-    return path.endswith("…") or stands_at(document, path) or stands_at(document, parents[-1] if parents else "")
+    return (
+        path.endswith("…")
+        or describe_position(document, path)
+        or describe_position(document, parents[-1] if parents else "")
+    )
 
 
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -175,8 +175,8 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         if self.on_disk:
             self.harness = Harness.on_disk(Path(self.directory.name), self.document)
         else:
-            shell = self.harness.ports.shell if self.sessions else None
-            self.harness = Harness.over(self.store, self.document, keys=FixedKeyRing(), shell=shell)
+            clock = self.harness.ports.clock if self.sessions else None
+            self.harness = Harness.over(self.store, self.document, keys=FixedKeyRing(), clock=clock)
 
     @rule()
     def restart(self) -> None:

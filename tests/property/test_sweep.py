@@ -87,8 +87,8 @@ class Retention(RuleBasedStateMachine):
             self.write(disk, name, artifact)
         self.lose_power(disk, left)
         # Whether what was written to its end counts is decided by the next one that holds the lock.
-        with opened(self.disk).hold(session_id(name)) as witness:
-            found = witness.session
+        with opened(self.disk).hold(session_id(name)) as lock:
+            found = lock.session
         before = self.known.get(name)
         if found is not None and (before is None or found != before.session):
             self.learn(name, before.advances + 1 if before is not None else 0)
@@ -105,17 +105,17 @@ class Retention(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def keep(self, name: str) -> None:
-        marks = collector_on(self.disk).keep_marks
+        pins = collector_on(self.disk).retention_pins
         if name not in self.known:
             with pytest.raises(SessionsMissingError):
-                marks.keep([session_id(name)])
+                pins.keep([session_id(name)])
             return
-        marks.keep([session_id(name)])
+        pins.keep([session_id(name)])
         self.kept.add(name)
 
     @rule(name=NAMES)
     def unkeep(self, name: str) -> None:
-        collector_on(self.disk).keep_marks.unkeep([session_id(name)])
+        collector_on(self.disk).retention_pins.unkeep([session_id(name)])
         self.kept.discard(name)
 
     @rule(path=st.sampled_from(["snapshots/x.json", "sessions/left/manifest.jsonl", "artifacts/x"]))

@@ -49,11 +49,11 @@ def a_session(harness: Harness) -> SessionId:
 
 def restoring(harness: Harness) -> Restoring:
     ports = harness.ports
-    return Restoring(read=ports.read, writer=ports.writer, key_ring=ports.key_ring, shell=ports.shell)
+    return Restoring(read=ports.read, writer=ports.writer, key_ring=ports.key_ring, clock=ports.clock)
 
 
 def exported(harness: Harness, session: SessionId, *, is_salvage: bool = False) -> Exported:
-    found = export_session(harness.ports.read.reader, harness.ports.shell, session, is_salvage=is_salvage)
+    found = export_session(harness.ports.read.reader, harness.ports.clock, session, is_salvage=is_salvage)
     assert isinstance(found, Exported), found
     return found
 
@@ -120,7 +120,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
         "sound": verify_session(ports.reader, ports.plans, session),
     }
     for node in fold.nodes.values():
-        mint = Mint(ring=harness.ports.key_ring.ensured(), session=fold, run=fold.runs[node.run])
+        mint = Mint(ring=harness.ports.key_ring.ensure_keys(), session=fold, run=fold.runs[node.run])
         looked = harness.look(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)

@@ -104,8 +104,8 @@ def advance_plan(store: LocalStore, node: NodeId, request: Request, name: str = 
 
 def apply(store: LocalStore, plan: AppendPlan) -> Session:
     """Append a plan as a service does: under the session's lock. A plan that is recorded already changes nothing."""
-    with store.hold(plan.session) as witness:
-        return store.append(witness, plan, stamps())
+    with store.hold(plan.session) as lock:
+        return store.append(lock, plan, stamps())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ HOSTILE = (
 """What acts in a terminal, in Markdown, in HTML or in a chart, on one line."""
 
 
-class MovingShell(CounterClock):
+class MovingClock(CounterClock):
     """A counter whose clock a test moves."""
 
     def __init__(self, first: int = 1) -> None:
@@ -60,14 +60,14 @@ class Place:
     """A data directory, what writes to it, and the commands that look at it."""
 
     root: Path
-    shell: MovingShell
+    clock: MovingClock
     capsys: pytest.CaptureFixture[str]
 
     def serving(self, *documents: Mapping[str, object]) -> Harness:
-        return Harness.on_disk(self.root, *documents, shell=self.shell)
+        return Harness.on_disk(self.root, *documents, clock=self.clock)
 
     def later(self, minutes: int) -> None:
-        self.shell.now_ms += minutes * MINUTE
+        self.clock.now_ms += minutes * MINUTE
 
     def run(self, action: str, *arguments: str) -> Told:
         """Run `interlock session …` over the directory."""
@@ -98,26 +98,26 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
 
 def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
     """Return a run as it stands and its preferred tip."""
-    facts = harness.store.load(harness.session_of(start))
-    assert facts is not None
-    run = facts.runs[RunId(start["run"]["runId"])]
+    session = harness.store.load(harness.session_of(start))
+    assert session is not None
+    run = session.runs[RunId(start["run"]["runId"])]
     assert run.tip is not None
-    return run, facts.nodes[run.tip]
+    return run, session.nodes[run.tip]
 
 
 def appended(
     harness: Harness, start: Called, *drafts: EventDraft, client: str = "a client", artifacts: tuple[bytes, ...] = ()
 ) -> None:
     """Make drafts true that no call of ours makes, or not yet."""
-    session, shell = harness.session_of(start), harness.ports.shell
+    session, clock = harness.session_of(start), harness.ports.clock
     stamps = Stamps(
-        mint_event_id=lambda: mint_event(shell),
-        recorded_at=recorded_at(shell),
+        mint_event_id=lambda: mint_event(clock),
+        recorded_at=recorded_at(clock),
         actor=Actor(type="agent", identifier=client),
     )
     files = tuple((digest_of_bytes(one), one) for one in artifacts)
-    with harness.store.hold(session) as witness:
-        harness.store.append(witness, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
+    with harness.store.hold(session) as lock:
+        harness.store.append(lock, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
 
 
 def checkpointed(harness: Harness, start: Called, notes: str, client: str = "a client") -> None:

@@ -37,7 +37,9 @@ def collector_on(disk: CrashDisk, locks: Locks | None = None) -> LocalCollector:
 def swept(disk: CrashDisk, *, days: int = DAYS, is_dry_run: bool = False, locks: Locks | None = None) -> Collected:
     """Collect at the time that the disk's clock says."""
     collector = collector_on(disk, locks)
-    return collect(collector, collector.keep_marks, CollectCommand(days=days, now_s=disk.now_s, is_dry_run=is_dry_run))
+    return collect(
+        collector, collector.retention_pins, CollectCommand(days=days, now_s=disk.now_s, is_dry_run=is_dry_run)
+    )
 
 
 def started(disk: CrashDisk, name: str, *, artifact: str | None = None) -> Session:

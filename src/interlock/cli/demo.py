@@ -470,7 +470,7 @@ def _draw_run(stage: _Stage, killed: _Killed, log: _Log, branch: Response) -> No
     screen.act("10  The run, drawn from the log", LEGEND)
     graph = run_graph(log.session, killed.run)
     run_context = load_run_context(log.session, log.session.runs[killed.run], Plans(open_store(stage.data_dir)))
-    title = f"{run_context.workflow.name} · run {run_context.words().label} · {GOAL}"
+    title = f"{run_context.workflow.name} · run {run_context.view().label} · {GOAL}"
     screen.console.print(draw_run(graph, title, run_context.title))
     ends = [(run_context.title(leaf.node), leaf.is_tip) for leaf in leaves(graph)]
     expected = {("Complete", False), (str(branch.part("pending")["title"]), True)}

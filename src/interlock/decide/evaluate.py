@@ -166,7 +166,7 @@ def describe_kind(value: object) -> str:
         case int() | float():
             return "a number"
         case str():
-            return "a text"
+            return "a string"
         case Mapping():
             return "an object"
         case _:
@@ -181,9 +181,9 @@ _ORDER: dict[str, Callable[[float, float], bool]] = {
 }
 
 _EXPECTED = dict.fromkeys(_ORDER, "a number") | {
-    "starts_with": "a text",
-    "ends_with": "a text",
-    "contains": "a list, or a text",
+    "starts_with": "a string",
+    "ends_with": "a string",
+    "contains": "a list or a string",
 }
 _STRICT_OPERATORS: dict[str, Callable[[object, object], bool | None]] = {
     "equals": is_same_value,

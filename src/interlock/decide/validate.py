@@ -62,7 +62,7 @@ _WIRING = frozenset(
 """The allowed edges, by kind of source and target node."""
 _YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
 _KIND_WORDS: Mapping[ValueType, str] = {
-    "string": "a text",
+    "string": "a string",
     "number": "a number",
     "boolean": "true or false",
     "list": "a list",

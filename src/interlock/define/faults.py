@@ -31,7 +31,7 @@ _KEY_MARKER = "[key]"
 
 _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
     "missing": ("missing_key", "Add it."),
-    "string_type": ("wrong_type", "Write a text."),
+    "string_type": ("wrong_type", "Write a string."),
     "bool_type": ("wrong_type", "Write true or false."),
     "int_type": ("wrong_type", "Write a whole number."),
     "float_type": ("wrong_type", "Write a number."),
@@ -139,7 +139,7 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
 
 
 def _describe_size(value: object) -> str | None:
-    """Describe the size of a text or list, or return None if it is empty or another value."""
+    """Describe the size of a string or list, or return None if it is empty or another value."""
     match value:
         case str() if value:
             return f"{len(value)} character{'s' * (len(value) > 1)}"
@@ -164,9 +164,9 @@ def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCo
     if one["type"] == "string_pattern_mismatch":
         pattern = str(context.get("pattern"))
         if "a-z" not in pattern:
-            return "wrong_value", f"Write a text that matches `{pattern}`."
+            return "wrong_value", f"Write a string that matches `{pattern}`."
         if pattern != _SAFE_PATTERN:
-            return code, f"Write a text that matches `{pattern}`."
+            return code, f"Write a string that matches `{pattern}`."
         return code, f"{fix} For example `{make_safe_id(str(found))}`."
     return code, fix
 

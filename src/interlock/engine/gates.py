@@ -38,7 +38,7 @@ class QuestionItem:
 
     @property
     def wants_answer(self) -> bool:
-        """Say whether the answer is a text. If not, a yes is enough."""
+        """Return whether the answer is a string. If not, a yes is enough."""
         return self.reason not in WITHOUT_ANSWER
 
 

@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785) and the digests that stand on it (ID-3)."""
+"""Canonical JSON (RFC 8785) and digests over it (ID-3)."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ _encode_plain = json.JSONEncoder(
 
 
 class NotCanonicalError(ValueError):
-    """A value has no canonical form; `path` says where, `found` what stood there."""
+    """A value has no canonical form; `path` says where, `found` what was found there."""
 
     def __init__(self, path: str, found: str) -> None:
         super().__init__(f"{path or '(root)'}: {found}")
@@ -38,7 +38,7 @@ def canonical_bytes(value: object) -> bytes:
 
     Raises:
         NotCanonicalError: The value holds what JSON cannot carry exactly: NaN, an integer of 2^53 or beyond,
-            a lone surrogate, a key that is no string, another type, or nesting beyond the interpreter's stack.
+            a lone surrogate, a key that is not a string, another type, or nesting beyond the interpreter's stack.
     """
     try:
         if _is_plain(value):
@@ -65,16 +65,16 @@ def digest_of(value: object) -> Digest:
 
 
 def members_of(value: object) -> Iterable[object]:
-    """Return what stands directly inside a JSON value: an object's values, a list's items, nothing in a scalar."""
+    """Return the direct members of a JSON value: an object's values, a list's items, nothing for a scalar."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, object]", value).values()
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def nests_deeper_than(value: object, depth_max: int) -> bool:
-    """Say whether more than so many containers stand inside each other.
+    """Return whether containers are nested deeper than this.
 
-    Walks level by level: a walk that recursed would meet the limit it is to guard.
+    It works level by level, because a recursive function would overflow on the values that it must refuse.
     """
     level = [value]
     for _ in range(depth_max):
@@ -87,7 +87,7 @@ def nests_deeper_than(value: object, depth_max: int) -> bool:
 
 
 def is_digest(text: str) -> bool:
-    """Say whether the text is spelled as digests are: `sha256:` and 64 lowercase hex digits."""
+    """Return whether the string has the form of a digest: `sha256:` and 64 lowercase hex digits."""
     return (
         len(text) == len("sha256:") + 64
         and text.startswith("sha256:")
@@ -96,7 +96,7 @@ def is_digest(text: str) -> bool:
 
 
 def _is_plain(value: object) -> bool:
-    """Say whether the C encoder gives a value the same bytes as RFC 8785.
+    """Return whether the C encoder gives a value the same bytes as RFC 8785.
 
     It does for strings, booleans, null and safe integers, and for objects whose keys are ASCII: only
     there does its order by code point agree with the order by UTF-16 unit.
@@ -118,7 +118,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _fault_of(value: object) -> NotCanonicalError:
-    """Return why a value has no canonical form. The search descends further than what failed before it."""
+    """Return why a value has no canonical form. The search can descend deeper than the encoder that failed."""
     try:
         located = _located(value)
     except RecursionError:
@@ -135,7 +135,7 @@ def _fault_of(value: object) -> NotCanonicalError:
 def _located(value: object) -> tuple[str, list[str | int]] | None:
     """Find the first fault that keeps a value from having a canonical form, and its path with the last part first.
 
-    Paths are put together on the way out: one built on the way in would cost its length for every value.
+    A path is built while the search returns; building it on the way down would cost its length for every value.
     """
     found = _scalar_fault(value)
     if found is not None:
@@ -168,4 +168,4 @@ def _scalar_fault(value: object) -> str | None:
         case float():
             return None if value - value == 0 else "a number that is not finite"
         case _:
-            return f"a {type(value).__name__}, which JSON has no form for"
+            return f"a {type(value).__name__}, which JSON cannot represent"

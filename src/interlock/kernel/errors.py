@@ -1,7 +1,7 @@
 """The one error envelope and its closed set of codes (ANS-7, ANS-8).
 
-What a caller can meet is a value: a `Refusal`. Damage and failed effects are exceptions, defined beside the
-code that raises them; the use cases turn them into refusals with a code of this table.
+An outcome that a caller can cause is a value: a `Refusal`. Damage and failed effects are exceptions, defined next to
+the code that raises them; the use cases convert them into refusals with a code of this table.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from interlock.kernel.canonical import Json
 
 
 class ErrorCode(StrEnum):
-    """Everything that can go wrong for a caller. Closed: a new code comes with a decision (ANS-8)."""
+    """Everything that can go wrong for a caller. Closed: a new code needs a decision record (ANS-8)."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
@@ -46,7 +46,7 @@ class ErrorCode(StrEnum):
 
 
 class RetryKind(StrEnum):
-    """What a client may do with the same call, without reading prose (ANS-8)."""
+    """Whether a client may repeat the same call, as a code for programs (ANS-8)."""
 
     NOT_RETRYABLE = "not_retryable"
     RETRYABLE_IMMEDIATE = "retryable_immediate"
@@ -54,7 +54,7 @@ class RetryKind(StrEnum):
 
 
 class Owner(StrEnum):
-    """The surface that can answer with a code."""
+    """The surface that can return a code."""
 
     TOOL = "tool"
     COMMAND = "command"
@@ -63,7 +63,7 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRule:
-    """What a code means, what its caller may retry, and who answers with it."""
+    """What a code means, whether its caller may retry, and which surface returns it."""
 
     meaning: str
     owner: Owner
@@ -91,9 +91,7 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH: _rule("The token and its run pin different workflows.", Owner.TOOL),
         ErrorCode.TOKEN_SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.TOOL, _AFTER),
         ErrorCode.SESSION_NOT_FOUND: _rule("No session of this id is stored.", Owner.BOTH),
-        ErrorCode.SESSION_NOT_HEALTHY: _rule(
-            "The session's log is damaged or newer; nothing is built on it.", Owner.BOTH
-        ),
+        ErrorCode.SESSION_NOT_HEALTHY: _rule("The session's log is damaged or newer, so it is not used.", Owner.BOTH),
         ErrorCode.SESSION_LOCKED: _rule("Another process is writing to this session.", Owner.COMMAND, _AFTER),
         ErrorCode.STORE_READ_ONLY: _rule("The data directory cannot be written.", Owner.BOTH),
         ErrorCode.STORE_FULL: _rule(
@@ -118,11 +116,11 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """How a refused call becomes one that can be sent: the same call with changes, or a call of another `tool`.
+    """How to correct a refused call: the same call with changes, or a call of another `tool`.
 
-    `instead` are arguments with the value to send, None for one to leave out. `wrong` are the places of arguments whose
-    value only the caller knows: a blank replaces each, or it is left out. `understood` are the arguments that
-    the changes apply to, if not those that were sent.
+    `instead` holds arguments with the value to send; None leaves the argument out. `wrong` holds the paths of arguments
+    whose value only the caller knows: a blank replaces each, or it is left out. `understood` holds the arguments
+    that the changes apply to, if they are not those that were sent.
     """
 
     instead: Mapping[str, Outline] = field(default_factory=dict[str, Outline])
@@ -133,10 +131,10 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What a caller gets instead of an answer: what is wrong, where, and what to send instead.
+    """The result of a refused call: what is wrong, where, and what to send instead.
 
-    The server, which knows the call, makes `details.correctedCall` of the `correction`. `retry` replaces the rule of
-    the code if this call is not to be repeated as it is.
+    The server, which knows the call, builds `details.correctedCall` from the `correction`. `retry` replaces the rule of
+    the code if this call must not be repeated unchanged.
     """
 
     code: ErrorCode
@@ -147,7 +145,7 @@ class Refusal:
     retry: RetryKind | None = None
 
     def envelope(self) -> dict[str, Json]:
-        """Return the envelope that every surface shows (ANS-7)."""
+        """Return the error envelope that every surface shows (ANS-7)."""
         rule = CODES[self.code]
         kind = self.retry or rule.retry
         retry: dict[str, Json] = {"kind": kind.value}

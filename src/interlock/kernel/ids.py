@@ -1,7 +1,7 @@
 """Identifiers: opaque, typed, never used for ordering (ID-1, ID-2).
 
-An id is a prefix and 26 lowercase Crockford base32 characters. What differs per call is minted by the
-shell from a clock and entropy; what must be equal on replay is derived from what it belongs to.
+An id is a prefix and 26 lowercase Crockford base32 characters. An id that differs per call is minted from the time and
+entropy; an id that must be equal on replay is derived from the ids of what it belongs to.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ TraceId = NewType("TraceId", str)
 CapObsId = NewType("CapObsId", str)
 DivergenceId = NewType("DivergenceId", str)
 Digest = NewType("Digest", str)
-"""`sha256:<hex>` over bytes whose meaning the field says."""
+"""`sha256:<hex>` over bytes; each field defines which."""
 SnapshotRef = NewType("SnapshotRef", Digest)
 """Digest of an execution snapshot's canonical bytes."""
 WorkflowHash = NewType("WorkflowHash", Digest)
 """Digest of a compiled workflow's canonical bytes: what a run may execute."""
 WorkflowId = NewType("WorkflowId", str)
 SourceKind = Literal["bundled", "user", "project", "remote", "plugin"]
-"""Where a workflow comes from (SRC-4)."""
+"""The kind of source of a workflow (SRC-4)."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _BODY_CHARS = 26
 _BODY_BITS = 128
 NODE_TAG_CHARS = 8
-"""The last characters of a node's id that tell it from others of its session: 40 bits (TOK-8)."""
+"""The last characters of a node's id, which distinguish it from the other nodes of its session: 40 bits (TOK-8)."""
 
 ID_BODY_PATTERN = rf"[0-7][{_ALPHABET}]{{25}}"
 """What follows the prefix: 26 characters carry 128 bits, so the first is at most 7."""
@@ -56,22 +56,22 @@ def derived_id(prefix: str, *parts: str | int) -> str:
 
 
 def ack_attempt(node: NodeId) -> AttemptId:
-    """The one ordinary attempt to advance a node: new once and a replay ever after (ID-2)."""
+    """Return the only ordinary attempt to advance a node: new the first time, and a replay after that (ID-2)."""
     return AttemptId(derived_id("att", node, "ack", 0))
 
 
 def fork_attempt(node: NodeId, number: int) -> AttemptId:
-    """The attempt that starts the fork with this number (0-based, counted on the node) (ID-2)."""
+    """Return the attempt that starts the fork with this number (0-based, counted on the node) (ID-2)."""
     return AttemptId(derived_id("att", node, "fork", number))
 
 
 def checkpoint_attempt(node: NodeId, number: int) -> AttemptId:
-    """The attempt that makes the checkpoint with this number (0-based, counted on the node) (ID-2)."""
+    """Return the attempt that makes the checkpoint with this number (0-based, counted on the node) (ID-2)."""
     return AttemptId(derived_id("att", node, "checkpoint", number))
 
 
 def node_of_attempt(attempt: AttemptId) -> NodeId:
-    """The node that an attempt creates, whether it advances or is refused (ID-2)."""
+    """Return the node that an attempt creates, whether it advances or is refused (ID-2)."""
     return NodeId(derived_id("node", attempt, "node"))
 
 
@@ -86,7 +86,7 @@ def id_of_bytes(prefix: str, data: bytes) -> str:
 
 
 def tag_of(node: NodeId) -> str:
-    """Return a node's tag: the last 40 bits of its id, as they are written in it."""
+    """Return a node's tag: the last 40 bits of its id, as the characters of the id."""
     return node[-NODE_TAG_CHARS:]
 
 

@@ -1,7 +1,7 @@
-"""What a JSON text would become, counted before it is parsed: its values, its nesting, the digits of its numbers.
+"""Limits on JSON text, checked before it is parsed: its values, its nesting, the digits of its numbers.
 
-A parser makes an object of every value, so a text of `[],[],…` takes fifty times its own size in memory. The count
-costs a fraction of the parse, needs no memory, and ends as soon as a bound is exceeded.
+A parser creates an object for every value, so a text of `[],[],…` takes fifty times its size in memory. The count
+costs a fraction of parsing, needs no memory, and ends when a limit is exceeded.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ _STEPS = {ord("["): 1, ord("]"): -1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonBounds:
-    """How many values a text may hold, and how many containers inside each other.
+    """How many values a text may hold, and how deeply containers may be nested.
 
-    Each comma and each opening bracket is a value, and the text itself is one: so an empty container counts twice.
+    Each comma and each opening bracket counts as a value, and so does the text: an empty container counts twice.
     """
 
     values_max: int
@@ -31,16 +31,16 @@ class JsonBounds:
 
 
 def find_excess(data: bytes, bounds: JsonBounds, *, chunk_bytes: int = 64 * 1024) -> Excess | None:
-    """Return the first bound that a JSON text exceeds, or None if it keeps within all of them.
+    """Return the first limit that a JSON text exceeds, or None if it exceeds none.
 
-    The answer for a text that is not JSON holds for what a parser would read of it. `data` is UTF-8; no more than a
+    For a text that is not JSON, the result applies to the part that a parser would read. `data` is UTF-8; at most one
     chunk of it is copied at a time.
     """
     values, quotes, depth = 1, 0, 0
     kept, tail = b"", b""
     for start in range(0, len(data), chunk_bytes):
         chunk = kept + data[start : start + chunk_bytes]
-        # An escape is not cut in two: its backslash waits for the next chunk.
+        # An escape sequence is not split: its backslash is left to the next chunk.
         is_cut = (len(chunk) - len(chunk.rstrip(b"\\"))) % 2 == 1
         kept = b"\\" if is_cut else b""
         text = chunk[: len(chunk) - is_cut]
@@ -52,7 +52,7 @@ def find_excess(data: bytes, bounds: JsonBounds, *, chunk_bytes: int = 64 * 1024
         outside = (b'"' if is_inside else b"") + b'"'.join(parts[is_inside::2]).translate(_FOLDED)
         opened = outside.count(b"[")
         values += opened + outside.count(b",")
-        # Each value comes with two strings at most, its key and itself: more are no JSON, and cost time.
+        # Each value has at most two strings, its key and itself: more are not JSON, and cost time.
         if max(values, quotes // 4) > bounds.values_max:
             return "values"
         if depth + opened > bounds.depth_max and _deepest(outside, depth) > bounds.depth_max:

@@ -1,11 +1,11 @@
-"""How far a long reading is, for whoever waits for it."""
+"""The progress of a long operation, for a caller that shows it."""
 
 from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Takes how many sessions were read, and of how many."""
+"""A function that receives the number of sessions read, and their total."""
 
 
 def report_nothing(_done: int, _total: int) -> None:
-    """Report the progress to nobody."""
+    """Ignore the progress."""

@@ -1,10 +1,10 @@
-"""Keep marks: the list of sessions that never expire (GC-2)."""
+"""Retention pins: the list of sessions that never expire (GC-2)."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import SessionId
 from interlock.record.base import DigestField, MalformedRecordError, Record, SessionIdField, classify_read_error
@@ -18,7 +18,7 @@ class KeepMarks(Record):
 
     v: Literal[1]
     kind: Literal["keep_marks"]
-    sessions: Annotated[tuple[SessionIdField, ...], Field(max_length=KEEP_MARKS_MAX)]
+    sessions: Annotated[tuple[SessionIdField, ...], Field(max_length=RETENTION_PINS_MAX)]
     check: DigestField
 
 
@@ -39,7 +39,7 @@ def parse_keep_marks(data: bytes) -> frozenset[SessionId]:
     try:
         sessions = frozenset(KeepMarks.model_validate_json(data, by_name=False).sessions)
     except ValidationError as error:
-        raise classify_read_error("keep marks", error) from None
+        raise classify_read_error("retention pins", error) from None
     if build_keep_marks(sessions).to_bytes() + b"\n" != data:
-        raise MalformedRecordError("keep marks", "the check does not match")
+        raise MalformedRecordError("retention pins", "the check does not match")
     return sessions

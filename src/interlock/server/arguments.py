@@ -84,7 +84,7 @@ def _parse(tool: Tool, sent: Mapping[str, Json]) -> Arguments | Fault:
 
 
 def _clean(tool: Tool, sent: Mapping[str, Json]) -> dict[str, Json] | Fault:
-    """Drop injected arguments, treat null and "" in an optional argument as absent, parse objects sent as text."""
+    """Drop injected arguments, treat null and "" in an optional argument as absent, parse objects sent as strings."""
     fields = tool.arguments.model_fields
     names = tool.argument_names
     cleaned: dict[str, Json] = {}
@@ -125,16 +125,16 @@ def _parse_object(text: str) -> dict[str, Json] | None:
 
 
 def _describe_unparsed(text: str) -> str:
-    """Say why a text could not be parsed as a JSON object."""
+    """Return why a string could not be parsed as a JSON object."""
     match _find_excess(text):
         case None:
-            return "text that is not a JSON object"
+            return "a string that is not a JSON object"
         case "values":
-            return f"a JSON text with more than {ARGUMENT_VALUES_MAX} values"
+            return f"a string of JSON with more than {ARGUMENT_VALUES_MAX} values"
         case "depth":
-            return f"a JSON text nested deeper than {LINE_DEPTH_MAX} levels"
+            return f"a string of JSON nested deeper than {LINE_DEPTH_MAX} levels"
         case "digits":
-            return f"a JSON text with a number of more than {NUMBER_DIGITS_MAX} digits"
+            return f"a string of JSON with a number of more than {NUMBER_DIGITS_MAX} digits"
 
 
 def _find_excess(text: str) -> Excess | None:

@@ -49,7 +49,7 @@ class Calls:
         self._ports = ports
         self._workspace = workspace
         self._on_changed = on_changed
-        self._elicitation = Elicitation(ports.key_ring, ports.shell)
+        self._elicitation = Elicitation(ports.key_ring, ports.clock)
         self._threads: anyio.CapacityLimiter | None = None
         self._queues: dict[SessionId, tuple[anyio.Lock, int]] = {}
 

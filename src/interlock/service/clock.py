@@ -69,22 +69,22 @@ class StderrTrace:
             sys.stderr.write(json.dumps({"span": name, "ms": ms}) + "\n")
 
 
-def mint_session(shell: Clock) -> SessionId:
+def mint_session(clock: Clock) -> SessionId:
     """Return a fresh session id."""
-    return SessionId(minted_id("sess", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+    return SessionId(minted_id("sess", unix_ms=clock.unix_ms(), entropy=clock.entropy()))
 
 
-def mint_run(shell: Clock) -> RunId:
+def mint_run(clock: Clock) -> RunId:
     """Return a fresh run id."""
-    return RunId(minted_id("run", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+    return RunId(minted_id("run", unix_ms=clock.unix_ms(), entropy=clock.entropy()))
 
 
-def mint_event(shell: Clock) -> EventId:
+def mint_event(clock: Clock) -> EventId:
     """Return a fresh event id."""
-    return EventId(minted_id("evt", unix_ms=shell.unix_ms(), entropy=shell.entropy()))
+    return EventId(minted_id("evt", unix_ms=clock.unix_ms(), entropy=clock.entropy()))
 
 
-def recorded_at(shell: Clock) -> str:
+def recorded_at(clock: Clock) -> str:
     """Return the current time as events store it: ISO 8601, UTC, with milliseconds."""
-    moment = datetime.fromtimestamp(shell.unix_ms() / 1000, tz=UTC)
+    moment = datetime.fromtimestamp(clock.unix_ms() / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -49,12 +49,12 @@ class Collected:
     kept: int
     taken: Due = field(default_factory=Due)
     skipped: tuple[Skipped, ...] = ()
-    doubts: tuple[GcBlocker, ...] = ()
+    blockers: tuple[GcBlocker, ...] = ()
 
     @property
     def is_safe_mode(self) -> bool:
         """Whether `gc` deletes nothing because the store cannot be trusted."""
-        return bool(self.doubts)
+        return bool(self.blockers)
 
 
 def collect(
@@ -63,31 +63,31 @@ def collect(
     """Find what can be deleted and delete it; a dry run only finds it and writes nothing.
 
     Raises:
-        UpkeepBusyError: Another process runs `gc` or changes keep marks.
+        UpkeepBusyError: Another process runs `gc` or changes retention pins.
         StoreFailureError: The disk failed; what was not deleted yet is deleted by the next run.
     """
     with ExitStack() as lock:
         if command.is_dry_run:
             return _collect(collector, pins, command, progress)
         try:
-            lock.enter_context(collector.alone())
+            lock.enter_context(collector.upkeep_lock())
         except StoreFailureError as failure:
             if failure.kind is not FailureKind.FULL:
                 raise
             # The lock file is missing, and the disk has no room for a new one until something is deleted.
-            _make_room(collector, pins, command, progress)
-            lock.enter_context(collector.alone())
+            _free_space(collector, pins, command, progress)
+            lock.enter_context(collector.upkeep_lock())
         return _collect(collector, pins, command, progress)
 
 
 def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> Collected:
-    # Order matters: keep marks are read before sessions are listed, so a kept session is listed even without a lock.
+    # The pins are read before the sessions are listed, so every pinned session is listed, even without a lock.
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
     count = len(snapshot.sessions) + len(snapshot.unsound)
-    doubts = doubts_of(kept, snapshot.names(), snapshot.unsound)
-    if doubts or isinstance(kept, PinsDamagedError):
-        return Collected(sessions=count, kept=0, doubts=doubts)
+    blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
+    if blockers or isinstance(kept, PinsDamagedError):
+        return Collected(sessions=count, kept=0, blockers=blockers)
     retention = command.retention(kept)
     if command.is_dry_run:
         return Collected(sessions=count, kept=len(kept), taken=due(snapshot, retention))
@@ -95,11 +95,11 @@ def _collect(collector: Collector, pins: RetentionPins, command: CollectCommand,
     return Collected(sessions=count, kept=len(kept), taken=swept.taken, skipped=swept.skipped)
 
 
-def _make_room(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
+def _free_space(collector: Collector, pins: RetentionPins, command: CollectCommand, progress: Progress) -> None:
     kept = read_kept(pins)
     snapshot = collector.mark(progress)
-    if not doubts_of(kept, snapshot.names(), snapshot.unsound):
-        collector.make_room(snapshot, command.retention(frozenset()))
+    if not find_gc_blockers(kept, snapshot.names(), snapshot.unsound):
+        collector.free_space(snapshot, command.retention(frozenset()))
 
 
 def read_kept(pins: RetentionPins) -> Kept:
@@ -114,7 +114,9 @@ def read_kept(pins: RetentionPins) -> Kept:
         return damage
 
 
-def doubts_of(kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]) -> tuple[GcBlocker, ...]:
+def find_gc_blockers(
+    kept: Kept, sound: Iterable[SessionId], unsound: Collection[UnsoundSession]
+) -> tuple[GcBlocker, ...]:
     """Return each reason why nothing may be deleted. The sessions must be listed after `kept` was read."""
     existing = {*sound, *(one.session for one in unsound)}
     return (*_pin_blockers(kept, existing), *map(_session_blocker, unsound))
@@ -124,9 +126,9 @@ def _pin_blockers(kept: Kept, existing: Collection[SessionId]) -> Iterator[GcBlo
     if isinstance(kept, PinsDamagedError):
         yield GcBlocker(
             code="KEEP_MARKS_DAMAGED",
-            message=f"The keep marks, config/keep.json of the data directory, cannot be read: {kept.found}.",
-            fix="Restore the file from a backup. Without one, remove it and set the marks again with `interlock session"
-            " keep`; the file still shows most of the session ids.",
+            message=f"The retention pins, config/keep.json of the data directory, cannot be read: {kept.found}.",
+            fix="Restore the file from a backup. Without one, remove it and pin the sessions again with"
+            " `interlock session keep`; the file still shows most of the session ids.",
         )
         return
     for session in sorted(kept.difference(existing)):

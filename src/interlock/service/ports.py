@@ -81,7 +81,7 @@ class Ports:
     writer: SessionWriter
     key_ring: KeyRingWriter
     catalog: "Catalog"
-    shell: Clock = field(default_factory=SystemClock)
+    clock: Clock = field(default_factory=SystemClock)
     baseline: Preferences = BASELINE
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX

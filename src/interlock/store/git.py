@@ -1,7 +1,7 @@
-"""Where a workspace stands in git: the anchors that its sessions are found by later (OBS-1).
+"""The git position of a workspace: the anchors by which its sessions are found later (OBS-1).
 
-Git is asked once, and only if it is there; a workspace that is none of its repositories, or a git that takes too
-long, simply gives no anchors.
+Git runs once, if it is installed. A workspace outside every repository, or a git that takes too long, gives no
+anchors.
 """
 
 import os
@@ -13,11 +13,11 @@ from interlock.store.ports.workspace import NOWHERE, GitAnchors
 
 _SHA1_CHARS = 40
 _COMMAND = ("git", "rev-parse", "--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
-"""The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` where none is checked out."""
+"""The root of the work tree; the commit; the branch as `refs/heads/…`, or `HEAD` without a branch."""
 
 
 def git_anchors(workspace: Path | None) -> GitAnchors:
-    """Return where a workspace stands in git. Never raises, and never takes longer than its budget."""
+    """Return the git position of a workspace. Never raises, and never takes longer than its budget."""
     if workspace is None:
         return NOWHERE
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -37,11 +37,11 @@ def git_anchors(workspace: Path | None) -> GitAnchors:
         lines = done.stdout.decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return NOWHERE
-    return _read(lines)
+    return _parse(lines)
 
 
-def _read(lines: list[str]) -> GitAnchors:
-    """Read what git printed; before the first commit it prints less, and fails."""
+def _parse(lines: list[str]) -> GitAnchors:
+    """Parse the output of git; before the first commit, git prints less and fails."""
     root = lines[0] if lines and Path(lines[0]).is_absolute() else None
     if root is None:
         return NOWHERE

@@ -1,6 +1,6 @@
-"""Opening a data directory: the one place that chooses the kind of store. Callers get ports (HOUSE-2).
+"""Opening a data directory: the only module that chooses the kind of store. Callers get ports (HOUSE-2).
 
-Opening touches nothing: a directory that is missing is made by the first write.
+Opening reads and writes nothing: the first write creates a missing directory.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ def open_store(data_dir: Path) -> Store:
 
 
 def open_session_files(data_dir: Path, session: SessionId) -> "SessionFiles":
-    """Return where a local store keeps the bytes of one session, for a reader that checks them by itself."""
+    """Return the paths of one session's files, for a reader that checks the bytes itself."""
     from interlock.store.local.session.session_files import SessionFiles  # noqa: PLC0415 — only the demo needs it
 
     return SessionFiles(root=data_dir, session=session)

@@ -1,4 +1,4 @@
-"""Reading a file that somebody else may have put there: a regular one, without waiting, and no more than is wanted."""
+"""Reading a file that may be of any kind: only a regular file, without blocking, and at most a number of bytes."""
 
 import errno
 import os
@@ -15,19 +15,19 @@ READ_FLAGS = (
 """Opening a pipe without a writer would wait for one; opening a regular file or a directory is the same with these."""
 
 _UNOPENED = frozenset({errno.ENXIO, errno.EOPNOTSUPP})
-"""What systems say of a socket, and of a device that is not there."""
+"""The errors for a socket, and for a missing device."""
 _FOUND = "Not a regular file"
 
 
 class NotRegularFileError(OSError):
-    """A name is that of a directory, a pipe, a socket or a device."""
+    """A name refers to a directory, a pipe, a socket or a device."""
 
 
 def open_regular(path: str | Path) -> int:
-    """Return a descriptor for reading a regular file. Links are followed; what they lead to is judged.
+    """Return a descriptor for reading a regular file. Links are followed; their target must be a regular file.
 
     Raises:
-        NotRegularFileError: Reading it could wait, or never end.
+        NotRegularFileError: Reading it could block or never end.
         OSError: It cannot be opened.
     """
     try:
@@ -46,7 +46,7 @@ def open_regular(path: str | Path) -> int:
 
 
 def read_regular(path: str | Path, bytes_max: int) -> bytes:
-    """Return the bytes of a regular file; of a longer one than `bytes_max` one byte more, which shows that it is.
+    """Return the bytes of a regular file, at most `bytes_max` and one more, which shows that the file is longer.
 
     Raises:
         OSError: See `open_regular`, or it cannot be read.

@@ -1,17 +1,17 @@
-"""The pure rules of retention, the same for every kind of store: what a sweep takes, and how many may be kept."""
+"""The pure rules of retention, the same for every kind of store: what a sweep removes, and the limit of pins."""
 
 from collections.abc import Collection
 from datetime import datetime
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.store.ports.errors import TooManyPinsError
 from interlock.store.ports.maintenance import Due, GcSnapshot, Item, Kind, Retention
 
 
 def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] = ()) -> Due:
-    """Return what may go. `spared` sessions stay."""
-    assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
+    """Return what may be removed. `spared` sessions stay."""
+    assert not marked.unsound, "no sweep while any session is unsound (GC-7)"
     gone = {one.session for one in marked.sessions if retention.has_expired(one) and one.session not in spared}
     roots = roots_of(marked, gone)
     return Due(
@@ -25,7 +25,7 @@ def due(marked: GcSnapshot, retention: Retention, spared: Collection[SessionId] 
 
 
 def roots_of(marked: GcSnapshot, gone: Collection[SessionId]) -> frozenset[str]:
-    """Return the names of the content that sessions refer to, those that go aside."""
+    """Return the names of the content that the sessions refer to, without the sessions in `gone`."""
     return frozenset[str]().union(*(one.content for one in marked.sessions if one.session not in gone))
 
 
@@ -37,20 +37,20 @@ def _is_due(item: Item, roots: frozenset[str], retention: Retention) -> bool:
 
 
 def seconds_of(recorded_at: str | None) -> float:
-    """Return a recorded time in seconds since the epoch; what is no time counts as none."""
+    """Return a recorded time in seconds since the epoch; 0 if it is missing or not a time."""
     try:
         return datetime.fromisoformat(recorded_at).timestamp() if recorded_at is not None else 0.0
     except (ValueError, OverflowError, OSError):
         return 0.0
 
 
-def with_marks(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> frozenset[SessionId]:
-    """Return the kept sessions after these are marked, too.
+def add_pins(kept: frozenset[SessionId], sessions: Collection[SessionId]) -> frozenset[SessionId]:
+    """Return the pinned sessions, including these.
 
     Raises:
-        TooManyPinsError: There would be more than `KEEP_MARKS_MAX`.
+        TooManyPinsError: There would be more than `RETENTION_PINS_MAX`.
     """
     after = kept.union(sessions)
-    if len(after) > KEEP_MARKS_MAX:
+    if len(after) > RETENTION_PINS_MAX:
         raise TooManyPinsError(len(after))
     return after

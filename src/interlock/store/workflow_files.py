@@ -1,4 +1,4 @@
-"""Where workflow files come from: bundled with the package, the user's directory, the project's (SRC-3, SRC-4)."""
+"""The sources of workflow files: bundled with the package, the user's directory, the project's (SRC-3, SRC-4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from interlock.kernel.ids import SourceKind
 from interlock.store.regular_file import read_regular
 
 FORMS: dict[str, TextFormat] = {".json": "json", ".yaml": "yaml", ".yml": "yaml"}
-"""What a source reads, by the end of the name."""
+"""The file names that a source reads, by their suffix."""
 PROJECT_DIR = Path(".interlock", "workflows")
 """Below the workspace."""
 BINDINGS_FILE = Path(".interlock", "bindings.json")
@@ -46,7 +46,7 @@ class WorkflowSources(Protocol):
         ...
 
     def bindings(self, workspace: Path | None) -> Mapping[str, Json]:
-        """Return what a project binds extension points to: slot to value, or workflow id to such a map.
+        """Return the bindings of a project's extension points: slot to value, or workflow id to such a map.
 
         A file that cannot be read binds nothing.
         """
@@ -56,7 +56,7 @@ class WorkflowSources(Protocol):
 class LocalWorkflowFiles:
     """Workflow files on disk. A missing directory is an empty source.
 
-    `core_dirs` hold what ships, the package's own first: where two define the same id, the first wins.
+    `core_dirs` hold the bundled workflows, the package's own first: if two define the same id, the first wins.
     """
 
     def __init__(self, *, core_dirs: tuple[Path, ...], user_dir: Path | None) -> None:
@@ -99,7 +99,7 @@ def _listed(kind: SourceKind, root: Path) -> list[WorkflowFile]:
             found.append(
                 WorkflowFile(
                     kind=kind,
-                    # A name that is no text is shown with marks where it is none.
+                    # Bytes of a name that are not UTF-8 are shown as replacement characters.
                     ref=path.relative_to(root).as_posix().encode("utf-8", "replace").decode("utf-8"),
                     form=FORMS[path.suffix],
                     path=path,

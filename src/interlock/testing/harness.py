@@ -7,9 +7,9 @@ For tests of Interlock, and of whatever is built on it. A test is a few lines:
     second = harness.advance(first, "Did a.")
     assert second["pending"]["stepId"] == "b"
 
-Calls go through the server's own parsing, use cases and rendering, and each answer is held against its published
-schema. What the harness leaves out is the wire: `Harness.client` adds the SDK's client in both protocol eras. A fault
-of Interlock itself is raised here with its traceback, where the server would answer `INTERNAL_ERROR`.
+Calls go through the server's own parsing, use cases and rendering, and each answer is validated against its published
+schema. The harness omits only the transport; `Harness.client` adds the SDK's client in both protocol eras. A fault of
+Interlock itself is raised here with its traceback, where the server would answer `INTERNAL_ERROR`.
 """
 
 import itertools
@@ -64,15 +64,15 @@ ERAS: tuple[Era, ...] = ("auto", "legacy")
 FIXED_UNIX_MS = 1_735_689_600_000
 """2025-01-01T00:00:00Z, the only moment a `CounterClock` knows."""
 FIXED_KEYS = KeyRing(current=SigningKey(bytes(range(32))), previous=SigningKey(bytes(range(32, 64))))
-"""Keys for tests whose tokens must be the same every time. Public, so good for nothing else."""
+"""Keys for tests that need the same tokens in each run. They are public, so use them for nothing else."""
 
 _INLINE = Path("/inline")
-"""Where files in memory seem to lie."""
+"""The directory that the paths of files in memory begin with."""
 _ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugin")
 
 
 class CounterClock:
-    """A shell whose clock stands still and whose entropy counts, so that two runs of a script mint the same ids."""
+    """A `Clock` with a fixed time and entropy that counts, so that two runs of a script mint the same ids."""
 
     def __init__(self, first: int = 1) -> None:
         self._counter = itertools.count(first)
@@ -87,7 +87,7 @@ class CounterClock:
 
 
 class FixedKeyRing:
-    """A key ring that is there from the start and never changes."""
+    """A key ring that exists from the start and never changes."""
 
     def __init__(self, ring: KeyRing = FIXED_KEYS) -> None:
         self._ring = ring
@@ -96,8 +96,8 @@ class FixedKeyRing:
         """See `KeyRingReader.keys`."""
         return self._ring
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         return self._ring
 
 
@@ -124,7 +124,7 @@ class InlineWorkflows:
         """Remove a file."""
         del self._files[kind, ref]
 
-    def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:  # noqa: ARG002 — the same from everywhere
+    def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:  # noqa: ARG002 — the same for every workspace
         """See `WorkflowSources.files`."""
         return tuple(
             WorkflowFile(
@@ -150,7 +150,7 @@ class InlineWorkflows:
 
 
 def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more: object) -> dict[str, object]:
-    """Return a document with these steps, one after the other; a name alone is a step that needs notes."""
+    """Return a document with these steps, one after the other; a name stands for a step that needs notes."""
     return {
         "id": workflow_id,
         "name": f"Workflow {workflow_id}",
@@ -161,13 +161,13 @@ def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """What a call came to, in both channels, as a client would read it."""
+    """The result of a call, in both channels, as a client would read it."""
 
     structure: Mapping[str, Any]
     text: str
     is_error: bool
 
-    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 — a JSON value, read by whoever knows its schema
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 — a JSON value, read by a caller that knows its schema
         return self.structure[key]
 
     @property
@@ -182,7 +182,7 @@ class Called:
 
     @property
     def code(self) -> ErrorCode | None:
-        """The error's code; None where the call was answered."""
+        """The error's code; None if the call succeeded."""
         return ErrorCode(self.structure["code"]) if self.is_error else None
 
     @property
@@ -193,9 +193,9 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harness:
-    """Interlock's use cases behind the surface that agents meet. `ports` may be replaced part by part.
+    """Interlock's use cases behind the tools that agents call. Each of the `ports` may be replaced.
 
-    `asking` is how people can be asked, and what one says to the next call that asks.
+    `asking` is the way to ask people, with the reply to the next question.
     """
 
     ports: Ports
@@ -211,13 +211,13 @@ class Harness:
         return cls.over(MemoryStore(), *documents, keys=FixedKeyRing())
 
     @classmethod
-    def on_disk(cls, root: Path, *documents: Mapping[str, object], shell: Clock | None = None) -> Self:
-        """Return a harness over a data directory, with the key ring that stands, or comes to stand, in it.
+    def on_disk(cls, root: Path, *documents: Mapping[str, object], clock: Clock | None = None) -> Self:
+        """Return a harness over a data directory, with the key ring in it, which is created if it is missing.
 
-        Without a shell its ids count on from what the directory holds. Harnesses that start runs in one directory
-        at once need a `CounterClock` each, far apart: else they mint the same ids.
+        Without a clock its ids continue from those in the directory. Harnesses that start runs in one directory
+        concurrently need a `CounterClock` each, far apart: otherwise they mint the same ids.
         """
-        return replace(cls.over(LocalStore(root), *documents, shell=shell or _counting_on(root)), data_dir=root)
+        return replace(cls.over(LocalStore(root), *documents, clock=clock or _counting_on(root)), data_dir=root)
 
     @classmethod
     def over(
@@ -225,31 +225,31 @@ class Harness:
         store: Store,
         *documents: Mapping[str, object],
         keys: KeyRingWriter | None = None,
-        shell: Clock | None = None,
+        clock: Clock | None = None,
         sources: WorkflowSources | None = None,
     ) -> Self:
-        """Return a harness over a store. `sources` replaces the inline workflows, as for files on a disk."""
+        """Return a harness over a store. `sources` replaces the inline workflows, for example by files on a disk."""
         workflows = InlineWorkflows(*documents)
         ports = Ports(
             read=ReadPorts.over(store, keys or store),
             writer=store,
             key_ring=keys or store,
             catalog=Catalog(sources or workflows),
-            shell=shell or CounterClock(),
+            clock=clock or CounterClock(),
         )
         return cls(ports=ports, store=store, workflows=workflows)
 
     def in_format(self, token_format: TokenFormat) -> Self:
-        """Return the same harness, minting tokens in a form."""
+        """Return the same harness with another token format."""
         read = replace(self.ports.read, token_format=token_format)
         return replace(self, ports=replace(self.ports, read=read))
 
     def call(self, tool_name: str, arguments: Arguments | None = None) -> Called:
-        """Call a tool as a client would, without the wire.
+        """Call a tool as a client would, without a transport.
 
         Raises:
             AssertionError: The answer breaks the tool's published schema, or cannot be sent as JSON.
-            Exception: Whatever the server would have to answer with `INTERNAL_ERROR`.
+            Exception: Any fault that the server would answer with `INTERNAL_ERROR`.
         """
         tool = tool_named(tool_name)
         assert tool is not None, f"there is no tool {tool_name!r}"
@@ -270,7 +270,7 @@ class Harness:
         return self.call("start_workflow", {"workflowId": workflow_id, **arguments})
 
     def advance(self, answer: Called | str, notes: str | None = "Done.", **arguments: object) -> Called:
-        """Ack an answer, or an `ackToken`, with notes; without any if they are None."""
+        """Ack an answer, or an `ackToken`, with notes unless they are None."""
         token = answer if isinstance(answer, str) else answer.ack
         sent = {"ackToken": token, **arguments}
         if notes is not None:
@@ -283,11 +283,11 @@ class Harness:
         return self.call("continue_workflow", {"stateToken": token, **arguments})
 
     def follow(self, answer: Called, notes: str = "Done.") -> Called:
-        """Send an answer's `nextCall` with nothing but the notes filled in."""
+        """Send an answer's `nextCall` with only the notes filled in."""
         return self.call(answer["nextCall"]["tool"], filled_in(answer, notes))
 
     def checkpoint(self, answer: Called | str, notes: str | None = "Half done.", **arguments: object) -> Called:
-        """Make a checkpoint with an answer, or a `checkpointToken`, and with notes unless they are None."""
+        """Save a checkpoint with an answer, or a `checkpointToken`, and with notes unless they are None."""
         token = answer if isinstance(answer, str) else answer["checkpointToken"]
         sent = {"checkpointToken": token, **arguments}
         if notes is not None:
@@ -295,7 +295,7 @@ class Harness:
         return self.call("checkpoint_workflow", sent)
 
     def resume(self, query: str | None = None, **arguments: object) -> Called:
-        """Call `resume_session`, with words if there are any."""
+        """Call `resume_session`, with a query if there is one."""
         return self.call("resume_session", {**arguments, **({} if query is None else {"query": query})})
 
     def session_of(self, answer: Called) -> SessionId:
@@ -328,7 +328,7 @@ class Harness:
 
 
 async def call_through(client: Client, tool_name: str, arguments: Arguments | None = None) -> Called:
-    """Call a tool through a connected SDK client, and hold an answer against the tool's published schema."""
+    """Call a tool through a connected SDK client, and validate the answer against the tool's published schema."""
     result = await client.call_tool(tool_name, dict(arguments or {}))
     text = "".join(block.text for block in result.content if block.type == "text")
     structure = cast("dict[str, Any]", result.structured_content or {})
@@ -383,7 +383,7 @@ def _of_shape(shape: str, words: str) -> Json:
 
 
 def assert_conforms(tool_name: str, structure: Mapping[str, Any]) -> None:
-    """Hold an answer's structure against the output schema that its tool publishes.
+    """Validate an answer's structure against the output schema that its tool publishes.
 
     Raises:
         AssertionError: It does not conform; the message names the place.
@@ -400,7 +400,7 @@ def _schema_of(tool_name: str) -> Validator:
 
 
 def _sendable(structure: Mapping[str, Json]) -> dict[str, Any]:
-    """Return what a client would parse. The bytes are UTF-8, so a lone surrogate is found out here."""
+    """Return what a client would parse. The bytes are UTF-8, so a lone surrogate raises here."""
     return cast("dict[str, Any]", json.loads(json.dumps(dict(structure), ensure_ascii=False).encode("utf-8")))
 
 

@@ -1,9 +1,9 @@
-"""A disk that loses power: what may be left of every operation that was not synced (CRASH-2).
+"""A simulated disk that loses power: it keeps any part of the operations that were not synced (CRASH-2).
 
-It models what durability rests on. Bytes reach the disk by `sync`, names by `sync_dir`; until then each change may
-survive or not, by itself and in any combination, and bytes may survive in part. A kill of the process alone loses
-nothing that was written. A sync that fails drops what was not on the disk yet: readers still see it, and the next
-sync succeeds without writing it. Only bytes that are written again reach the disk.
+It models the rules of durability. Bytes reach the disk by `sync`, names by `sync_dir`; until then each change may
+survive or not, independently of the others, and bytes may survive in part. A kill of the process alone loses no written
+byte. A failed sync drops what was not on the disk yet: readers still see it, and the next sync succeeds without writing
+it. Only bytes that are written again reach the disk.
 """
 
 import errno
@@ -22,12 +22,12 @@ _SECTOR_BYTES = 512
 
 
 class PowerCutError(BaseException):
-    """The power went. No handler of ordinary errors sees it."""
+    """The power was cut. No handler of ordinary errors catches it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file: the bytes that are there, and those that would be after a power loss.
+    """A file: its current bytes, and those that it may have after a power loss.
 
     `dropped` is None, or what the next sync makes durable in place of `data`, after a sync that failed.
     """
@@ -45,18 +45,18 @@ class File:
 
 
 Names: TypeAlias = dict[str, int]
-"""What each path names."""
+"""The number of the file or directory at each path."""
 Entry: TypeAlias = tuple[int, str]
-"""A name in a directory, which is told by its number: it stays the same directory under whatever name."""
+"""A name in a directory. A number identifies the directory: a renamed directory keeps its number."""
 Entries: TypeAlias = dict[Entry, int]
-"""What each entry names."""
+"""The number of the file or directory of each entry."""
 
 _ROOT = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Renaming:
-    """One change of names in a directory that is not synced: `gone` loses its meaning, `given` gets one."""
+    """One unsynced change of names: the entry `gone` is removed, the entry `given` is added."""
 
     directory: int
     gone: Entry | None = None
@@ -65,7 +65,7 @@ class _Renaming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One operation as it was asked for."""
+    """One requested operation."""
 
     name: str
     path: str
@@ -74,9 +74,9 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class Trouble:
-    """What is to go wrong: at the operation of this number (from 0), after so many bytes of it.
+    """A fault to inject: at the operation of this number (from 0), after this many bytes of it.
 
-    Without an error the power is cut: before the operation if `keep_bytes` is None. With `is_lasting`, every later
+    Without an `error`, the power is cut: before the operation if `keep_bytes` is None. With `is_lasting`, every later
     operation fails in the same way.
     """
 
@@ -88,7 +88,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class CrashDisk:
-    """`FileOps` in memory. Copies are independent. `now_s` is the clock by which it dates files."""
+    """`FileOps` in memory. Copies are independent. `now_s` is the clock that dates files."""
 
     files: dict[int, File] = field(default_factory=lambda: {_ROOT: File(data=b"", durable=b"", is_dir=True)})
     names_now: Names = field(default_factory=lambda: {"": _ROOT})
@@ -98,10 +98,10 @@ class CrashDisk:
     trouble: Trouble | None = None
     now_s: float = 0.0
     boot: int = 0
-    """Which boot of the operating system this is: a power loss begins another one."""
+    """The number of the simulated boot: a power loss begins another one."""
 
     def copy(self) -> "CrashDisk":
-        """Return an equal disk without trouble and without memory of steps."""
+        """Return an equal disk without a fault to inject and without recorded steps."""
         entries, pending = dict(self.entries_durable), list(self.pending)
         return CrashDisk(dict(self.files), dict(self.names_now), entries, pending, now_s=self.now_s, boot=self.boot)
 
@@ -131,7 +131,7 @@ class CrashDisk:
         return [name for name in below if "/" not in name]
 
     def make_root(self) -> None:
-        """See `FileOps.make_root`. The root of this disk always stands."""
+        """See `FileOps.make_root`. The root of this disk always exists."""
 
     def make_dir(self, path: str) -> bool:
         """See `FileOps.make_dir`."""
@@ -161,7 +161,7 @@ class CrashDisk:
         old = self._file(path)
 
         def write(kept: bytes) -> None:
-            # Neither a kill nor a power loss splits what lies in one sector.
+            # Neither a kill nor a power loss splits a write inside one sector.
             if kept == data or len(kept) >= _SECTOR_BYTES:
                 whole = old.data[:offset] + kept + old.data[offset + len(kept) :]
                 self._put(path, self._file_of(whole, old))
@@ -180,7 +180,7 @@ class CrashDisk:
         self._put(path, replace(self._file(path), durable=self._file(path).synced))
 
     def drop_unsynced(self, path: str) -> None:
-        """Do what a sync of a file or a directory does that fails: what is not on the disk yet will not get there."""
+        """Have the effect of a failed sync of a file or a directory: what is not on the disk yet will not reach it."""
         file = self._file(path)
         self._put(path, replace(file, dropped=file.durable))
         self.pending = [change for change in self.pending if change.directory != self.names_now[path]]
@@ -236,10 +236,10 @@ class CrashDisk:
     # -- what is left -------------------------------------------------------------------------------------------
 
     def survivors(self, kept_changes: Iterable[Sequence[bool]] | None = None) -> Iterator["CrashDisk"]:
-        """Yield every disk that a power loss may leave, each distinct one once.
+        """Yield every distinct disk that a power loss may leave.
 
-        Where so many changes of names are pending that not every combination can be tried, `kept_changes` says which:
-        for each a flag, by its place in `pending`.
+        If too many changes of names are pending to try every combination, `kept_changes` selects the combinations: each
+        has a flag for every change in `pending`.
         """
         seen: set[frozenset[tuple[str, bytes]]] = set()
         torn = [number for number, file in self.files.items() if file.data != file.durable]
@@ -270,12 +270,12 @@ class CrashDisk:
         self.files[self.names_now[path]] = file
 
     def _file_of(self, data: bytes, old: File | None = None, dropped: bytes | None = None) -> File:
-        """Return a file that was written now; of what it was before, the durable bytes stay."""
+        """Return a file that was written now; the durable bytes of the old one remain."""
         durable = old.durable if old is not None else b""
         return File(data=data, durable=durable, modified_s=self.now_s, dropped=dropped)
 
     def _written(self, old: File, offset: int, data: bytes) -> File:
-        """Return a file with bytes written at a place: those reach the disk, whatever was dropped before."""
+        """Return a file with bytes written at an offset; the next sync writes them, even after a failed one."""
         dropped = None if old.dropped is None else _with_bytes(old.dropped, offset, data)
         return self._file_of(_with_bytes(old.data, offset, data), old, dropped)
 
@@ -286,7 +286,7 @@ class CrashDisk:
         self._give(path, number)
 
     def _entry(self, path: str) -> Entry:
-        """Return a path as an entry of the directory that has its parent's name now."""
+        """Return a path as an entry of the directory that its parent's path names now."""
         parent, _, name = path.rpartition("/")
         if parent not in self.names_now:
             raise FileNotFoundError(errno.ENOENT, "no such directory")
@@ -303,7 +303,7 @@ class CrashDisk:
         self.pending.append(_Renaming(directory=entry[0], gone=entry))
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
-        """Count an operation and let its trouble happen; `write` takes the bytes that are kept of it."""
+        """Count an operation and inject its fault, if there is one; `write` receives the bytes that are kept of it."""
         self.steps.append(Step(name=name, path=path, bytes=len(data)))
         trouble, number = self.trouble, len(self.steps) - 1
         if trouble is None or not (number == trouble.at or (trouble.is_lasting and number > trouble.at)):
@@ -329,7 +329,7 @@ class ThreadLocks:
         self,
         session: SessionId,
         *,
-        since_s: float | None = None,  # noqa: ARG002 — no hold is given up
+        since_s: float | None = None,  # noqa: ARG002 — this lock has no time limit
     ) -> AbstractContextManager[None]:
         """See `Locks.hold`."""
         return _held(self._locks.setdefault(session, threading.RLock()))
@@ -339,7 +339,7 @@ class ThreadLocks:
         return _held(self._upkeep)
 
     def is_held(self, session: SessionId) -> bool:
-        """See `Locks.is_held`. A thread's own locks are as good as free to it."""
+        """See `Locks.is_held`. A lock that the calling thread holds counts as free."""
         lock = self._locks.get(session)
         if lock is None:
             return False
@@ -360,14 +360,14 @@ def _with_bytes(old: bytes, offset: int, data: bytes) -> bytes:
 
 
 def surviving_bytes(file: File) -> list[bytes]:
-    """Return what may be left of a file: the old bytes, the new, and any part of what was added, NULs for the rest."""
+    """Return what a power loss may leave of a file: the old bytes, the new ones, or a part of them and then NULs."""
     if not file.synced.startswith(file.durable):
         return [file.durable, file.synced]
     left = [file.synced, file.durable]
     for cut in [b"", *cuts_of(file.synced[len(file.durable) :])]:
         part = file.durable + cut
         left.append(part)
-        # One NUL alone is no torn write but a flipped byte: disks lose more at once.
+        # A single NUL is a flipped byte, not a torn write: disks lose more at once.
         if len(file.synced) - len(part) > 1:
             left.append(part.ljust(len(file.synced), b"\0"))
     return list(dict.fromkeys(left))
@@ -389,7 +389,7 @@ def _apply(entries: Entries, change: _Renaming) -> None:
 
 
 def _reachable(entries: Entries, files: dict[int, File]) -> Names:
-    """Return the paths that lead from the root: what stands in a lost directory is lost with it."""
+    """Return the paths that can be reached from the root: the entries of a lost directory are lost with it."""
     below: dict[int, list[tuple[str, int]]] = {}
     for (directory, name), number in entries.items():
         below.setdefault(directory, []).append((name, number))

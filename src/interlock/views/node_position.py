@@ -72,7 +72,7 @@ def attempts_on(node: Node) -> list[AttemptId]:
 
 
 def is_ancestor(session: Session, ancestor: Node, node: Node) -> bool:
-    """Say whether `ancestor` is on the path from the root to `node`; a node is its own ancestor."""
+    """Return whether `ancestor` is on the path from the root to `node`; a node is its own ancestor."""
     while node.depth > ancestor.depth:
         assert node.parent is not None, "only roots have depth 0"
         node = session.nodes[node.parent]

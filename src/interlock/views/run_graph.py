@@ -49,8 +49,8 @@ def walk(graph: GraphNode) -> Iterator[GraphNode]:
         stack.extend(reversed(here.children))
 
 
-def parted(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
-    """Split the children of a node: the one that the ordinary attempt made, and those that forks made (ID-2)."""
+def split_children(here: GraphNode) -> tuple[GraphNode | None, list[GraphNode]]:
+    """Split the children of a node: the child of the ordinary attempt, and the children of forks (ID-2)."""
     made_by_forks = {node_of_attempt(fork_attempt(here.node.node, number)) for number in range(here.node.forks)}
     forks = [child for child in here.children if child.node.node in made_by_forks]
     ordinary = [child for child in here.children if child.node.node not in made_by_forks]

@@ -171,7 +171,7 @@ class Session:
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
-        """Say whether the tag of a node refers to this node: the first node of the session with that tag (TOK-8)."""
+        """Return whether the tag of a node refers to this node: the first node of the session with that tag (TOK-8)."""
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
@@ -342,7 +342,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
     if payload.node_kind == "checkpoint":
-        assert parent is not None, "only a step is a root, as judged above"
+        assert parent is not None, "only a step is a root, as checked above"
         counted = replace(parent, checkpoints=parent.checkpoints + 1)
         return replace(session, tags=tags, nodes=session.nodes.insert(node_id, node).insert(parent.node, counted))
     nodes, contexts = session.nodes.insert(node_id, node), session.contexts
@@ -357,7 +357,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
 
 
 def _edge_created(session: Session, event: ev.EdgeCreatedEvent) -> Session:
-    """An edge says again what the nodes say, with a cause; it must say the same (EVT-4)."""
+    """Check that an edge agrees with its nodes: it repeats them, and adds a cause (EVT-4)."""
     upper, lower = session.nodes[event.data.from_node_id], session.nodes[event.data.to_node_id]
     if lower.parent != upper.node or {upper.run, lower.run} != {event.scope.run_id}:
         raise BrokenHistoryError(f"an edge from {upper.node} to {lower.node}, which is not its child")
@@ -416,7 +416,7 @@ def _trace_appended(session: Session, event: ev.DecisionTraceAppendedEvent) -> S
 def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
     """A gap is open until a later one resolves it; neither ever changes (GAP-2)."""
     gap, node = event.data, event.scope.node_id
-    after = _with_node(session, node, lambda facts: replace(facts, gaps=(*facts.gaps, gap)))
+    after = _with_node(session, node, lambda found: replace(found, gaps=(*found.gaps, gap)))
     if isinstance(gap.resolution, data.Unresolved):
         opened, change = session.open_gaps.insert(gap.gap_id, node), 1
     elif gap.resolution.resolves_gap_id in session.open_gaps:
@@ -431,7 +431,7 @@ def _gap_recorded(session: Session, event: ev.GapRecordedEvent) -> Session:
 def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
     """Merge what an event sets into the node's delta and into its cached context, in log order."""
     node, delta = event.data.node_id, MappingProxyType(event.data.context)
-    after = _with_node(session, node, lambda facts: replace(facts, context_at=node))
+    after = _with_node(session, node, lambda found: replace(found, context_at=node))
     merged = merge_context(session.context(node), delta)
     whole = MappingProxyType({**session.deltas.get(node, _EMPTY), **delta})
     return replace(after, deltas=session.deltas.insert(node, whole), contexts=session.contexts.insert(node, merged))

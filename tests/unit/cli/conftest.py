@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.history import MovingShell, Place
+from tests.support.history import MovingClock, Place
 
 from interlock.cli.main import main
 
 
 @pytest.fixture
 def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
-    return Place(root=tmp_path / "data", shell=MovingShell(), capsys=capsys)
+    return Place(root=tmp_path / "data", clock=MovingClock(), capsys=capsys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,9 +75,9 @@ def test_a_name_that_fits_more_than_one_is_refused_with_each_of_them(place: Plac
 def test_a_label_that_is_also_the_end_of_another_session_is_ambiguous(place: Place, harness: Harness) -> None:
     first = harness.start("team.ship")
     end = session_of(first)[-4:]
-    count = int.from_bytes(place.shell.entropy(), "big")
+    count = int.from_bytes(place.clock.entropy(), "big")
     # The entropy counts, so the next run id can be made to end as that session does.
-    place.shell.__init__(count - count % (32**4) + 32**4 + int(end, 32) - 1)
+    place.clock.__init__(count - count % (32**4) + 32**4 + int(end, 32) - 1)
     second = harness.start("team.ship")
     assert label_of(second) == end
     told = place.run("show", end)

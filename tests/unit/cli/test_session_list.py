@@ -210,7 +210,7 @@ def test_the_branch_a_run_began_on_narrows_by_its_beginning(place: Place, harnes
 def test_on_a_terminal_times_are_relative_and_rows_fit_its_width(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.shell.now_ms = SystemClock().unix_ms() - 123 * MINUTE
+    place.clock.now_ms = SystemClock().unix_ms() - 123 * MINUTE
     three(place, harness)
     harness.start("team.ship", goal=HOSTILE)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

@@ -149,7 +149,7 @@ def test_of_one_run_only_its_own_entries_are_told(place: Place, harness: Harness
 def test_on_a_terminal_times_are_relative_and_nothing_steers_it(
     place: Place, harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place.shell.now_ms = SystemClock().unix_ms() - 2 * MINUTE
+    place.clock.now_ms = SystemClock().unix_ms() - 2 * MINUTE
     first = harness.start("team.ship", goal=HOSTILE)
     harness.advance(first, f"{HOSTILE}\nand more", context={"\x1b[31m": 1})
     checkpointed(harness, first, HOSTILE, client=HOSTILE)

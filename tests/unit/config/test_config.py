@@ -199,7 +199,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     ),
     "a path with a zero byte": ('[workflows]\nuser_dir = "/a\\u0000"', "workflows.user_dir", "Found", "whole path"),
     "an empty path": ("[workflows]\nuser_dir = ''", "workflows.user_dir", "Found ''", "Write the whole path"),
-    "a path that is no text": ("[workflows]\nuser_dir = 1", "workflows.user_dir", "Found 1", "Write a text."),
+    "a path that is no text": ("[workflows]\nuser_dir = 1", "workflows.user_dir", "Found 1", "Write a string."),
     "days before the first": ("[retention]\ndays = -1", "retention.days", "Found -1", "Write 0 or more."),
     "more days than a century": (
         f"[retention]\ndays = {RETENTION_DAYS_MAX + 1}",
@@ -207,7 +207,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         f"Found {RETENTION_DAYS_MAX + 1}",
         f"Write {RETENTION_DAYS_MAX} or less.",
     ),
-    "a date for a path": ("[workflows]\nuser_dir = 2026-01-31", "workflows.user_dir", "2026-01-31", "Write a text."),
+    "a date for a path": ("[workflows]\nuser_dir = 2026-01-31", "workflows.user_dir", "2026-01-31", "Write a string."),
 }
 
 

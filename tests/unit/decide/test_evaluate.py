@@ -140,15 +140,15 @@ def test_a_missing_value_is_neither_equal_nor_different_but_undecided(op: str, p
 @pytest.mark.parametrize(
     ("op", "var", "value", "found", "wanted"),
     [
-        ("gt", "text", 1, "a text", "a number"),
+        ("gt", "text", 1, "a string", "a number"),
         ("gte", "yes", 0, "true or false", "a number"),
         ("lt", "null", 1, "null", "a number"),
         ("lte", "list", 1, "a list", "a number"),
-        ("contains", "number", 3, "a number", "a list, or a text"),
-        ("contains", "box", "size", "an object", "a list, or a text"),
-        ("contains", "text", 1, "a text", "a list, or a text"),
-        ("starts_with", "number", "3", "a number", "a text"),
-        ("ends_with", "list", "a", "a list", "a text"),
+        ("contains", "number", 3, "a number", "a list or a string"),
+        ("contains", "box", "size", "an object", "a list or a string"),
+        ("contains", "text", 1, "a string", "a list or a string"),
+        ("starts_with", "number", "3", "a number", "a string"),
+        ("ends_with", "list", "a", "a list", "a string"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_undecided_and_reported(
@@ -370,7 +370,7 @@ def test_null_at_a_path_is_not_the_same_as_no_value() -> None:
         (False, "true or false"),
         (0, "a number"),
         (0.5, "a number"),
-        ("", "a text"),
+        ("", "a string"),
         ({}, "an object"),
         ([], "a list"),
     ],

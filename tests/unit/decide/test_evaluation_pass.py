@@ -204,8 +204,8 @@ def test_an_action_that_is_rejected_has_no_effect_and_the_others_run() -> None:
 @pytest.mark.parametrize(
     ("path", "expected", "found", "wanted"),
     [
-        ("number", "string", "a number", "a text"),
-        ("text", "number", "a text", "a number"),
+        ("number", "string", "a number", "a string"),
+        ("text", "number", "a string", "a number"),
         ("number", "boolean", "a number", "true or false"),
         ("box", "list", "an object", "a list"),
         ("yes", "object", "true or false", "an object"),
@@ -277,10 +277,10 @@ def test_a_wrong_kind_is_undecided_where_it_was_read_and_a_failure_where_it_was_
             ConditionInputs(context=GIVEN),
         )
         if path is None:
-            assert done == PassAborted(node="c", condition=None, found="a text", expected="a number")
+            assert done == PassAborted(node="c", condition=None, found="a string", expected="a number")
         else:
             assert isinstance(done, PassResult)
-            assert done.values["c"] == Undecided(path=path, found="a text", expected="a number")
+            assert done.values["c"] == Undecided(path=path, found="a string", expected="a number")
 
 
 def test_a_comparison_with_an_undecided_value_is_undecided() -> None:

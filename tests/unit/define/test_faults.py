@@ -140,7 +140,7 @@ def test_another_pattern_is_quoted() -> None:
         ("code", "bad_id"),
         ("digits", "wrong_value"),
     ]
-    assert all("a text that matches" in one.fix for one in faults(code="Q", digits="x"))
+    assert all("a string that matches" in one.fix for one in faults(code="Q", digits="x"))
 
 
 def test_a_long_text_is_quoted_by_its_beginning() -> None:

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.support.history import READ_ONLY_COMMANDS, MovingShell, Place, checkpointed, redone
+from tests.support.history import READ_ONLY_COMMANDS, MovingClock, Place, checkpointed, redone
 from tests.support.modes import NEVER_STOPS
 
 from interlock.testing.harness import linear_workflow
@@ -60,7 +60,7 @@ def test_each_command_of_the_page_prints_what_the_page_shows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    place = Place(root=tmp_path / "data", shell=MovingShell(), capsys=capsys)
+    place = Place(root=tmp_path / "data", clock=MovingClock(), capsys=capsys)
     record(place)
     printed = {command: place.run(*shlex.split(command)[2:]).out for command, _ in blocks()}
     assert {shlex.split(command)[2] for command in printed} == READ_ONLY_COMMANDS

@@ -81,9 +81,9 @@ def test_the_diagnostics_page_lists_every_code_and_no_other() -> None:
 
 def test_the_diagnostics_page_says_warning_exactly_where_the_code_warns() -> None:
     warned = {code for code, one in described_codes().items() if one.severity != "error"}
-    assert warned == set(codes_of_calls({"warning", "tell"}))
+    assert warned == set(codes_of_calls({"warning", "report"}))
     either = {code for code, one in described_codes().items() if one.severity == "either"}
-    assert either == warned & set(codes_of_calls({"fault", "tell"}))
+    assert either == warned & set(codes_of_calls({"fault", "report"}))
 
 
 def codes_of_calls(names: set[str]) -> Iterator[str]:

@@ -233,7 +233,7 @@ def test_a_loop_that_counts_from_the_context_reads_a_whole_number(level: float, 
     ("context", "found"),
     [
         ({}, "not set"),
-        ({"level": "2"}, "a text"),
+        ({"level": "2"}, "a string"),
         ({"level": True}, "true or false"),
         ({"level": 1.5}, "a number"),
         ({"level": []}, "a list"),
@@ -254,7 +254,7 @@ def test_a_loop_over_items_takes_one_each_pass_up_to_its_bound(count: int) -> No
     assert Walker(workflow, things=list(range(count))).ways() == [*[f"l@{n}::b" for n in range(min(count, 3))], "c"]
 
 
-@pytest.mark.parametrize(("things", "found"), [(None, "not set"), ("ab", "a text"), ({"a": 1}, "an object")])
+@pytest.mark.parametrize(("things", "found"), [(None, "not set"), ("ab", "a string"), ({"a": 1}, "an object")])
 def test_what_is_no_list_has_no_items(things: Json, found: str) -> None:
     context = {} if things is None else {"things": things}
     walker = Walker(compiled(A, loop("l", B, forEach={"items": "things"})), **context).done()

@@ -33,7 +33,7 @@ EVERY: dict[str, Violation] = {
     "follow up": reasons.follow_up(LONG[:64], LONG[:64], LONG),
     "missing key": reasons.missing_key(LONG, LONG),
     "undecided, not set": reasons.undecided(Undecided(path=LONG, found="not set", expected="a value"), LONG),
-    "undecided, of the wrong kind": reasons.undecided(Undecided(path="a.b", found="a text", expected="a number"), LONG),
+    "undecided, wrong type": reasons.undecided(Undecided(path="a.b", found="a string", expected="a number"), LONG),
     "undecided, no artifact": reasons.undecided(Undecided(path=None, found="none", expected="one"), LONG),
     "loop limit": reasons.loop_limit("l" * 300, 1000, 1000),
     "endless": reasons.endless("l" * 300),
@@ -53,7 +53,7 @@ def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("found", "code"), [("not set", "MISSING_REQUIRED_OUTPUT"), ("a text", "INVALID_REQUIRED_OUTPUT")]
+    ("found", "code"), [("not set", "MISSING_REQUIRED_OUTPUT"), ("a string", "INVALID_REQUIRED_OUTPUT")]
 )
 def test_what_is_not_set_is_missing_and_what_is_of_the_wrong_kind_is_invalid(found: str, code: str) -> None:
     assert reasons.undecided(Undecided(path="a", found=found, expected="a number"), "Decide").blocker().code == code

@@ -107,11 +107,11 @@ def test_the_largest_safe_integers_are_kept_and_the_next_ones_refused() -> None:
         ({"a": {"\udfff": 1}}, "a", "text with a lone surrogate"),
         ({"a": {1: 2}}, "a", "a key that is not a string"),
         ({1.5: 2}, "", "a key that is not a string"),
-        ({"a": b"bytes"}, "a", "a bytes, which JSON has no form for"),
-        ([{1, 2}], "[0]", "a set, which JSON has no form for"),
+        ({"a": b"bytes"}, "a", "a bytes, which JSON cannot represent"),
+        ([{1, 2}], "[0]", "a set, which JSON cannot represent"),
         ((1, (2, math.nan)), "[1][1]", "a number that is not finite"),
         ({"é.f": [math.nan]}, "é.f[0]", "a number that is not finite"),
-        (MappingProxyType({"a": 1}), "", "a mappingproxy, which JSON has no form for"),
+        (MappingProxyType({"a": 1}), "", "a mappingproxy, which JSON cannot represent"),
     ],
 )
 def test_what_has_no_canonical_form_is_refused_where_it_stands(value: object, path: str, found: str) -> None:

@@ -23,7 +23,7 @@ both_eras = pytest.mark.parametrize("era", ERAS)
 
 
 class SetClock:
-    """A shell whose clock stands where a test sets it."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now_ms = NOW_MS
@@ -32,7 +32,7 @@ class SetClock:
         return self.now_ms
 
     def entropy(self) -> bytes:
-        raise AssertionError("asking draws no entropy of the shell")
+        raise AssertionError("asking draws no entropy of the clock")
 
 
 class Person:

@@ -39,8 +39,8 @@ class SlowStore(MemoryStore):
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         self._wait("lock")
-        with super().hold(session, since_s=since_s) as witness:
-            yield witness
+        with super().hold(session, since_s=since_s) as lock:
+            yield lock
 
     def _wait(self, where: str) -> None:
         if self.slow_at == where:

@@ -22,8 +22,8 @@ NOWHERE = "sess_00000000000000000000000000"
 PLAN, RECORD = "interlock://workflows/{workflowId}/plan", "interlock://sessions/{sessionId}"
 
 
-class TickingShell(CounterClock):
-    """A shell whose clock goes on by a second at each look."""
+class TickingClock(CounterClock):
+    """A clock that advances by a second at each read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class TickingShell(CounterClock):
 
 @pytest.fixture
 def harness() -> Harness:
-    return Harness.over(MemoryStore(), REVIEW, FAULTY, keys=FixedKeyRing(), shell=TickingShell())
+    return Harness.over(MemoryStore(), REVIEW, FAULTY, keys=FixedKeyRing(), clock=TickingClock())
 
 
 @pytest.fixture(params=ERAS)
@@ -172,14 +172,14 @@ def test_nothing_that_people_look_at_writes(tmp_path: Path) -> None:
 class FailingStore(MemoryStore):
     """A store whose disk is gone."""
 
-    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
+    def log_versions(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise StoreFailureError(FailureKind.FAILED, "input/output error on /dev/secret")
 
 
 class FaultyStore(MemoryStore):
     """A store with a bug."""
 
-    def marks(self) -> dict[str, LogVersion]:  # type: ignore[override]
+    def log_versions(self) -> dict[str, LogVersion]:  # type: ignore[override]
         raise RuntimeError("secret /srv/path")
 
 

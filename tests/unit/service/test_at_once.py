@@ -60,7 +60,7 @@ def test_one_ack_in_several_processes_is_one_advance(tmp_path: Path, _round: int
 
 @pytest.mark.inv("KEY-2")
 def test_first_starts_racing_on_an_empty_directory_all_give_tokens_that_verify(tmp_path: Path) -> None:
-    harnesses = [Harness.on_disk(tmp_path / "data", DOCUMENT, shell=CounterClock(at * 1_000)) for at in range(6)]
+    harnesses = [Harness.on_disk(tmp_path / "data", DOCUMENT, clock=CounterClock(at * 1_000)) for at in range(6)]
     answers = at_once(*((lambda one=harness: one.start("test.abc")) for harness in harnesses))
     assert not any(answer.is_error for answer in answers)
     fresh = Harness.on_disk(tmp_path / "data", DOCUMENT)

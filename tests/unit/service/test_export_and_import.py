@@ -42,13 +42,13 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
         number = 0
         while True:
             number += 1
-            shell = CounterClock(number * 1_000_000)
+            clock = CounterClock(number * 1_000_000)
             if request.param == "disk":
-                yield Harness.on_disk(tmp_path / str(number), DOCUMENT, shell=shell)
+                yield Harness.on_disk(tmp_path / str(number), DOCUMENT, clock=clock)
             else:
                 harness = Harness.in_memory(DOCUMENT)
                 read = replace(harness.ports.read, key_ring=harness.store)
-                yield replace(harness, ports=replace(harness.ports, read=read, key_ring=harness.store, shell=shell))
+                yield replace(harness, ports=replace(harness.ports, read=read, key_ring=harness.store, clock=clock))
 
     return fresh()
 
@@ -211,7 +211,7 @@ def test_two_exports_of_one_state_differ_in_their_time_alone() -> None:
             return 1_800_000_000_000
 
     one = value_of(exported(here, session).data)
-    later = exported(replace(here, ports=replace(here.ports, shell=Later())), session)
+    later = exported(replace(here, ports=replace(here.ports, clock=Later())), session)
     other = value_of(later.data)
     assert one["bundleId"] == other["bundleId"] == later.bundle_id
     assert one["session"] == other["session"]
@@ -232,7 +232,7 @@ def test_exporting_reads_and_writes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.inv("BND-9")
 @pytest.mark.parametrize("what", ["snapshots", "workflows/pinned", "artifacts"])
-@pytest.mark.parametrize("how", ["missing", "other bytes"])
+@pytest.mark.parametrize("how", ["missing", "wrong bytes"])
 def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, what: str, how: str) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     session = a_session(here)
@@ -240,7 +240,7 @@ def test_a_session_whose_content_is_lost_is_refused_by_its_name(tmp_path: Path, 
         good = path.read_bytes()
         path.unlink() if how == "missing" else path.write_bytes(b"x" + good[1:])
         again = Harness.on_disk(tmp_path, DOCUMENT)
-        told = export_session(again.store, again.ports.shell, session)
+        told = export_session(again.store, again.ports.clock, session)
         assert isinstance(told, Refusal)
         assert told.code is ErrorCode.SESSION_NOT_HEALTHY
         assert f"sha256:{path.name.removesuffix('.json')}" in told.message
@@ -258,7 +258,7 @@ def test_a_damaged_session_is_exported_only_when_asked_for_and_says_so_ever_afte
     history = here.store.history(session)
     (tmp_path / "here" / "sessions" / session / "events").joinpath(_name(history, 3)).unlink()
     here = Harness.on_disk(tmp_path / "here", DOCUMENT)
-    told = export_session(here.store, here.ports.shell, session)
+    told = export_session(here.store, here.ports.clock, session)
     assert isinstance(told, Refusal)
     assert told.code is ErrorCode.SESSION_NOT_HEALTHY
     assert "--salvage" in told.suggestion
@@ -295,7 +295,7 @@ def test_a_bundle_that_no_import_would_take_is_not_written(monkeypatch: pytest.M
     here = Harness.in_memory(DOCUMENT)
     session = a_session(here)
     monkeypatch.setattr(exporting, "BUNDLE_BYTES_MAX", limit)
-    told = export_session(here.store, here.ports.shell, session)
+    told = export_session(here.store, here.ports.clock, session)
     assert isinstance(told, Refusal)
     assert (told.code, told.details["bytesMax"]) == (ErrorCode.VALIDATION_ERROR, limit)
     assert "Copy the data directory" in told.suggestion
@@ -307,7 +307,7 @@ def test_a_bundle_of_more_values_than_an_import_takes_is_not_written(monkeypatch
     here = Harness.in_memory(DOCUMENT)
     session = a_session(here)
     monkeypatch.setattr(exporting, "BUNDLE_BOUNDS", JsonBounds(values_max=50, depth_max=100))
-    refusal = export_session(here.store, here.ports.shell, session)
+    refusal = export_session(here.store, here.ports.clock, session)
     assert isinstance(refusal, Refusal)
     assert (refusal.code, refusal.details["valuesMax"]) == (ErrorCode.VALIDATION_ERROR, BUNDLE_VALUES_MAX)
     assert "Copy the data directory" in refusal.suggestion
@@ -333,7 +333,7 @@ def test_a_file_that_costs_more_to_parse_than_any_bundle_is_not_parsed(value: by
 def test_a_session_that_is_not_there_is_not_exported(tmp_path: Path, session: str) -> None:
     here = Harness.on_disk(tmp_path, DOCUMENT)
     a_session(here)
-    told = export_session(here.store, here.ports.shell, SessionId(session))
+    told = export_session(here.store, here.ports.clock, SessionId(session))
     assert isinstance(told, Refusal)
     assert told.code is ErrorCode.SESSION_NOT_FOUND
 
@@ -350,7 +350,7 @@ def test_what_a_newer_interlock_wrote_is_neither_exported_nor_called_damaged(tmp
     lines[at] = lines[at].replace(b'"v":1', b'"v":2')
     manifest.write_bytes(b"".join(lines))
     again = Harness.on_disk(tmp_path, DOCUMENT)
-    told = export_session(again.store, again.ports.shell, session, is_salvage=True)
+    told = export_session(again.store, again.ports.clock, session, is_salvage=True)
     assert isinstance(told, Refusal)
     assert told.details["health"] == Health.UNKNOWN_VERSION
     assert "newer Interlock" in told.message

@@ -200,12 +200,12 @@ def test_words_name_where_the_damage_is_and_how_much_lies_behind_it() -> None:
         code="SALVAGED_PREFIX",
         health="corrupt_tail",
         where="manifest record 7",
-        found="not what its segment calls for",
+        found="does not match its segment",
         groups_left_out=2,
         events_left_out=9,
         bytes_left_out=1234,
         is_count_known=True,
     )
     assert left_out_words(banner) == (
-        "everything from manifest record 7 on (not what its segment calls for); appends: 2, events: 9, bytes: 1234"
+        "everything from manifest record 7 on (does not match its segment); appends: 2, events: 9, bytes: 1234"
     )

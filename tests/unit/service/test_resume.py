@@ -21,7 +21,7 @@ REPO, OTHER = "/repo/one", "/repo/two"
 SHA, OTHER_SHA = "1" * 40, "2" * 40
 
 
-class TickingShell(CounterClock):
+class TickingClock(CounterClock):
     """A clock that goes on by a second each time it is asked, so that later is later."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ def at(harness: Harness, **anchors: str) -> Harness:
 def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     documents = (linear_workflow("test.abc", "a", "b"), linear_workflow("team.review", "look", name="Careful review"))
     made = Harness.in_memory(*documents) if request.param == "memory" else Harness.on_disk(tmp_path / "d", *documents)
-    return replace(made, ports=replace(made.ports, shell=TickingShell()))
+    return replace(made, ports=replace(made.ports, clock=TickingClock()))
 
 
 def runs(answer: Called) -> list[str]:
@@ -72,7 +72,7 @@ def test_the_locked_tiers_come_in_their_order(harness: Harness) -> None:
     named = Harness.over(
         harness.store,
         linear_workflow("team.login", "look"),
-        shell=harness.ports.shell,
+        clock=harness.ports.clock,
         keys=harness.ports.key_ring,
     ).start("team.login")
     aimed = harness.start("test.abc", goal="Repair the login")

@@ -40,7 +40,7 @@ def blocker(answer: Called) -> dict[str, Any]:
     ("kind", "value", "found"),
     [
         ("string", 3, "a number"),
-        ("number", "3", "a text"),
+        ("number", "3", "a string"),
         ("number", True, "true or false"),
         ("boolean", 1, "a number"),
         ("list", {}, "an object"),

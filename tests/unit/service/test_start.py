@@ -80,8 +80,8 @@ class CollectedStore(LocalStore):
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         (self._sessions / session).rename(self._sessions.parent / "gone")
-        with super().hold(session, since_s=since_s) as witness:
-            yield witness
+        with super().hold(session, since_s=since_s) as lock:
+            yield lock
 
 
 @pytest.mark.inv("ADV-2", "GC-6", "FAIL-4")
@@ -181,7 +181,7 @@ def test_a_refused_start_leaves_no_data_directory_behind(tmp_path: Path) -> None
     assert not (tmp_path / "data").exists()
 
 
-class ScriptedShell:
+class ScriptedClock:
     """Mints ids whose last characters a test chooses."""
 
     def __init__(self, *entropies: int) -> None:
@@ -205,7 +205,7 @@ def clashing() -> Harness:
         MemoryStore(),
         linear_workflow("test.abc", "a", "b", "c"),
         keys=FixedKeyRing(),
-        shell=ScriptedShell(session, first, *start_events, second, *later),
+        clock=ScriptedClock(session, first, *start_events, second, *later),
     )
 
 

@@ -202,8 +202,8 @@ class GatedStore(MemoryStore):
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         self.arrived.set()
         assert self.gate.wait(30)
-        with super().hold(session, since_s=since_s) as witness:
-            yield witness
+        with super().hold(session, since_s=since_s) as lock:
+            yield lock
 
 
 @pytest.mark.asyncio

@@ -297,7 +297,7 @@ def test_a_restored_backup_refuses_the_tokens_it_has_not_issued_yet(tmp_path: Pa
     document = linear_workflow("test.abc", "a", "b", "c")
     first = Harness.on_disk(tmp_path / "data", document).start("test.abc", goal="G")
     shutil.copytree(tmp_path / "data", tmp_path / "backup")
-    harness = Harness.on_disk(tmp_path / "data", document, shell=CounterClock(100))
+    harness = Harness.on_disk(tmp_path / "data", document, clock=CounterClock(100))
     second = harness.advance(first)
     third = harness.advance(second)
     shutil.rmtree(tmp_path / "data")

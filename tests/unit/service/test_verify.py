@@ -393,7 +393,7 @@ def test_one_changed_byte_of_content_is_found_at_the_advance_that_needs_it(root:
     log = Tampering(root)
     flip(content_of(log, what))
     found = verified(root)[0]
-    assert (found.code, found.found) == ("hash_mismatch", "other bytes")
+    assert (found.code, found.found) == ("hash_mismatch", "wrong bytes")
     assert found.where.startswith(f"{CONTENT[what][0]} sha256:")
     assert found.node in LocalStore(root).load(log.session).nodes  # pyright: ignore[reportOptionalMemberAccess]
 

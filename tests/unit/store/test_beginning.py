@@ -64,8 +64,8 @@ def test_refused_starts_on_a_full_disk_leave_no_session(tmp_path: Path) -> None:
 @pytest.mark.inv("FAIL-4")
 def test_a_hold_that_appends_nothing_leaves_no_session(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    with store.hold(A) as witness:
-        assert witness.session is None
+    with store.hold(A) as lock:
+        assert lock.session is None
     assert sessions_in(tmp_path) == []
 
 

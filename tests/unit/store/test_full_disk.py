@@ -67,7 +67,7 @@ class FileLocks(ThreadLocks):
 def begun() -> CrashDisk:
     """A data directory with keys; `a` has expired and `b` has not. Whoever locked something left its lock file."""
     disk = dated_disk()
-    opened(disk).ensured()
+    opened(disk).ensure_keys()
     started(disk, "a", artifact="a")
     disk.now_s += 95 * DAY_S
     started(disk, "b", artifact="b")
@@ -203,7 +203,7 @@ def test_a_data_directory_that_filled_its_disk_is_collected_and_goes_on(small: P
     collector = LocalCollector(root)
     now_s = (root / "sessions").stat().st_mtime + (DAYS + 1) * DAY_S
     command = CollectCommand(days=DAYS, now_s=now_s)
-    taken = collect(collector, collector.keep_marks, command).taken
+    taken = collect(collector, collector.retention_pins, command).taken
     assert len(taken.sessions) > 5
-    collect(collector, collector.keep_marks, command)
+    collect(collector, collector.retention_pins, command)
     assert harness.start("test.abc").code is None

@@ -1,4 +1,4 @@
-"""The keep marks: no damage of them and no failure of the disk lets a kept session expire."""
+"""The retention pins: no damage of them and no failure of the disk lets a kept session expire."""
 
 import errno
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import pytest
 from tests.support.crash import opened, session_id
 from tests.support.sweep import DAY_S, assert_whole, collector_on, dated_disk, paths, settle, started, swept, write
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import SessionId
 from interlock.record.keep import build_keep_marks
@@ -32,13 +32,13 @@ def kept_and_expired() -> CrashDisk:
     disk = dated_disk()
     for name in "ab":
         started(disk, name, artifact=name)
-    collector_on(disk).keep_marks.keep([A])
+    collector_on(disk).retention_pins.keep([A])
     disk.now_s += 1_000 * DAY_S
     return settle(disk)
 
 
 def kept(disk: CrashDisk) -> frozenset[SessionId]:
-    return collector_on(disk).keep_marks.kept()
+    return collector_on(disk).retention_pins.kept()
 
 
 @pytest.mark.inv("GC-2", "GC-7")
@@ -52,8 +52,8 @@ def test_any_flipped_bit_of_the_marks_is_found_and_nothing_is_collected() -> Non
             disk.files[number] = replace(good, data=bad, durable=bad)
             with pytest.raises(PinsDamagedError):
                 kept(disk)
-    (doubt,) = swept(disk).doubts
-    assert doubt.code == "KEEP_MARKS_DAMAGED"
+    (blocker,) = swept(disk).blockers
+    assert blocker.code == "KEEP_MARKS_DAMAGED"
     assert opened(disk).sessions() == tuple(sorted([A, B]))
 
 
@@ -74,13 +74,13 @@ def test_a_mark_without_a_session_lets_nothing_go_until_it_is_removed(*, is_dry_
         disk.unlink(path)
     before = paths(disk)
     found = swept(disk, days=days, is_dry_run=is_dry_run)
-    (doubt,) = found.doubts
-    assert (doubt.code, doubt.session) == ("KEPT_SESSION_MISSING", A)
-    assert f"interlock session unkeep {A}" in doubt.fix
-    assert doubt.to_json()["session"] == A
+    (blocker,) = found.blockers
+    assert (blocker.code, blocker.session) == ("KEPT_SESSION_MISSING", A)
+    assert f"interlock session unkeep {A}" in blocker.fix
+    assert blocker.to_json()["session"] == A
     assert list(found.taken.sizes()) == []
     assert paths(disk) - {layout.UPKEEP_LOCK} == before
-    assert collector_on(disk).keep_marks.unkeep([A]) == set()
+    assert collector_on(disk).retention_pins.unkeep([A]) == set()
     taken = {kind for kind, _ in swept(disk, days=days).taken.sizes()}
     assert (Kind.SESSION in taken) is bool(days)
 
@@ -88,33 +88,35 @@ def test_a_mark_without_a_session_lets_nothing_go_until_it_is_removed(*, is_dry_
 @pytest.mark.inv("GC-10")
 def test_only_a_session_that_is_there_can_be_kept_and_a_damaged_one_is_there() -> None:
     disk = kept_and_expired()
-    marks = collector_on(disk).keep_marks
+    pins = collector_on(disk).retention_pins
     disk.append(layout.manifest(B), b"?\n")
-    assert marks.keep([B]) == {A, B}
+    assert pins.keep([B]) == {A, B}
     before = disk.read(layout.KEEP)
     for missing in (C, SessionId("nonsense")):
         with pytest.raises(SessionsMissingError, match=missing):
-            marks.keep([A, missing])
+            pins.keep([A, missing])
     # What a start left is no session, and a directory with a later segment is one that lost its manifest.
     write(disk, layout.manifest(C), b"")
     with pytest.raises(SessionsMissingError):
-        marks.keep([C])
+        pins.keep([C])
     assert disk.read(layout.KEEP) == before
     write(disk, layout.segment(C, 5, 6))
-    assert marks.keep([C]) == {A, B, C}
-    assert {doubt.session for doubt in swept(disk).doubts} == {B, C}
-    assert {doubt.code for doubt in swept(disk).doubts} == {"SESSION_NOT_HEALTHY"}
+    assert pins.keep([C]) == {A, B, C}
+    assert {blocker.session for blocker in swept(disk).blockers} == {B, C}
+    assert {blocker.code for blocker in swept(disk).blockers} == {"SESSION_NOT_HEALTHY"}
 
 
 @pytest.mark.inv("GC-2")
 def test_more_marks_than_there_may_be_are_refused_and_nothing_is_written() -> None:
     disk = kept_and_expired()
-    marks = build_keep_marks(frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))).to_bytes() + b"\n"
+    pins = (
+        build_keep_marks(frozenset(session_id(str(number)) for number in range(RETENTION_PINS_MAX))).to_bytes() + b"\n"
+    )
     disk.unlink(layout.KEEP)
-    disk.write(layout.KEEP, marks)
+    disk.write(layout.KEEP, pins)
     with pytest.raises(TooManyPinsError):
-        collector_on(disk).keep_marks.keep([A])
-    assert disk.read(layout.KEEP) == marks
+        collector_on(disk).retention_pins.keep([A])
+    assert disk.read(layout.KEEP) == pins
 
 
 @dataclass(slots=True)
@@ -145,10 +147,10 @@ class Unreadable(CrashDisk):
 def test_what_cannot_be_read_is_a_failure_of_the_store(path: str) -> None:
     disk = kept_and_expired()
     collector = collector_on(Unreadable(disk.files, disk.names_now, disk.entries_durable, path=path))
-    marks = collector.keep_marks
+    pins = collector.retention_pins
     works: dict[str, list[Callable[[], object]]] = {
-        layout.KEEP: [marks.kept, partial(marks.keep, [A]), partial(marks.unkeep, [A])],
-        layout.manifest(B): [partial(marks.keep, [B])],
+        layout.KEEP: [pins.kept, partial(pins.keep, [A]), partial(pins.unkeep, [A])],
+        layout.manifest(B): [partial(pins.keep, [B])],
         layout.SESSIONS: [collector.held_sessions],
     }
     for work in works[path]:
@@ -160,7 +162,7 @@ def test_what_cannot_be_read_is_a_failure_of_the_store(path: str) -> None:
 
 @dataclass(slots=True)
 class FailsAfterwards(CrashDisk):
-    """A disk that gives the marks their name and then reports that it did not."""
+    """A disk that renames the file of the pins and then reports that it did not."""
 
     def rename(self, source: str, target: str) -> None:
         CrashDisk.rename(self, source, target)
@@ -178,11 +180,11 @@ def failing(trouble: Trouble, disk: CrashDisk) -> CrashDisk:
 
 
 def keep_b(disk: CrashDisk) -> StoreFailureError | None:
-    return failure_of(partial(collector_on(disk).keep_marks.keep, [B]))
+    return failure_of(partial(collector_on(disk).retention_pins.keep, [B]))
 
 
 def unkeep_a(disk: CrashDisk) -> StoreFailureError | None:
-    return failure_of(partial(collector_on(disk).keep_marks.unkeep, [A]))
+    return failure_of(partial(collector_on(disk).retention_pins.unkeep, [A]))
 
 
 def failure_of(work: Callable[[], object]) -> StoreFailureError | None:
@@ -205,7 +207,7 @@ FAILING: dict[str, Callable[[CrashDisk], CrashDisk]] = {
     )
     for at in range(count_of_steps())
     for is_lasting in (False, True)
-} | {"after the marks got their name": failing_afterwards}
+} | {"after the pins were renamed": failing_afterwards}
 
 
 @pytest.mark.inv("GC-11")

@@ -33,13 +33,13 @@ def verifies(ring: KeyRing, key: SigningKey) -> bool:
 
 def signing_key(disk: CrashDisk) -> SigningKey:
     """Return the key with which a new process signs the tokens that it gives."""
-    return opened(disk).ensured().current
+    return opened(disk).ensure_keys().current
 
 
 def made() -> CrashDisk:
     """A disk with a ring of one key, made without trouble; with all of it durable."""
     disk = CrashDisk()
-    opened(disk).ensured()
+    opened(disk).ensure_keys()
     assert all(ring_of(left) == ring_of(disk) for left in disk.survivors())
     return disk.copy()
 
@@ -51,7 +51,7 @@ def count_of_steps(disk: CrashDisk, work: Callable[[CrashDisk], object]) -> int:
 
 
 def make(disk: CrashDisk) -> KeyRing:
-    return opened(disk).ensured()
+    return opened(disk).ensure_keys()
 
 
 def rotate(disk: CrashDisk) -> KeyRing:
@@ -90,8 +90,8 @@ def test_a_settled_ring_costs_a_new_process_no_operation() -> None:
     rotate(disk)
     steps = len(disk.steps)
     for store in (opened(disk), opened(disk)):
-        assert store.keys() == store.ensured() == store.keys(fresh=True)
-        assert store.key_ring_facts() is not None
+        assert store.keys() == store.ensure_keys() == store.keys(fresh=True)
+        assert store.key_ring_status() is not None
     assert len(disk.steps) == steps
 
 
@@ -106,7 +106,7 @@ def test_who_verifies_tokens_writes_and_syncs_nothing_whatever_a_writer_left() -
             disk.trouble = None
             steps = len(disk.steps)
             opened(disk).keys()
-            opened(disk).key_ring_facts()
+            opened(disk).key_ring_status()
             assert len(disk.steps) == steps
 
 
@@ -220,9 +220,9 @@ def test_a_start_beside_a_long_collection_needs_no_lock_for_a_ring_that_is_there
     disk.trouble = None
     with locks.hold_upkeep():
         for files in (made(), disk):
-            assert LocalStore(Path("/nowhere"), files=files, locks=locks).ensured().current
+            assert LocalStore(Path("/nowhere"), files=files, locks=locks).ensure_keys().current
         with pytest.raises(StoreFailureError, match="locked by another command") as caught:
-            LocalStore(Path("/nowhere"), files=CrashDisk(), locks=locks).ensured()
+            LocalStore(Path("/nowhere"), files=CrashDisk(), locks=locks).ensure_keys()
     assert not caught.value.may_be_recorded
 
 
@@ -234,13 +234,13 @@ def test_where_nothing_can_be_written_the_ring_that_is_there_signs(*, has_mark: 
     if not has_mark:
         disk.unlink(layout.KEYRING_MARK)
     disk.trouble = Trouble(at=len(disk.steps), error=errno.EROFS, is_lasting=True)
-    assert opened(disk).ensured() == ring
+    assert opened(disk).ensure_keys() == ring
     disk.trouble = Trouble(at=len(disk.steps), error=errno.ENOSPC, is_lasting=True)
     if has_mark:
-        assert opened(disk).ensured() == ring
+        assert opened(disk).ensure_keys() == ring
     else:
         with pytest.raises(StoreFailureError) as caught:
-            opened(disk).ensured()
+            opened(disk).ensure_keys()
         assert caught.value.kind is FailureKind.FULL
 
 
@@ -302,12 +302,12 @@ def unreadable(path: str, *, is_stat: bool = True, at: int = 0) -> Unreadable:
 @pytest.mark.parametrize("is_stat", [True, False])
 def test_whatever_fails_while_the_keys_are_read_or_rotated_is_a_failure_of_the_store(*, is_stat: bool) -> None:
     store = opened(unreadable(layout.KEYRING, is_stat=is_stat))
-    for work in (store.keys, store.ensured, store.rotate, store.key_ring_facts):
+    for work in (store.keys, store.ensure_keys, store.rotate, store.key_ring_status):
         with pytest.raises(StoreFailureError) as caught:
             work()
         assert not caught.value.may_be_recorded
     with pytest.raises(StoreFailureError):
-        opened(unreadable(layout.KEYS)).key_ring_facts()
+        opened(unreadable(layout.KEYS)).key_ring_status()
 
 
 @pytest.mark.inv("KEY-7")

@@ -13,9 +13,9 @@ from interlock.testing.harness import Harness, linear_workflow
 def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "data"
     assert open_store(root).sessions() == ()
-    assert open_store(root).key_ring_facts() is None
-    assert open_store(root).upkeep.glance().attested == ()
-    assert open_store(root).upkeep.keep_marks.kept() == frozenset()
+    assert open_store(root).key_ring_status() is None
+    assert open_store(root).upkeep.overview().attested == ()
+    assert open_store(root).upkeep.retention_pins.kept() == frozenset()
     assert not root.exists()
 
 
@@ -23,10 +23,10 @@ def test_opening_a_directory_that_is_missing_makes_nothing(tmp_path: Path) -> No
 def test_what_is_opened_reads_what_a_server_recorded(tmp_path: Path) -> None:
     harness = Harness.on_disk(tmp_path, linear_workflow("team.ship", "a", "b"))
     session = harness.session_of(harness.start("team.ship"))
-    assert open_store(tmp_path).sessions() == open_store(tmp_path).upkeep.glance().attested == (session,)
-    facts = open_store(tmp_path).key_ring_facts()
-    assert facts is not None
-    assert facts.keys == 1
+    assert open_store(tmp_path).sessions() == open_store(tmp_path).upkeep.overview().attested == (session,)
+    status = open_store(tmp_path).key_ring_status()
+    assert status is not None
+    assert status.keys == 1
 
 
 def test_the_files_of_a_session_hold_the_bytes_that_its_log_and_its_references_name(tmp_path: Path) -> None:
@@ -38,12 +38,12 @@ def test_the_files_of_a_session_hold_the_bytes_that_its_log_and_its_references_n
     assert [digest_of_bytes(path.read_bytes()) for _, path in files.segments()] == [
         record.sha256 for record, _ in files.segments()
     ]
-    facts = open_store(tmp_path).load(files.session)
-    assert facts is not None
-    assert sum(path.read_bytes().count(b"\n") for _, path in files.segments()) == facts.next_index
-    for node in facts.nodes.values():
+    status = open_store(tmp_path).load(files.session)
+    assert status is not None
+    assert sum(path.read_bytes().count(b"\n") for _, path in files.segments()) == status.next_index
+    for node in status.nodes.values():
         assert digest_of_bytes(files.snapshot(node.snapshot).read_bytes()) == node.snapshot
-    for run in facts.runs.values():
+    for run in status.runs.values():
         assert digest_of_bytes(files.pinned_workflow(run.workflow_hash).read_bytes()) == run.workflow_hash
     harness.start("team.ship", sessionId=files.session)
     assert files.log_bytes() > before > 0

@@ -160,7 +160,7 @@ def test_a_disk_that_fails_while_reading_is_a_failure_and_no_damage(disk: CrashD
     with pytest.raises(StoreFailureError):
         store.keys()
     with pytest.raises(StoreFailureError):
-        store.ensured()
+        store.ensure_keys()
 
 
 def test_event_ids_are_fresh_and_never_part_of_what_is_equal() -> None:

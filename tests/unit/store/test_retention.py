@@ -3,9 +3,9 @@
 import pytest
 from tests.support.crash import session_id
 
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.store.ports.errors import TooManyPinsError
-from interlock.store.retention import seconds_of, with_marks
+from interlock.store.retention import add_pins, seconds_of
 
 
 @pytest.mark.inv("GC-1")
@@ -21,7 +21,7 @@ def test_a_recorded_time_counts_from_the_epoch_and_what_is_no_time_is_the_oldest
 
 @pytest.mark.inv("GC-2")
 def test_as_many_sessions_are_kept_as_marks_are_for_and_no_more() -> None:
-    most = frozenset(session_id(str(number)) for number in range(KEEP_MARKS_MAX))
-    assert with_marks(most, list(most)[:2]) == most
+    most = frozenset(session_id(str(number)) for number in range(RETENTION_PINS_MAX))
+    assert add_pins(most, list(most)[:2]) == most
     with pytest.raises(TooManyPinsError):
-        with_marks(most, [session_id("one more")])
+        add_pins(most, [session_id("one more")])

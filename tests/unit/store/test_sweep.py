@@ -98,14 +98,14 @@ def test_with_zero_days_no_session_expires_and_what_nothing_refers_to_goes_all_t
 @pytest.mark.inv("GC-2")
 def test_a_kept_session_stays_whatever_its_age_until_it_is_no_longer_kept() -> None:
     disk = filled("a", "b")
-    marks = collector_on(disk).keep_marks
-    assert marks.keep([A]) == {A} == collector_on(disk).keep_marks.kept()
+    pins = collector_on(disk).retention_pins
+    assert pins.keep([A]) == {A} == collector_on(disk).retention_pins.kept()
     disk.now_s += 1_000 * DAY_S
     kept = opened(disk).load(A)
     assert kept is not None
     assert kinds(disk)[Kind.SESSION] == 1
     assert_whole(disk, [kept])
-    assert marks.unkeep([A]) == set()
+    assert pins.unkeep([A]) == set()
     assert kinds(disk)[Kind.SESSION] == 1
     assert opened(disk).sessions() == ()
 
@@ -411,9 +411,9 @@ def test_one_session_that_cannot_be_relied_on_lets_nothing_at_all_go(kind: str) 
     disk.now_s += 1_000 * DAY_S
     before, files = paths(disk), dict(disk.files)
     found = swept(disk)
-    (doubt,) = found.doubts
-    assert (doubt.session, doubt.health, doubt.code) == (A, health, "SESSION_NOT_HEALTHY")
-    assert A in doubt.message
+    (blocker,) = found.blockers
+    assert (blocker.session, blocker.health, blocker.code) == (A, health, "SESSION_NOT_HEALTHY")
+    assert A in blocker.message
     assert (list(found.taken.sizes()), found.skipped) == ([], ())
     assert paths(disk) - {layout.UPKEEP_LOCK} == before
     assert {number: disk.files[number] for number in files} == files
@@ -424,8 +424,8 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     disk = filled("b")
     store = opened(disk)
     start = start_plan()
-    with store.hold(A) as witness:
-        store.append(witness, start, stamps())
+    with store.hold(A) as lock:
+        store.append(lock, start, stamps())
     one, *_ = sorted(paths(disk, layout.events_dir(A)))
     lines = disk.read(one).splitlines(keepends=True)
     # The first event once more, with the next index: each line is whole, and the log says what cannot be.
@@ -444,8 +444,8 @@ def test_events_that_contradict_each_other_are_damage_to_a_sweep_too() -> None:
     with pytest.raises(SessionUnhealthyError):
         opened(disk).load(A)
     disk.now_s += 1_000 * DAY_S
-    (doubt,) = swept(disk).doubts
-    assert doubt.health is Health.CORRUPT_TAIL
+    (blocker,) = swept(disk).blockers
+    assert blocker.health is Health.CORRUPT_TAIL
 
 
 class Vanishing(CrashDisk):
@@ -462,8 +462,8 @@ def test_a_session_that_could_not_be_seen_lets_nothing_go_unless_it_is_gone() ->
     disk = filled("a", "b")
     disk.now_s += 1_000 * DAY_S
     vanishing = Vanishing(disk.files, disk.names_now, disk.entries_durable, now_s=disk.now_s)
-    (doubt,) = swept(vanishing).doubts
-    assert doubt.session == A
+    (blocker,) = swept(vanishing).blockers
+    assert blocker.session == A
 
 
 def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_path: Path) -> None:
@@ -471,7 +471,7 @@ def test_a_file_with_the_name_of_a_session_keeps_nothing_else_from_going(tmp_pat
     (tmp_path / "sessions" / A).write_bytes(b"x")
     collector = LocalCollector(tmp_path)
     when = (tmp_path / "sessions" / A).stat().st_mtime + 200 * DAY_S
-    found = collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+    found = collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
     assert [one.session for one in found.taken.sessions] == [B]
     assert [(one.session, one.why) for one in found.skipped] == [(A, "changed")]
 
@@ -482,11 +482,11 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
     disk = filled("a")
     write(disk, layout.KEEP, data)
     disk.now_s += 1_000 * DAY_S
-    (doubt,) = swept(disk).doubts
-    assert doubt.code == "KEEP_MARKS_DAMAGED"
+    (blocker,) = swept(disk).blockers
+    assert blocker.code == "KEEP_MARKS_DAMAGED"
     assert opened(disk).sessions() == (A,)
 
-    for change in (collector_on(disk).keep_marks.keep, collector_on(disk).keep_marks.unkeep):
+    for change in (collector_on(disk).retention_pins.keep, collector_on(disk).retention_pins.unkeep):
         with pytest.raises(PinsDamagedError):
             change([A])
     assert disk.read(layout.KEEP) == data
@@ -495,7 +495,7 @@ def test_keep_marks_that_cannot_be_read_let_nothing_go_and_are_never_written_ove
 @pytest.mark.inv("GC-8")
 def test_a_dry_run_tells_what_a_sweep_then_takes_and_does_no_operation() -> None:
     disk = filled("a", "b")
-    collector_on(disk).keep_marks.keep([B])
+    collector_on(disk).retention_pins.keep([B])
     write(disk, "artifacts/" + "a" * 64)
     write(disk, layout.temp("snapshots/x.json", KEY))
     write(disk, f"sessions/left/{KEY}")
@@ -534,6 +534,6 @@ def test_a_link_in_the_trash_leads_a_sweep_to_nobody_elses_files(tmp_path: Path,
     when = (mine / "sessions" / A).stat().st_mtime + 2 * DAYS * DAY_S
     collector = LocalCollector(mine)
     with pytest.raises(StoreFailureError, match="is a link"):
-        collect(collector, collector.keep_marks, CollectCommand(days=DAYS, now_s=when))
+        collect(collector, collector.retention_pins, CollectCommand(days=DAYS, now_s=when))
     assert sorted(path for path in theirs.rglob("*") if path.is_file()) == before
     assert LocalStore(mine).load(session_id("a")) is not None

@@ -6,7 +6,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from interlock.kernel.text import flat
-from interlock.views.run_graph import GraphNode, parted
+from interlock.views.run_graph import GraphNode, split_children
 from interlock.views.session import Node
 
 LEGEND = "● a step   ✗ a refused attempt   ⑂ a fork   ◇ a checkpoint   ◀ where the run continues"
@@ -31,7 +31,7 @@ def draw_run(graph: GraphNode, title: str, title_of: Callable[[Node], str]) -> T
             drawn = line.add(_label(here, title_of))
             for _ in here.checkpoints:
                 drawn.add(Text(f"{_MARKS['checkpoint']} checkpoint", style=_STYLES["checkpoint"]))
-            following, forks = parted(here)
+            following, forks = split_children(here)
             lines += [(drawn.add(Text("⑂ redone on a branch", style="cyan")), fork) for fork in forks]
             here = following
     return tree

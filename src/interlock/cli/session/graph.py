@@ -25,7 +25,7 @@ from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.plans import Plans
-from interlock.views.run_graph import GraphNode, parted, run_graph, walk
+from interlock.views.run_graph import GraphNode, run_graph, split_children, walk
 from interlock.views.session import Node
 
 GraphForm = Literal["terminal", "mermaid", "dot"]
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        session = read_history(store, chosen).facts
+        session = read_history(store, chosen).session
         drawn = [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
@@ -90,10 +90,10 @@ def drawn_text(run_context: RunContext) -> str:
 
 
 def _load_drawing(run_context: RunContext) -> _Drawing:
-    graph, words = run_graph(run_context.session, run_context.run.run), run_context.words()
-    goal = f" · {words.goal}" if words.goal is not None else ""
+    graph, view = run_graph(run_context.session, run_context.run.run), run_context.view()
+    goal = f" · {view.goal}" if view.goal is not None else ""
     return _Drawing(
-        name=f"{words.workflow_name} · run {words.label}{goal}",
+        name=f"{view.workflow_name} · run {view.label}{goal}",
         graph=graph,
         titles={here.node.node: _title(run_context, here.node) for here in walk(graph)},
     )
@@ -147,7 +147,7 @@ def _chart_checkpoint(name: str, number: int, pen: Pen) -> str:
 
 def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[str]:
     own = names[here.node.node]
-    ordinary, forks = parted(here)
+    ordinary, forks = split_children(here)
     edges = [pen.edge(own, f"{own}c{number}", "", is_dotted=True) for number in range(len(here.checkpoints))]
     if ordinary is not None:
         edges.append(pen.edge(own, names[ordinary.node.node], ""))
@@ -157,7 +157,7 @@ def _chart_edges(here: GraphNode, names: dict[NodeId, str], pen: Pen) -> list[st
 def _json(one: _Drawing) -> dict[str, Json]:
     nodes: list[Json] = []
     for here in walk(one.graph):
-        forks = {fork.node.node for fork in parted(here)[1]}
+        forks = {fork.node.node for fork in split_children(here)[1]}
         nodes.append(
             {
                 "node": here.node.node,

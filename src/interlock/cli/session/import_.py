@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 def restoring(store: Store) -> Restoring:
     """Return the ports that restore a session in a data directory."""
-    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, shell=SystemClock())
+    return Restoring(read=ReadPorts.over(store, store), writer=store, key_ring=store, clock=SystemClock())
 
 
 def say_ways_on(restored: Restored) -> None:

@@ -13,7 +13,7 @@ from interlock.kernel.ids import SessionId
 from interlock.store.opening import open_store
 
 UNCONFIRMED = (
-    "The keep marks were written, but the disk did not confirm it, so a power loss may undo the change",
+    "The retention pins were written, but the disk did not confirm it, so a power loss may undo the change",
     "Check the disk, then run the same command again: a repeat is safe.",
 )
 
@@ -25,17 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Mark sessions as kept, or remove their marks, and return the exit code.
+    """Pin sessions, or remove their pins, and return the exit code.
 
     Raises:
-        StopError: A session does not exist, or none had a mark to remove; the marks cannot be read, or another command
+        StopError: A session does not exist, or none had a pin to remove; the pins cannot be read, or another command
             is running.
     """
     names, is_unkeep = named_sessions(open_chosen_reader(options), options.sessions), options.action == "unkeep"
-    marks = open_store(chosen_data_dir(options)).upkeep.keep_marks
+    pins = open_store(chosen_data_dir(options)).upkeep.retention_pins
     with answered_by_upkeep(), unconfirmed(*UNCONFIRMED):
-        before = marks.kept()
-        after = marks.unkeep(names) if is_unkeep else marks.keep(names)
+        before = pins.kept()
+        after = pins.unkeep(names) if is_unkeep else pins.keep(names)
     if is_unkeep and before == after:
         message = "None of these sessions is kept; nothing was changed."
         raise StopError(

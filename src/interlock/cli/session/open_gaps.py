@@ -78,7 +78,7 @@ def _load_all(store: StoreReader, plans: Plans, unreadable: list[Unreadable]) ->
 
 def _load_session(store: StoreReader, plans: Plans, chosen: SelectedSession) -> Iterator[_OpenRun]:
     history = read_history(store, chosen)
-    session, reporter = history.facts, SessionReporter(store, plans, history)
+    session, reporter = history.session, SessionReporter(store, plans, history)
     for run in chosen.runs(session):
         gaps = reporter.gaps(run)
         if gaps:

@@ -58,4 +58,4 @@ def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None 
         plans = Plans(store)
         chosen = chosen_session(store, plans, wanted)
         history = read_history(store, chosen)
-        return SessionReporter(store, plans, history).session(chosen.runs(history.facts), steps_max=steps_max)
+        return SessionReporter(store, plans, history).session(chosen.runs(history.session), steps_max=steps_max)

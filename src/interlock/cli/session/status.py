@@ -50,7 +50,7 @@ def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Ro
         listed = listing(store, plans)
         return newest_first(row for session in listed.sessions for row in rows_of(session)), listed.unreadable
     chosen = chosen_session(store, plans, wanted)
-    summary = summary_of(read_history(store, chosen).facts, plans)
+    summary = summary_of(read_history(store, chosen).session, plans)
     return [row for row in rows_of(summary) if chosen.run in (None, row.run.run)], ()
 
 

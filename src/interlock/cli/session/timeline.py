@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if options.as_json:
         say_json(_json(history, page))
     else:
-        _say(history.facts, page, SystemClock().unix_ms() if sys.stdout.isatty() else None)
+        _say(history.session, page, SystemClock().unix_ms() if sys.stdout.isatty() else None)
     return 0
 
 
@@ -83,8 +83,8 @@ def _page(history: History, chosen: SelectedSession, plans: Plans, options: argp
     else:
         first = sum(plan[0].event_index <= options.after for plan in about)
         shown = about[first : first + options.limit]
-    title_of = _Titles(history.facts, plans).title_of
-    entries = tuple(entry_of(history.facts, plan, title_of) for plan in shown)
+    title_of = _Titles(history.session, plans).title_of
+    entries = tuple(entry_of(history.session, plan, title_of) for plan in shown)
     return _Page(entries=entries, earlier=first, later=len(about) - first - len(shown))
 
 
@@ -124,8 +124,8 @@ def _json(history: History, page: _Page) -> dict[str, Json]:
         for entry in page.entries
     ]
     return {
-        "session": history.facts.session,
-        "events": history.facts.next_index,
+        "session": history.session.session,
+        "events": history.session.next_index,
         "entries": entries,
         "earlier": page.earlier,
         "later": page.later,

@@ -99,17 +99,17 @@ def check_key_ring(ring: KeyRingMaintenance) -> Iterator[Finding]:
         StoreFailureError: The disk failed.
     """
     try:
-        facts = ring.key_ring_facts()
+        status = ring.key_ring_status()
     except KeyRingDamagedError as error:
         refusal = refusal_of(error)
         yield attention("keys", refusal.message, refusal.suggestion)
         return
-    if facts is None:
+    if status is None:
         yield fine("keys", "There are no keys yet: the first run creates one.")
-    elif is_private_ring(facts):
-        count = "One key" if facts.keys == 1 else "Two keys"
-        yield fine("keys", f"{count}, private to you; the newest was created {age_words(facts)}.")
+    elif is_private_ring(status):
+        count = "One key" if status.keys == 1 else "Two keys"
+        yield fine("keys", f"{count}, private to you; the newest was created {age_words(status)}.")
     else:
-        yield attention("keys", *loose_words(facts))
-    if facts is not None and facts.has_unfinished_rotation:
+        yield attention("keys", *loose_words(status))
+    if status is not None and status.has_unfinished_rotation:
         yield attention("keys", *UNFINISHED)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from interlock.cli.screen import RefusedError, StopError
 from interlock.cli.store import command_refusal
-from interlock.kernel.budgets import KEEP_MARKS_MAX
+from interlock.kernel.budgets import RETENTION_PINS_MAX
 from interlock.kernel.errors import ErrorCode, RetryKind
 from interlock.service.failures import EXPECTED_ERRORS
 from interlock.store.ports.errors import (
@@ -39,8 +39,8 @@ def answered_by_upkeep() -> Generator[None]:
         fix = "Run this command again when that one is done."
         raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_LOCKED) from error
     except PinsDamagedError as error:
-        message = f"The keep marks, config/keep.json of the data directory, cannot be read: {error.found}."
-        fix = "Restore the file from a backup, or remove it and set the marks again. Until then, nothing is deleted."
+        message = f"The retention pins, config/keep.json of the data directory, cannot be read: {error.found}."
+        fix = "Restore the file from a backup, or remove it and pin the sessions again. Until then, nothing is deleted."
         code, retry = ErrorCode.STORE_FAILED, RetryKind.NOT_RETRYABLE
         raise StopError(message, fix, exit_code=1, code=code, retry=retry) from error
     except SessionsMissingError as error:
@@ -48,7 +48,7 @@ def answered_by_upkeep() -> Generator[None]:
         fix = "`interlock session list` lists the sessions."
         raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND) from error
     except TooManyPinsError as error:
-        message = f"{error.count} sessions would be kept; at most {KEEP_MARKS_MAX} can be. Nothing was changed."
+        message = f"{error.count} sessions would be kept; at most {RETENTION_PINS_MAX} can be. Nothing was changed."
         fix = "Unkeep some, or raise `retention.days` in config.toml to keep all sessions longer."
         raise StopError(message, fix, exit_code=1) from error
 

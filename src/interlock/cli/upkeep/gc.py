@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
     with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
-        found = collect(collector, collector.keep_marks, command, progress)
+        found = collect(collector, collector.retention_pins, command, progress)
     if options.as_json:
         say_json(_to_json(data_dir, days, found, is_dry_run=is_dry_run))
     else:
@@ -89,7 +89,7 @@ def count_by_kind(due: Due) -> dict[Kind, tuple[int, int]]:
 def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     if found.is_safe_mode:
         say("Safe mode: nothing is deleted until these problems are solved.")
-        for blocker in found.doubts:
+        for blocker in found.blockers:
             say(f"{blocker.message}\n  {blocker.fix}")
         return
     sums = count_by_kind(found.taken)
@@ -120,7 +120,7 @@ def _to_json(data_dir: Path, days: int, found: Collected, *, is_dry_run: bool) -
         "taken": [{"what": kind.value, "count": count, "bytes": size} for kind, (count, size) in sums.items()],
         "expired": [one.session for one in found.taken.sessions],
         "skipped": [_skipped(one) for one in found.skipped],
-        "warnings": [blocker.to_json() for blocker in found.doubts],
+        "warnings": [blocker.to_json() for blocker in found.blockers],
     }
 
 

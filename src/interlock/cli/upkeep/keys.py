@@ -10,7 +10,7 @@ from interlock.cli.upkeep.failures import answered_by_upkeep, unconfirmed
 from interlock.kernel.budgets import DAY_S
 from interlock.kernel.canonical import Json
 from interlock.store.opening import open_store
-from interlock.store.ports.keys import KeyRingFacts, KeyRingMaintenance
+from interlock.store.ports.keys import KeyRingMaintenance, KeyRingStatus
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 """Modes that leave the key ring to its user."""
@@ -44,18 +44,18 @@ def _status(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         StopError: The ring cannot be used.
     """
     with answered_by_upkeep():
-        facts = ring.key_ring_facts()
-    is_private = facts is None or is_private_ring(facts)
+        status = ring.key_ring_status()
+    is_private = status is None or is_private_ring(status)
     if as_json:
-        say_json(_to_json(facts, is_private=is_private))
-    elif facts is None:
+        say_json(_to_json(status, is_private=is_private))
+    elif status is None:
         say("There are no keys yet: the first `start_workflow` creates one.")
     else:
-        say(_render_status(facts))
-        say("Only you can read them." if is_private else "\n".join(loose_words(facts)))
-        if facts.has_unfinished_rotation:
+        say(_render_status(status))
+        say("Only you can read them." if is_private else "\n".join(loose_words(status)))
+        if status.has_unfinished_rotation:
             say("\n".join(UNFINISHED))
-    return 0 if is_private and not (facts and facts.has_unfinished_rotation) else 1
+    return 0 if is_private and not (status and status.has_unfinished_rotation) else 1
 
 
 def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
@@ -66,7 +66,7 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     """
     message = "The new key was written, but the disk did not confirm it. Until it does, the previous key signs tokens"
     with answered_by_upkeep(), unconfirmed(message, _UNCONFIRMED_FIX):
-        before = ring.key_ring_facts()
+        before = ring.key_ring_status()
         if before is None:
             message = "There are no keys to rotate yet; nothing was changed."
             raise StopError(message, "The first `start_workflow` creates one.", exit_code=1)
@@ -90,44 +90,45 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
     return 0
 
 
-def is_private_ring(facts: KeyRingFacts) -> bool:
+def is_private_ring(status: KeyRingStatus) -> bool:
     """Say whether only its user can read the ring. Without file modes (Windows), the answer is yes."""
-    loose = (facts.mode & ~PRIVATE_FILE) | (facts.directory_mode & ~PRIVATE_DIRECTORY)
+    loose = (status.mode & ~PRIVATE_FILE) | (status.directory_mode & ~PRIVATE_DIRECTORY)
     return os.name == "nt" or not loose & 0o077
 
 
-def loose_words(facts: KeyRingFacts) -> tuple[str, str]:
+def loose_words(status: KeyRingStatus) -> tuple[str, str]:
     """Return the problem of a ring that others can read, and the fix."""
+    modes = f"keys/keyring.json has mode {status.mode:04o}, keys/ {status.directory_mode:04o}"
     return (
-        f"Other users can access them: keys/keyring.json has mode {facts.mode:04o}, keys/ {facts.directory_mode:04o}.",
+        f"Other users can access them: {modes}.",
         "Run `chmod 700 keys; chmod 600 keys/keyring.json` in the data directory, then `interlock keys rotate` twice.",
     )
 
 
-def age_words(facts: KeyRingFacts) -> str:
+def age_words(status: KeyRingStatus) -> str:
     """Render the time since the ring was created or rotated."""
-    days = _age_days(facts)
+    days = _age_days(status)
     return "today" if days < 1 else "a day ago" if days == 1 else f"{days} days ago"
 
 
-def _render_status(facts: KeyRingFacts) -> str:
-    if facts.keys == 1:
-        return f"One key, created {age_words(facts)}. It was never rotated; every token it signed works."
-    return f"Two keys, rotated {age_words(facts)}. Tokens of both work until the next rotation drops the older key."
+def _render_status(status: KeyRingStatus) -> str:
+    if status.keys == 1:
+        return f"One key, created {age_words(status)}. It was never rotated; every token it signed works."
+    return f"Two keys, rotated {age_words(status)}. Tokens of both work until the next rotation drops the older key."
 
 
-def _to_json(facts: KeyRingFacts | None, *, is_private: bool) -> dict[str, Json]:
-    if facts is None:
+def _to_json(status: KeyRingStatus | None, *, is_private: bool) -> dict[str, Json]:
+    if status is None:
         return {"keys": 0}
     return {
-        "keys": facts.keys,
-        "ageDays": _age_days(facts),
-        "mode": f"{facts.mode:04o}",
-        "directoryMode": f"{facts.directory_mode:04o}",
+        "keys": status.keys,
+        "ageDays": _age_days(status),
+        "mode": f"{status.mode:04o}",
+        "directoryMode": f"{status.directory_mode:04o}",
         "isPrivate": is_private,
-        "hasUnfinishedRotation": facts.has_unfinished_rotation,
+        "hasUnfinishedRotation": status.has_unfinished_rotation,
     }
 
 
-def _age_days(facts: KeyRingFacts) -> int:
-    return max(int((time.time() - facts.changed_s) // DAY_S), 0)
+def _age_days(status: KeyRingStatus) -> int:
+    return max(int((time.time() - status.changed_s) // DAY_S), 0)

@@ -11,7 +11,7 @@ from interlock.cli.screen import in_units
 from interlock.cli.upkeep.finding import Finding, attention, fine, note
 from interlock.kernel.budgets import NAMED_MAX
 from interlock.kernel.ids import SessionId
-from interlock.service.collect import CollectCommand, GcBlocker, doubts_of, read_kept
+from interlock.service.collect import CollectCommand, GcBlocker, find_gc_blockers, read_kept
 from interlock.store.opening import open_store
 from interlock.store.ports.errors import PinsDamagedError
 from interlock.store.ports.maintenance import CONTENT, GcSnapshot, Item, Kind, StoreInspector
@@ -33,8 +33,8 @@ def check_sessions(data_dir: Path) -> Iterator[Finding]:
     """
     collector = open_store(data_dir).upkeep
     with shown_progress("Checking sessions") as progress:
-        kept, seen = read_kept(collector.keep_marks), collector.glance(progress)
-    yield from _report_blockers(doubts_of(kept, seen.attested, seen.unsound))
+        kept, seen = read_kept(collector.retention_pins), collector.overview(progress)
+    yield from _report_blockers(find_gc_blockers(kept, seen.attested, seen.unsound))
     count = len(seen.attested)
     yield fine("sessions", f"{count} match their manifests; `--deep` also reads every record.")
     yield from _report_locks(collector)
@@ -49,8 +49,8 @@ def check_sessions_deeply(data_dir: Path, command: CollectCommand) -> Iterator[F
     """
     collector = open_store(data_dir).upkeep
     with shown_progress("Reading sessions") as progress:
-        kept, snapshot = read_kept(collector.keep_marks), collector.mark(progress)
-    blockers = doubts_of(kept, snapshot.names(), snapshot.unsound)
+        kept, snapshot = read_kept(collector.retention_pins), collector.mark(progress)
+    blockers = find_gc_blockers(kept, snapshot.names(), snapshot.unsound)
     yield from _report_blockers(blockers)
     yield fine("sessions", f"{len(snapshot.sessions)} are healthy: every record was read.")
     yield from _check_content(snapshot, collector)

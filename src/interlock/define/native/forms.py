@@ -59,7 +59,7 @@ class ConditionForm(Part):
     lt: int | float | None = Field(default=None, description="is less than this number")
     lte: int | float | None = Field(default=None, description="is less than or equal to this number")
     in_: Annotated[tuple[Json, ...] | None, Field(alias="in", strict=False, description="is one of these")] = None
-    contains: Json = Field(default=None, description="is a list with this item, or a text that contains this text")
+    contains: Json = Field(default=None, description="is a list with this item, or a string that contains this string")
     starts_with: str | None = Field(default=None, description="begins with this text")
     ends_with: str | None = Field(default=None, description="ends with this text")
     exists: bool | None = Field(default=None, description="there is a value (`true`), or none (`false`)")

@@ -136,7 +136,7 @@ def _parse_json(text: str) -> object:
     try:
         value = cast("object", json.loads(text, object_pairs_hook=members, parse_constant=_refuse_constant))
     except _ConstantError as error:
-        found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a text.")
+        found = fault("", "not_json", f"{error} is not JSON.", "Write a number or a string.")
         raise _UnreadableTextError(_add_position(found, text, _find_outside_strings(text, _CONSTANT))) from None
     except json.JSONDecodeError as error:
         message = f"Line {error.lineno}, column {error.colno}: {error.msg}."

@@ -11,7 +11,7 @@ from interlock.kernel.budgets import DOCUMENT_DEPTH_MAX, DOCUMENT_VALUES_MAX, NU
 
 _DIRECTIVE = re.compile(r"(?:^|[\r\n\x85\u2028\u2029])%TAG")
 _PLACEHOLDER_FIRST = re.compile(r"(?:^|[:\-\[,])\s*\{\{")
-_FIX_QUOTE = "Put a text that begins with `{{` in quotes. Without quotes, `{` begins an object."
+_FIX_QUOTE = "Put a string that begins with `{{` in quotes. Without quotes, `{` begins an object."
 _NUMBER_START = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -81,7 +81,7 @@ class UnreadableYamlError(ValueError):
 
 
 class _MisplacedKeyError(Exception):
-    """A mapping has a duplicate key or a key that is not a text.
+    """A mapping has a duplicate key or a key that is not a string.
 
     Each container adds its part to the path while the error passes through it. Building a path for every value would be
     slow.
@@ -165,7 +165,7 @@ def _read_events(text: str, make_parser: ParserFactory) -> Iterator[yaml.Event]:
 
 
 def _begins_with_placeholder(text: str, error: yaml.YAMLError) -> bool:
-    """Return whether an unreadable line has an unquoted text that begins with `{{`."""
+    """Return whether an unreadable line has an unquoted string that begins with `{{`."""
     marks = (error.context_mark, error.problem_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
     lines = text.splitlines()
     return any(
@@ -258,8 +258,8 @@ def _build_mapping(events: Iterator[yaml.Event]) -> dict[str, object]:
 def _read_key(event: yaml.Event, members: dict[str, object]) -> str:
     if not isinstance(event, yaml.ScalarEvent):
         is_placeholder = isinstance(event, yaml.MappingStartEvent) and bool(event.flow_style)
-        fix = _FIX_QUOTE if is_placeholder else "Use a text as key."
-        raise _MisplacedKeyError("not_yaml", "A key is not a text.", fix, _mark(event))
+        fix = _FIX_QUOTE if is_placeholder else "Use a string as key."
+        raise _MisplacedKeyError("not_yaml", "A key is not a string.", fix, _mark(event))
     key: str = event.value
     if key in members:
         error = _MisplacedKeyError("duplicate_key", f"The key {key!r} occurs twice.", "Keep one of them.")

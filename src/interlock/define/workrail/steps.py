@@ -176,7 +176,7 @@ class StepLowering:
     ) -> doc.TemplateStep:
         for name, value in call.args.items():
             if value is None or isinstance(value, dict | list):
-                message = f"The argument {name!r} is not a text, a number, true or false."
+                message = f"The argument {name!r} is not a string, a number, true or false."
                 self._report(f"{at}.templateCall.args.{name}", "wrong_type", message, "Write one of these.")
         return doc.TemplateStep(
             at=at,

@@ -63,7 +63,7 @@ _REFERENCE = re.compile(
     | [A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)+                            # the bare name of an environment variable
     | (?:env|var|vault|ref|file|keychain|keyring|ssm|sops|secretsmanager|arn)[:.]\s?\S+
     | (?:process\.env|os\.environ|secrets)[.\[]\S+
-    | [A-Za-z][A-Za-z0-9+.-]*+://\S+                             # an address; one with a password is told by its form
+    | [A-Za-z][A-Za-z0-9+.-]*+://\S+                             # an address; one with a password is found by its form
     | (?:~|\.{1,2})?/[\w.@%+-]++(?:/[\w.@%+-]++)*+/?             # a path
     """,
     re.VERBOSE | re.ASCII,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _KINDS = {
     "object": "an object",
     "array": "a list",
-    "string": "a text",
+    "string": "a string",
     "integer": "a whole number",
     "number": "a number",
     "boolean": "true or false",

@@ -35,7 +35,7 @@ class ConfigField:
             return f"one of {', '.join(map(str, self.choices))}"
         least = f" from {self.minimum}" if self.minimum is not None else ""
         most = f" to {self.maximum}" if self.maximum is not None else ""
-        return {"integer": "a whole number", "boolean": "true or false", "string": "a text"}[self.type] + least + most
+        return {"integer": "a whole number", "boolean": "true or false", "string": "a string"}[self.type] + least + most
 
     def _holds(self, number: int) -> bool:
         if self.choices and number not in self.choices:

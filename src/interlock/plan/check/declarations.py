@@ -75,7 +75,7 @@ def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
         at = f"inputs[{number}]"
         yield from _reserved(declared.key, f"{at}.key")
         if declared.key == "goal" and declared.type != "string":
-            yield fault(f"{at}.type", "wrong_type", "The goal of a run is a text.", "Write `string`.")
+            yield fault(f"{at}.type", "wrong_type", "The goal of a run is a string.", "Write `string`.")
         for place, choice in enumerate(declared.choices):
             if kind_of_value(choice) != declared.type:
                 message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, which `type` requires."

@@ -18,7 +18,7 @@ Kinds: TypeAlias = Mapping[str, frozenset[Kind] | None]
 """Declared keys with their possible types; None if the type is not declared."""
 
 IN_WORDS: Mapping[Kind, str] = {
-    "string": "a text",
+    "string": "a string",
     "number": "a number",
     "boolean": "true or false",
     "list": "a list",

@@ -20,7 +20,7 @@ from interlock.engine.gates import Question, Reply
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLOCK_SKEW_MS_MAX, ECHO_BYTES_MAX, QUESTION_VALID_MS
 from interlock.kernel.text import one_line
 from interlock.server.elicitation.form import build_form, cancelled_reply, reply_of
-from interlock.server.elicitation.seal import Asked, Seal
+from interlock.server.elicitation.seal import Asked, QuestionSealer
 from interlock.service.clock import Clock
 from interlock.store.ports.keys import KeyRingWriter
 
@@ -48,9 +48,9 @@ def can_ask(context: Context) -> bool:
 class Elicitation:
     """Asks people through the clients of one server."""
 
-    def __init__(self, key_ring: KeyRingWriter, shell: Clock) -> None:
-        self._seal = Seal(key_ring)
-        self._shell = shell
+    def __init__(self, key_ring: KeyRingWriter, clock: Clock) -> None:
+        self._sealer = QuestionSealer(key_ring)
+        self._clock = clock
 
     async def ask(
         self, context: Context, params: types.CallToolRequestParams, question: Question, subject: str
@@ -81,8 +81,8 @@ class Elicitation:
             return None
         asked = None
         if params.request_state is not None:
-            asked = await anyio.to_thread.run_sync(self._seal.opened, params.request_state)
-        found = _find_stale_reason(asked, question, subject, self._shell.unix_ms())
+            asked = await anyio.to_thread.run_sync(self._sealer.unseal, params.request_state)
+        found = _find_stale_reason(asked, question, subject, self._clock.unix_ms())
         if found is not None:
             _log.info("a reply is ignored: %s", found)
             return found
@@ -94,8 +94,8 @@ class Elicitation:
     async def _question_result(
         self, context: Context, question: Question, subject: str, stale: str | None
     ) -> types.InputRequiredResult:
-        asked = Asked(subject=subject, question=question.digest(), unix_ms=self._shell.unix_ms())
-        state = await anyio.to_thread.run_sync(self._seal.sealed, asked)
+        asked = Asked(subject=subject, question=question.digest(), unix_ms=self._clock.unix_ms())
+        state = await anyio.to_thread.run_sync(self._sealer.seal, asked)
         notice = f"Please answer again: {stale}." if stale is not None else ""
         form = build_form(question, context.protocol_version, notice=notice)
         params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)

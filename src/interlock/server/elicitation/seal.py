@@ -30,13 +30,13 @@ class Asked:
     unix_ms: int
 
 
-class Seal:
-    """Seals and opens states with the keys of a data directory. Reads the disk: call it in a worker thread."""
+class QuestionSealer:
+    """Encrypts and decrypts questions with the keys of a data directory. Reads the disk: call it in a worker thread."""
 
     def __init__(self, key_ring: KeyRingWriter) -> None:
         self._key_ring = key_ring
 
-    def sealed(self, asked: Asked) -> str:
+    def seal(self, asked: Asked) -> str:
         """Seal a question with the current key. Returns the text that the client sends back.
 
         Raises:
@@ -44,10 +44,10 @@ class Seal:
             StoreFailureError: The disk failed.
         """
         fields = {"subject": asked.subject, "question": asked.question, "unixMs": asked.unix_ms}
-        return _codec(self._key_ring.ensured().current).seal(canonical_bytes(fields))
+        return _codec(self._key_ring.ensure_keys().current).seal(canonical_bytes(fields))
 
-    def opened(self, text: str) -> Asked | None:
-        """Return the sealed question, or None if no key fits. Reads the key ring again before it gives up.
+    def unseal(self, text: str) -> Asked | None:
+        """Return the sealed question, or None if no key decrypts it. Reads the key ring again before it gives up.
 
         Raises:
             KeyRingDamagedError: There is no usable key.
@@ -56,7 +56,7 @@ class Seal:
         for fresh in (False, True):
             ring = self._key_ring.keys(fresh=fresh)
             for key in ring.keys() if ring is not None else ():
-                payload = _unseal(text, key)
+                payload = _decrypt(text, key)
                 if payload is not None:
                     return _parse(payload)
         return None
@@ -72,7 +72,7 @@ def _parse(payload: bytes) -> Asked:
     )
 
 
-def _unseal(text: str, key: SigningKey) -> bytes | None:
+def _decrypt(text: str, key: SigningKey) -> bytes | None:
     try:
         return _codec(key).unseal(text)
     except InvalidRequestState:

@@ -30,7 +30,7 @@ def session_record(ports: ReadPorts, session: SessionId) -> str | Refusal:
             message=f"There is no session {found!r} in this data directory.",
             suggestion="`resume_session` finds sessions by words of their goal or notes.",
         )
-    accounts, runs = SessionReporter(ports.reader, ports.plans, history), tuple(history.facts.runs)
+    accounts, runs = SessionReporter(ports.reader, ports.plans, history), tuple(history.session.runs)
     whole = as_markdown(page_of(accounts.session(runs), _WHOLE))
     if utf8_bytes(whole) <= RECORD_BYTES_MAX:
         return whole

@@ -114,7 +114,7 @@ class SessionReporter:
     def __init__(self, reader: SessionReader, plans: Plans, history: History) -> None:
         self._reader = reader
         self._plans = plans
-        self._session = history.facts
+        self._session = history.session
         self._times = _times(history)
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:

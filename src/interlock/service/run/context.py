@@ -30,8 +30,8 @@ class RunContext:
     workflow: CompiledWorkflow
     plans: Plans
 
-    def words(self, node: Node | None = None) -> RunView:
-        """Return how answers name the run; the goal is the one at the node, by default at the preferred tip."""
+    def view(self, node: Node | None = None) -> RunView:
+        """Return the run as answers show it, with the goal at the node; by default at the preferred tip."""
         at = node.node if node is not None else self.run.tip
         goal = self.session.context(at).get("goal") if at is not None else None
         return RunView(
@@ -43,8 +43,8 @@ class RunContext:
             goal=goal if isinstance(goal, str) else None,
         )
 
-    def stands_at(self, node: Node) -> str:
-        """Return in words the position of a node: its pending step, or the end of the run."""
+    def describe_position(self, node: Node) -> str:
+        """Return the position of a node as text: its pending step, or the end of the run."""
         place = self.place(node)
         if place is None:
             return "its end, complete"

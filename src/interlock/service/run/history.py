@@ -13,7 +13,7 @@ from interlock.views.session import Session
 class History:
     """A session's state and its events: one tuple for each appended plan, oldest first."""
 
-    facts: Session
+    session: Session
     appended: tuple[tuple[Event, ...], ...]
 
 
@@ -27,12 +27,12 @@ def history_of(reader: SessionReader, session: SessionId) -> History | None:
         SessionUnhealthyError: Its log does not verify.
         StoreFailureError: The disk failed.
     """
-    facts = reader.load(session)
-    if facts is None:
+    state = reader.load(session)
+    if state is None:
         return None
     # Another process may append between the two.
-    appended = (plan for plan in reader.history(session) if plan[0].event_index < facts.next_index)
-    return History(facts=facts, appended=tuple(appended))
+    appended = (plan for plan in reader.history(session) if plan[0].event_index < state.next_index)
+    return History(session=state, appended=tuple(appended))
 
 
 def session_of_node(reader: SessionReader, node: NodeId) -> Session | None:

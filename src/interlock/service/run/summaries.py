@@ -59,17 +59,17 @@ class Summaries:
         )
 
     def _each(self, reader: SessionReader, plans: Plans, progress: Progress) -> Iterator[SessionSummary | Unreadable]:
-        marks = reader.marks()
-        for gone in self._kept.keys() - marks.keys():
+        versions = reader.log_versions()
+        for gone in self._kept.keys() - versions.keys():
             self._kept.pop(gone, None)
-        for number, (session, mark) in enumerate(sorted(marks.items()), start=1):
-            progress(number, len(marks))
+        for number, (session, version) in enumerate(sorted(versions.items()), start=1):
+            progress(number, len(versions))
             kept = self._kept.get(session)
-            if kept is None or kept[0] != mark:
+            if kept is None or kept[0] != version:
                 entry = _read(reader, plans, session)
                 if entry is None:
                     continue
-                self._kept[session] = kept = (mark, entry)
+                self._kept[session] = kept = (version, entry)
             yield kept[1]
 
 
@@ -79,8 +79,8 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
     if summary is not None:
         return summary
     try:
-        facts = reader.load(session)
-        return summary_of(facts, plans) if facts is not None else None
+        loaded = reader.load(session)
+        return summary_of(loaded, plans) if loaded is not None else None
     except (SessionUnhealthyError, UnknownVersionError, ContentDamagedError) as error:
         return unreadable_by(session, error)
 
@@ -113,13 +113,13 @@ def _run(run_context: RunContext) -> RunSummary:
     session, run = run_context.session, run_context.run
     assert run.tip is not None, "a run has a root"
     tip = session.nodes[run.tip]
-    words, place = run_context.words(tip), run_context.place(tip)
+    view, place = run_context.view(tip), run_context.place(tip)
     return RunSummary(
         run=run.run,
-        label=words.label,
+        label=view.label,
         workflow_id=run.workflow_id,
         workflow_name=run_context.workflow.name,
-        goal=words.goal,
+        goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
         tip=tip.node,
         step=place.title if place is not None else None,

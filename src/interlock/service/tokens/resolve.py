@@ -122,9 +122,9 @@ def scope_mismatch(
     )
 
 
-def lost_history(argument: Argument, *, words: RunView | None = None, label: str = "") -> Refusal:
+def lost_history(argument: Argument, *, run: RunView | None = None, label: str = "") -> Refusal:
     """Refuse a valid token whose node or attempt is not in the log: history was lost (TOK-5)."""
-    named: dict[str, Json] = words.to_json() if words else {"label": label}
+    named: dict[str, Json] = run.to_json() if run else {"label": label}
     return Refusal(
         code=ErrorCode.TOKEN_UNKNOWN_NODE,
         message=f"The `{argument}` was issued here, but the log of run `{named['label']}` does not hold what it refers"
@@ -142,7 +142,7 @@ def _refuse_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) 
     place = place_of(ports, session, session.runs[ref.run]) if session is not None and ref.run in session.runs else None
     node = session.nodes.get(ref.node) if session is not None else None
     if place is not None:
-        named = place.run_context.words(node).to_json()
+        named = place.run_context.view(node).to_json()
     suggested = place.current(argument, node) if place is not None and node is not None else None
     of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
     refusal = scope_mismatch(

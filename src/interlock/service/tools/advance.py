@@ -64,7 +64,7 @@ def advance(
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before the append: after it, nothing may prevent the answer.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensured())
+    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensure_keys())
     # Recorded outcomes never change, so a hit needs no lock; a miss is checked again under the lock (ADV-5, ADV-6).
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
@@ -72,11 +72,11 @@ def advance(
     refusal = _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
     if refusal is not None:
         return refusal
-    words = target.run_context.words()
-    with ports.hold(target.run_context.session.session, label=words.label) as lock:
+    view = target.run_context.view()
+    with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
         if session is None or target.node.node not in session.nodes:
-            return lost_history("ackToken", words=words)
+            return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
             outcome = _decide(ports, call, session)
@@ -109,9 +109,9 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     if target.attempt == ack_attempt(node.node):
         return None
     if target.attempt != fork_attempt(node.node, node.forks):
-        return lost_history("ackToken", words=target.run_context.words(node))
+        return lost_history("ackToken", run=target.run_context.view(node))
     if node.forks >= FORKS_PER_NODE_MAX:
-        run_view = target.run_context.words(node)
+        run_view = target.run_context.view(node)
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
             message=f"The step of run `{run_view.label}` was forked {node.forks} times, which is the limit.",
@@ -129,7 +129,7 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
         return refusal
     with ports.read.trace.span("decide"):
         if isinstance(run_context.snapshot(node).state, Complete):
-            return lost_history("ackToken", words=run_context.words(node))
+            return lost_history("ackToken", run=run_context.view(node))
         run_context = replace(run_context, session=session)
         decision = decide_advance(attempt_on(ports.read.reader, run_context, node, call.attempt, call.request))
     match decision:
@@ -153,7 +153,7 @@ def _require_person(
     is_ordinary = call.attempt == ack_attempt(node.node)
     facts = AnswerModel(
         occasion="advance",
-        run=run_context.words(node),
+        run=run_context.view(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
         step=render_pending_step(run_context, node),
@@ -164,7 +164,7 @@ def _require_person(
 
 
 def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, blockers: tuple[Blocker, ...]) -> Refusal:
-    run_view, first = run_context.words(node), chain_head(run_context.session, node)
+    run_view, first = run_context.view(node), chain_head(run_context.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
         note="To retry the step on a new branch, send this as `ackToken`.",
@@ -198,7 +198,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
         return render_answer(
             AnswerModel(
                 occasion="advance",
-                run=run_context.words(child),
+                run=run_context.view(child),
                 state_token=mint.state(child.node),
                 ack_token=mint.ack(child.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(child.node, 0) if step is not None else None,
@@ -211,7 +211,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                     ),
                 ),
                 redirect=mint.state(later_tip.node) if later_tip is not None else None,
-                where=f"already done; the run is at {run_context.stands_at(later_tip)}"
+                where=f"already done; the run is at {run_context.describe_position(later_tip)}"
                 if later_tip is not None
                 else None,
                 preferences=child.preferences if was_changed else None,

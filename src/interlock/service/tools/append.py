@@ -18,7 +18,7 @@ def append_plan(ports: Ports, lock: SessionLock, plan: AppendPlan, actor: Actor 
     Raises:
         StoreFailureError, BrokenHistoryError: As `SessionWriter.append` says.
     """
-    stamps = Stamps(mint_event_id=lambda: mint_event(ports.shell), recorded_at=recorded_at(ports.shell), actor=actor)
+    stamps = Stamps(mint_event_id=lambda: mint_event(ports.clock), recorded_at=recorded_at(ports.clock), actor=actor)
     with ports.read.trace.span("append"):
         session = ports.writer.append(lock, plan, stamps)
     if len(session.runs) <= SUMMARY_RUNS_MAX:

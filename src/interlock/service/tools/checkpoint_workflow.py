@@ -61,17 +61,17 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
     if isinstance(target, Refusal):
         return target
     assert target.attempt is not None, "a checkpoint is an attempt"
-    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensured())
+    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensure_keys())
     session, made = target.run_context.session, node_of_attempt(target.attempt)
     if made in session.nodes:
         return _render_recorded(ports, call, session)
     refusal = _refusal(target, session)
     if refusal is not None:
         return refusal
-    with ports.hold(session.session, label=target.run_context.words().label) as lock:
+    with ports.hold(session.session, label=target.run_context.view().label) as lock:
         now = lock.session
         if now is None or target.node.node not in now.nodes:
-            return lost_history("checkpointToken", words=target.run_context.words())
+            return lost_history("checkpointToken", run=target.run_context.view())
         session = now
         if made not in session.nodes:
             refusal = _refusal(target, session)
@@ -86,15 +86,15 @@ def _refusal(target: Target, session: Session) -> Refusal | None:
     node, run_context = session.nodes[target.node.node], target.run_context
     is_next = target.attempt == checkpoint_attempt(node.node, node.checkpoints)
     if not is_next or not isinstance(run_context.snapshot(node).state, Running):
-        return lost_history("checkpointToken", words=run_context.words(node))
+        return lost_history("checkpointToken", run=run_context.view(node))
     if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
         return None
-    words = run_context.words(node)
+    run_view = run_context.view(node)
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"The step of run `{words.label}` has {node.checkpoints} checkpoints, which is the limit.",
+        message=f"The step of run `{run_view.label}` has {node.checkpoints} checkpoints, which is the limit.",
         suggestion="Finish the step, or report what is done with `continue_workflow`.",
-        details={"path": "checkpointToken", "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": words.to_json()},
+        details={"path": "checkpointToken", "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": run_view.to_json()},
     )
 
 
@@ -130,7 +130,7 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
     following = _number(node, target.attempt) + 1
     return render_checkpoint(
         CheckpointModel(
-            run=run_context.words(node),
+            run=run_context.view(node),
             node=made.node,
             step=step,
             state_token=mint.state(made.node),

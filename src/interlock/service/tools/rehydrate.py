@@ -62,7 +62,7 @@ def _build_model(view: _View) -> AnswerModel:
     at = position.first if position.passed_to is not None else position.last
     answer_model = AnswerModel(
         occasion="rehydrate",
-        run=run_context.words(node),
+        run=run_context.view(node),
         state_token=view.mint.state(at.node),
         step=render_pending_step(run_context, node),
         preferences=at.preferences,
@@ -89,11 +89,11 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     """Add to a finished step the token of the current one; no ack token, which would fork the step silently (ADV-9)."""
     run_context, first = view.run_context, view.position.first
     tip = run_context.session.nodes[tip_below(run_context.session, first)]
-    tip_place = run_context.stands_at(tip)
+    tip_place = run_context.describe_position(tip)
     where = f"already done; the run is at {tip_place}"
     run_tip = run_context.run.tip
     if run_tip is not None and run_tip != tip.node:
-        preferred = run_context.stands_at(run_context.session.nodes[run_tip])
+        preferred = run_context.describe_position(run_context.session.nodes[run_tip])
         where = f"already done; this branch is at {tip_place}; the run's preferred branch is at {preferred}"
     assert answer_model.step is not None, "a step that is done was a step"
     return replace(

@@ -225,7 +225,7 @@ def _snippet(one: _Found) -> str:
 
 def _candidate(one: _Found) -> CandidateOut:
     run = one.candidate.run
-    words = RunView(
+    run_view = RunView(
         label=run.label,
         workflow_id=run.workflow_id,
         workflow_name=run.workflow_name,
@@ -234,7 +234,7 @@ def _candidate(one: _Found) -> CandidateOut:
         goal=run.goal,
     )
     return CandidateOut(
-        run=words.identity(is_full=True),
+        run=run_view.identity(is_full=True),
         title=_title(one),
         status=run.status,
         pending_step=_pending(one),

@@ -78,7 +78,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     joined = _load_joined(ports, command.session)
     if isinstance(joined, Refusal):
         return joined
-    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.shell), run=mint_run(ports.shell))
+    ids = earlier or StartIds(key=key, session=command.session or mint_session(ports.clock), run=mint_run(ports.clock))
     try:
         with named(ids.session, ids.run):
             outcome = _begin(ports, command, entry, ids, joined)
@@ -109,7 +109,7 @@ def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None
     answer = None
     try:
         with named(ids.session, ids.run, is_repeat=True):
-            ring = ports.key_ring.ensured()
+            ring = ports.key_ring.ensure_keys()
             # Only taking the lock decides whether an interrupted append takes effect (APP-6).
             with ports.hold(ids.session) as lock:
                 session = lock.session
@@ -151,7 +151,7 @@ def _begin(
     if approval_request is not None:
         return approval_request
     # All that the answer needs is read before the append: after it, nothing may prevent the answer.
-    ring = ports.key_ring.ensured()
+    ring = ports.key_ring.ensure_keys()
     ports.read.plans.keep_start(plan)
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
@@ -178,7 +178,7 @@ def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> An
         return render_answer(
             AnswerModel(
                 occasion="start",
-                run=run_context.words(node),
+                run=run_context.view(node),
                 state_token=mint.state(node.node),
                 ack_token=mint.ack(node.node) if step is not None else None,
                 checkpoint_token=mint.checkpoint(node.node, 0) if step is not None else None,

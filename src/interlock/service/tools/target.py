@@ -48,7 +48,7 @@ def load_target(ports: ReadPorts, sent: SentTokens) -> Target | Refusal:
     run_context = load_run_context(session, session.runs[ref.run], ports.plans)
     node = session.nodes.get(ref.node)
     if node is None or node.run != ref.run:
-        return lost_history(sent.argument, words=run_context.words())
+        return lost_history(sent.argument, run=run_context.view())
     refusal = _check_agreement(ports, run_context, node, sent, check)
     if refusal is None and isinstance(ref, StateRef) and ref.workflow_hash != run_context.run.workflow_hash:
         refusal = _refuse_other_hash(run_context)
@@ -78,7 +78,7 @@ def _check_agreement(
 ) -> Refusal | None:
     """Refuse a call whose `run` or second token names another run or step than its first token."""
     run = sent.run
-    if run is not None and not (len(run) >= len(run_context.words(node).label) and run_context.run.run.endswith(run)):
+    if run is not None and not (len(run) >= len(run_context.view(node).label) and run_context.run.run.endswith(run)):
         return _refuse_other_run(ports, run_context, node, sent, run)
     if check is None:
         return None
@@ -96,12 +96,12 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
 
     Only the caller knows which of the two runs the evidence is for, so no token is guessed.
     """
-    words, found = run_context.words(node), one_line(run, ECHO_BYTES_MAX)
-    same = f'To continue run `{words.label}`, send the same token with `run: "{words.label}"`.'
+    view, found = run_context.view(node), one_line(run, ECHO_BYTES_MAX)
+    same = f'To continue run `{view.label}`, send the same token with `run: "{view.label}"`.'
     refusal = scope_mismatch(
-        f"The token belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), but `run` says {found!r}.",
+        f"The token belongs to run `{view.label}` ({view.workflow_id}{_goal(view.goal)}), but `run` says {found!r}.",
         f"{same} Otherwise send the `{sent.argument}` of the last answer of the run you mean.",
-        run=words.to_json(),
+        run=view.to_json(),
         found=found,
         instead={
             "stateToken": None,
@@ -112,7 +112,7 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
     place = place_labelled(ports, run, run_context.session)
     if place is None:
         return refusal
-    other = place.run_context.words()
+    other = place.run_context.view()
     named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
     look = json.dumps(place.look(), separators=(",", ":"))
     return replace(
@@ -139,29 +139,29 @@ def _is_same_place(session: Session, node: Node, check: TokenRef) -> bool:
 def _refuse_two_runs(
     ports: ReadPorts, run_context: RunContext, node: Node, argument: Argument, check: TokenRef
 ) -> Refusal:
-    words = run_context.words(node)
+    view = run_context.view(node)
     place = place_of_run(ports, check.session, check.run)
     named = f"run `{check.run[-LABEL_CHARS:]}`, which is not in the log or cannot be read"
     if place is not None:
-        other_words = place.run_context.words()
-        named = f"run `{other_words.label}` ({other_words.workflow_id}{_goal(other_words.goal)})"
+        other_view = place.run_context.view()
+        named = f"run `{other_view.label}` ({other_view.workflow_id}{_goal(other_view.goal)})"
     if check.run == run_context.run.run:
         named += f" of another session, {check.session}: one is a copy of the other"
     return scope_mismatch(
-        f"The `{argument}` belongs to run `{words.label}` ({words.workflow_id}{_goal(words.goal)}), the"
+        f"The `{argument}` belongs to run `{view.label}` ({view.workflow_id}{_goal(view.goal)}), the"
         f" `stateToken` to {named}.",
         f"Send only the `{argument}` of the run you mean; it identifies its run.",
-        run=words.to_json(),
+        run=view.to_json(),
         instead={"stateToken": None, argument: _token_blank(argument, "the run you mean")},
     )
 
 
 def _refuse_two_steps(run_context: RunContext, node: Node, argument: Argument) -> Refusal:
-    words = run_context.words(node)
+    view = run_context.view(node)
     return scope_mismatch(
-        f"Both tokens belong to run `{words.label}` ({words.workflow_id}), but to different steps of it.",
+        f"Both tokens belong to run `{view.label}` ({view.workflow_id}), but to different steps of it.",
         f"Send only the `{argument}` of the step you mean; it identifies its step.",
-        run=words.to_json(),
+        run=view.to_json(),
         instead={"stateToken": None, argument: _token_blank(argument, "the step you mean")},
     )
 
@@ -171,10 +171,10 @@ def _goal(goal: str | None) -> str:
 
 
 def _refuse_other_hash(run_context: RunContext) -> Refusal:
-    words = run_context.words()
+    view = run_context.view()
     return Refusal(
         code=ErrorCode.TOKEN_WORKFLOW_HASH_MISMATCH,
-        message=f"The `stateToken` is for another version of the workflow than run `{words.label}` uses.",
+        message=f"The `stateToken` is for another version of the workflow than run `{view.label}` uses.",
         suggestion="Use a token from the last answer of this run.",
-        details={"run": words.to_json()},
+        details={"run": view.to_json()},
     )

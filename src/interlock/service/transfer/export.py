@@ -39,7 +39,7 @@ class Exported:
 
 
 def export_session(
-    reader: SessionReader, shell: Clock, session: SessionId, *, is_salvage: bool = False
+    reader: SessionReader, clock: Clock, session: SessionId, *, is_salvage: bool = False
 ) -> Exported | Refusal:
     """Export a session as a bundle. With `is_salvage`, export the undamaged part of a damaged one, marked by a banner.
 
@@ -58,7 +58,7 @@ def export_session(
     envelope = BundleEnvelope(
         bundle_schema_version=1,
         bundle_id=derive_bundle_id(session, events),
-        exported_at=recorded_at(shell),
+        exported_at=recorded_at(clock),
         producer=Producer(app_version=VERSION),
         **({"salvage": prefix.banner} if prefix.banner is not None else {}),
     )

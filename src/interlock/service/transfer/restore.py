@@ -53,7 +53,7 @@ class Restoring:
     read: ReadPorts
     writer: SessionWriter
     key_ring: KeyRingWriter
-    shell: Clock
+    clock: Clock
 
     def restored(self, wanted: SessionId | None, history: Sequence[Sequence[Event]], contents: Contents) -> Restored:
         """Make a session from a history, under the wanted id if that is free, else under a new id.
@@ -63,12 +63,12 @@ class Restoring:
             UnansweredError: The session may be recorded.
         """
         # The key ring comes first: without it the answer could not say how the runs continue.
-        ring = self.key_ring.ensured()
+        ring = self.key_ring.ensure_keys()
         made_session = None
         if wanted is not None and _is_free(self.read.reader, wanted):
             made_session = self._make(wanted, history, contents)
         while made_session is None:
-            made_session = self._make(mint_session(self.shell), history, contents)
+            made_session = self._make(mint_session(self.clock), history, contents)
         with named(made_session.session), after_append():
             ways_on = _build_continuations(self.read, ring, made_session)
         return Restored(
@@ -100,7 +100,7 @@ def _build_continuations(read: ReadPorts, ring: KeyRing, session: Session) -> tu
     for run in sorted(session.runs.values(), key=lambda one: one.index):
         assert run.tip is not None, "a run begins with its root, in one plan"
         run_context, tip = load_run_context(session, run, read.plans), session.nodes[run.tip]
-        words, token = run_context.words(), Mint(ring=ring, session=session, run=run).state(run.tip)
+        view, token = run_context.view(), Mint(ring=ring, session=session, run=run).state(run.tip)
         status = run_status(session, tip, run_context.snapshot(tip))
-        ways.append(Continuation(run=words, status=status, next_call=look_call(token, words.label)))
+        ways.append(Continuation(run=view, status=status, next_call=look_call(token, view.label)))
     return tuple(ways)

@@ -128,34 +128,34 @@ class _ContentReader:
 def _log_banner(salvaged: Salvaged) -> SalvageBanner:
     code = salvaged.code
     assert code is not None, "only a damaged log bears a banner of its own"
-    return _banner(code, salvaged, salvaged.left_out, (salvaged.where, salvaged.found))
+    return _banner(code, salvaged, salvaged.omitted, (salvaged.where, salvaged.found))
 
 
 def _content_banner(salvaged: Salvaged, at: int, damage: ContentDamagedError) -> SalvageBanner:
     """Return the banner of a history that is cut before group `at`, because content of that group is damaged."""
     rest = list(attest_history(salvaged.session, salvaged.history))[at:]
-    left_out = replace(
-        salvaged.left_out,
-        groups=salvaged.left_out.groups + len(rest),
-        events=salvaged.left_out.events + sum(map(len, salvaged.history[at:])),
-        bytes=salvaged.left_out.bytes + sum(len(segment) + len(group.data) for segment, group in rest),
+    omitted = replace(
+        salvaged.omitted,
+        groups=salvaged.omitted.groups + len(rest),
+        events=salvaged.omitted.events + sum(map(len, salvaged.history[at:])),
+        bytes=salvaged.omitted.bytes + sum(len(segment) + len(group.data) for segment, group in rest),
     )
     first = salvaged.history[at][0].event_index
     where = f"event {first} ({damage.what} {damage.digest})"
-    return _banner(SalvageCode.PARTIAL_DATA, salvaged, left_out, (where, damage.found))
+    return _banner(SalvageCode.PARTIAL_DATA, salvaged, omitted, (where, damage.found))
 
 
-def _banner(code: SalvageCode, salvaged: Salvaged, left_out: Omitted, damage: tuple[str, str]) -> SalvageBanner:
+def _banner(code: SalvageCode, salvaged: Salvaged, omitted: Omitted, damage: tuple[str, str]) -> SalvageBanner:
     assert salvaged.health is not Health.UNKNOWN_VERSION, "what is newer is no damage"
     return SalvageBanner(
         code=code.value,
         health=salvaged.health.value,
         where=damage[0],
         found=one_line(damage[1], FOUND_BYTES_MAX),
-        groups_left_out=left_out.groups,
-        events_left_out=left_out.events,
-        bytes_left_out=left_out.bytes,
-        is_count_known=left_out.is_known,
+        groups_left_out=omitted.groups,
+        events_left_out=omitted.events,
+        bytes_left_out=omitted.bytes,
+        is_count_known=omitted.is_known,
     )
 
 

@@ -1,6 +1,6 @@
 """Content-addressed files: snapshots, pinned workflows, artifacts (APP-5).
 
-A file's name is the digest of its bytes, so a reader checks what it reads, and writing twice is writing once.
+A file's name is the digest of its bytes, so readers verify what they read, and writing a file again changes nothing.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from interlock.store.regular_file import NotRegularFileError
 
 
 class ContentFiles:
-    """Puts and gets immutable files under the digest of their bytes. `now_s` is the clock by which files are dated."""
+    """Stores and reads immutable files under the digest of their bytes. `now_s` is the clock that dates files."""
 
     def __init__(self, files: FileOps, now_s: Callable[[], float] = time.time) -> None:
         self._files = files
@@ -29,10 +29,10 @@ class ContentFiles:
         self._mutex = threading.Lock()
 
     def read(self, path: str, digest: Digest, what: str) -> bytes:
-        """Return a file's bytes, checked against its digest.
+        """Return a file's bytes, verified against its digest.
 
         Raises:
-            ContentDamagedError: It is missing, or its bytes are others.
+            ContentDamagedError: It is missing, or its bytes do not match the digest.
             StoreFailureError: The disk failed.
         """
         try:
@@ -44,15 +44,15 @@ class ContentFiles:
         if data is None:
             raise ContentDamagedError(what=what, digest=digest, found="missing")
         if digest_of_bytes(data) != digest:
-            raise ContentDamagedError(what=what, digest=digest, found="other bytes")
+            raise ContentDamagedError(what=what, digest=digest, found="wrong bytes")
         return data
 
     def put(self, path: str, digest: Digest, data: bytes) -> set[str]:
-        """See that the file stands with durable bytes; return the directories that still need a sync.
+        """Make the file and its bytes durable; return the directories that still need a sync.
 
-        A file that exists counts if this process made it durable and it still holds these bytes; a sweep that might
-        take it is kept off. Any other is written anew: its writer may have failed to sync it, and after a failed sync
-        the next one succeeds without having written anything (APP-5).
+        An existing file is reused if this process made it durable and it still holds these bytes; it is renewed, so
+        that no sweep removes it. Any other is written again: its writer may have failed to sync it, and after a failed
+        sync the next one succeeds without writing anything (APP-5).
 
         Raises:
             OSError: The disk failed; nothing refers to the file yet.
@@ -65,10 +65,10 @@ class ContentFiles:
         return {layout.parent(path)}
 
     def _is_durable(self, path: str, data: bytes) -> bool:
-        """Say whether this process made these bytes durable under this name; if so, see that no sweep takes them.
+        """Return whether this process made these bytes durable under this name; if so, renew the file for sweeps.
 
         Raises:
-            FileNotFoundError: A sweep takes them right now.
+            FileNotFoundError: A sweep is moving the file to the trash.
             OSError: The disk failed.
         """
         with self._mutex:
@@ -89,9 +89,9 @@ class ContentFiles:
                 self._synced.popitem(last=False)
 
     def _found(self, path: str) -> bytes | None:
-        """Read a file, looking in the trash before it is called missing (GC-3).
+        """Read a file, from the trash if necessary; None if it is missing (GC-3).
 
-        And then once more where it belongs: a sweep may have moved it back between the two looks.
+        After the trash its own place is read again: a sweep may have moved the file back between the two reads.
         """
         for place in (path, layout.trashed(path), path):
             try:
@@ -102,10 +102,10 @@ class ContentFiles:
 
 
 def write_durably(files: FileOps, path: str, data: bytes) -> None:
-    """Write a file under a temporary name, sync it, and give it its name; its directory is not synced yet.
+    """Write a file under a temporary name, sync it and rename it; its directory is not synced yet.
 
     Raises:
-        OSError: The disk failed; the name still has what it had.
+        OSError: The disk failed; the name still refers to the previous file, if any.
     """
     temp = layout.temp(path, secrets.token_hex(8))
     try:
@@ -118,7 +118,7 @@ def write_durably(files: FileOps, path: str, data: bytes) -> None:
 
 
 def discard(files: FileOps, path: str) -> None:
-    """Remove a leftover if that is possible; readers ignore it either way."""
+    """Remove a temporary file if possible; readers ignore it in any case."""
     try:
         files.unlink(path)
     except OSError:

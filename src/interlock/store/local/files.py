@@ -1,4 +1,4 @@
-"""Every effect on the disk, behind one seam that tests can cut, fail, delay and record.
+"""Every disk operation, behind one interface that tests can interrupt, fail, delay and record.
 
 Paths are relative to the data directory, with `/`. Nothing else in the project opens a file below it, except
 the operating system's lock (`locks`). Each method is one step at which a crash can happen.
@@ -24,7 +24,7 @@ _F_FULLFSYNC = 51
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStat:
-    """What tells one file from another that took its name. `modified_s` counts from the epoch, `mode` is all of it."""
+    """Identifies a file, even if another takes its name. `modified_s` counts from the epoch; `mode` is `st_mode`."""
 
     size: int
     device: int
@@ -39,24 +39,24 @@ class FileStat:
 
 
 class UnreadableError(OSError):
-    """Something is there, and the operating system does not let it be read."""
+    """Something exists under the name, but the operating system does not permit reading it."""
 
 
 class FileOps(Protocol):
-    """What the stores may do to a disk. Failures are `OSError`."""
+    """The disk operations of the stores. Failures are `OSError`."""
 
     def read(self, path: str, offset: int = 0) -> bytes:
         """Return the file's bytes from an offset on.
 
         Raises:
             FileNotFoundError, NotADirectoryError: There is no such file.
-            NotRegularFileError: Reading it could wait, or never end.
+            NotRegularFileError: Reading it could block or never end.
             UnreadableError: It cannot be read.
         """
         ...
 
     def stat(self, path: str) -> FileStat | None:
-        """Return what the path names, or None if nothing.
+        """Return the status of the path, or None if nothing exists there.
 
         Raises:
             UnreadableError: The operating system does not say.
@@ -64,7 +64,7 @@ class FileOps(Protocol):
         ...
 
     def is_link(self, path: str) -> bool:
-        """Say whether the path is a link to something elsewhere, which is nobody's to remove."""
+        """Return whether the path is a symbolic link; what it refers to must not be removed."""
         ...
 
     def names(self, path: str) -> list[str]:
@@ -104,11 +104,11 @@ class FileOps(Protocol):
         ...
 
     def sync_dir(self, path: str, *, full: bool = False) -> None:
-        """Make a directory's entries durable: no new name is, until this returns."""
+        """Make a directory's entries durable: a new name is not durable until this returns."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file or a directory another name, replacing a file that had it. Not yet durable."""
+        """Rename a file or a directory, replacing a file of that name. Not yet durable."""
         ...
 
     def unlink(self, path: str) -> None:
@@ -120,11 +120,11 @@ class FileOps(Protocol):
         ...
 
     def renew(self, path: str) -> None:
-        """Set the file's time of change to now, so that no sweep takes it for old."""
+        """Set the file's modification time to now, so that no sweep considers it old."""
         ...
 
     def boot_id(self) -> str:
-        """Return what names this boot of the operating system; "" where the platform does not say."""
+        """Return the identifier of this boot of the operating system; "" if the platform has none."""
         ...
 
 
@@ -277,7 +277,7 @@ def _read_from(path: str, offset: int) -> bytes:
             chunk = os.pread(handle, wanted, offset)
             chunks.append(chunk)
             offset += len(chunk)
-            # Less than was asked for is the end of a file; more than it was is a file that grows.
+            # Fewer bytes than requested mean the end of the file; if it grows meanwhile, the rest is read, too.
             if len(chunk) < wanted:
                 return b"".join(chunks)
     finally:
@@ -289,7 +289,7 @@ def _unreadable(error: OSError) -> UnreadableError:
 
 
 def _make_private(path: Path) -> None:
-    """Make a directory and its missing parents, each private to the user whatever the umask, and sync their names.
+    """Create a directory and its missing parents, private to the user regardless of the umask; sync their names.
 
     The directory's own name is synced in any case: the process that made it may have been killed before it did so.
     """
@@ -300,7 +300,7 @@ def _make_private(path: Path) -> None:
 
 
 def _write_whole(handle: int, data: bytes) -> None:
-    """Write all bytes; ordinarily that is one call, as the torn-tail rule counts on."""
+    """Write all bytes. Ordinarily this is one call, which the torn-tail rule relies on."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
@@ -320,7 +320,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def store_failure(error: OSError, *, may_be_recorded: bool = False) -> StoreFailureError:
-    """Return the failure that an operating system's error means to a caller. Names no path."""
+    """Convert an error of the operating system into the failure that callers see. It contains no path."""
     if isinstance(error, UnreadableError):
         kind = FailureKind.UNREADABLE
     elif error.errno in _READ_ONLY:

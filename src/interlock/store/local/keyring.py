@@ -1,8 +1,8 @@
-"""The key ring file: the current and the previous signing key, with a check over both (KEY-1, KEY-3).
+"""The key ring file: the current and the previous signing key, with a checksum over both (KEY-1, KEY-3).
 
-The file alone does not say that it is durable: its writer may have been killed before its last sync, and a sync that
-failed once proves nothing when it is repeated. So whoever wrote a ring and synced it without a fault names it in the
-settled mark, by the digest of its bytes. The mark needs no sync: it is true of whatever disk it is found on.
+The file alone does not show that it is durable: its writer may have been killed before its last sync, and repeating a
+failed sync proves nothing. So a writer that synced a ring without an error records the digest of its bytes in the
+settled mark. The mark needs no sync: if it is on the disk, it is true.
 
 A ring that the mark does not name is not settled. If it has a previous key, it came from a rotation that did not
 finish. The ring before that was settled and had the previous key as its current one, so the previous key is on the
@@ -24,14 +24,14 @@ from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.upkeep import replacing
 from interlock.store.ports.errors import KeyRingDamagedError
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 
 _KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StoredRing:
-    """A ring as its file holds it, and whether the mark names it."""
+    """A ring as read from its file, and whether the settled mark names it."""
 
     stat: FileStat
     ring: KeyRing
@@ -57,32 +57,32 @@ class KeyRingFile:
         self._settled: _StoredRing | None = None
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """See `KeyRingReader.keys`. Reads the file again whenever it changed. Writes and syncs nothing."""
-        stored = self._locked_look(fresh=fresh)
+        """See `KeyRingReader.keys`. Reads the file again if it changed. Writes and syncs nothing."""
+        stored = self._load_locked(fresh=fresh)
         return stored.usable() if stored is not None else None
 
     def signing(self) -> KeyRing | None:
-        """Return the ring if a key that is surely durable can sign; None where `make` has work to do. Writes nothing.
+        """Return the ring if a durable key can sign; None if `make` must run first. Writes nothing.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
             StoreFailureError: The disk failed.
         """
-        stored = self._locked_look()
+        stored = self._load_locked()
         if stored is None or not (stored.is_settled or stored.has_unfinished_rotation):
             return None
         return stored.usable()
 
-    def facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`."""
-        stored = self._locked_look()
+    def status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`."""
+        stored = self._load_locked()
         if stored is None:
             return None
         try:
             directory = self._files.stat(layout.KEYS)
         except OSError as error:
             raise store_failure(error) from error
-        return KeyRingFacts(
+        return KeyRingStatus(
             keys=len(stored.ring.keys()),
             changed_s=stored.stat.modified_s,
             mode=stat.S_IMODE(stored.stat.mode),
@@ -91,7 +91,7 @@ class KeyRingFile:
         )
 
     def make(self) -> KeyRing:
-        """Make the ring if there is none, and settle one that is not; return the ring to sign with.
+        """Create the ring if there is none, settle an unsettled one, and return the ring to sign with.
 
         Only under the upkeep lock.
 
@@ -101,7 +101,7 @@ class KeyRingFile:
         """
         try:
             with self._mutex:
-                stored = self._look()
+                stored = self._load()
                 if stored is None:
                     return self._settle(KeyRing(current=_fresh_key(), previous=None))
                 return stored.ring if stored.is_settled else self._settle(stored.ring)
@@ -111,10 +111,10 @@ class KeyRingFile:
     def rotate(self) -> KeyRing:
         """See `KeyRingMaintenance.rotate`. Only under the upkeep lock.
 
-        A rotation that did not finish is finished instead: a further key would end the tokens of the key that signs.
+        An unfinished rotation is finished instead: a further key would invalidate the tokens of the signing key.
         """
         with self._mutex, replacing(self._files, layout.KEYRING):
-            stored = self._look()
+            stored = self._load()
             ring = stored.ring if stored is not None else KeyRing(current=_fresh_key(), previous=None)
             if stored is None or not stored.is_settled:
                 self._settle(ring)
@@ -122,16 +122,16 @@ class KeyRingFile:
                     return ring
             return self._settle(KeyRing(current=_fresh_key(), previous=ring.current))
 
-    def _locked_look(self, *, fresh: bool = False) -> _StoredRing | None:
+    def _load_locked(self, *, fresh: bool = False) -> _StoredRing | None:
         try:
             with self._mutex:
                 if fresh:
                     self._settled = None
-                return self._look()
+                return self._load()
         except OSError as error:
             raise store_failure(error) from error
 
-    def _look(self) -> _StoredRing | None:
+    def _load(self) -> _StoredRing | None:
         """Return the ring as it is stored now. A settled one is not read again until its file changes."""
         found = self._files.stat(layout.KEYRING)
         if found is None:
@@ -144,7 +144,7 @@ class KeyRingFile:
         return stored
 
     def _settle(self, ring: KeyRing) -> KeyRing:
-        """Write a ring so that it is durable, and then say so in the mark.
+        """Make a ring durable, and then record that in the mark.
 
         Raises:
             OSError: The disk failed: what the mark does not name is not settled.
@@ -158,7 +158,7 @@ class KeyRingFile:
             write_durably(self._files, layout.KEYRING_MARK, _mark_of(data))
             self._files.sync_dir(layout.KEYS, full=True)
         except OSError:
-            # The mark is true from here on, and only has to be seen.
+            # The ring is durable, so the mark is true; it is enough that it can be read.
             if not self._is_marked(data):
                 raise
         return ring
@@ -167,7 +167,7 @@ class KeyRingFile:
         try:
             return self._files.read(layout.KEYRING_MARK) == _mark_of(data)
         except OSError:
-            # A mark that cannot be read says nothing.
+            # An unreadable mark counts as missing.
             return False
 
 
@@ -205,5 +205,5 @@ def _decoded(data: bytes) -> KeyRing:
         raise KeyRingDamagedError("the key ring is not readable") from error
     lengths = {len(key) for key in (ring.current, ring.previous) if key is not None}
     if _encoded(ring) != data or lengths != {_KEY_BYTES}:
-        raise KeyRingDamagedError("the key ring's check does not hold")
+        raise KeyRingDamagedError("the key ring's checksum does not match")
     return ring

@@ -1,4 +1,4 @@
-"""Where things stand below the data directory (HOUSE-4). No name holds a `:`."""
+"""The paths of everything in the data directory (HOUSE-4). No name contains a `:`."""
 
 import re
 
@@ -13,11 +13,11 @@ ARTIFACTS = "artifacts"
 KEYS = "keys"
 KEYRING = "keys/keyring.json"
 KEYRING_MARK = "keys/settled"
-"""Names the ring that is known to be durable, by the digest of its bytes."""
+"""Holds the digest of the ring that is known to be durable."""
 CONFIG = "config"
 KEEP = "config/keep.json"
 UPKEEP_LOCK = "config/.lock"
-"""Held by whoever works on what belongs to no session: marks, keys, a collection."""
+"""Held during work outside of sessions: on retention pins, on keys, in a collection."""
 TRASH = "trash"
 TRASHED_SESSIONS = "trash/sessions"
 TRASHED_SEGMENTS = "trash/segments"
@@ -50,12 +50,12 @@ def lock(session: SessionId) -> str:
 
 
 def settled(session: SessionId) -> str:
-    """Return the file that says up to where a session's manifest is durable."""
+    """Return the file that records up to which byte a session's manifest is durable."""
     return f"{SESSIONS}/{session}/settled"
 
 
 def cache_dir(session: SessionId) -> str:
-    """Return the directory of what is derived from a session: safe to delete."""
+    """Return the directory of data derived from a session: safe to delete."""
     return f"{SESSIONS}/{session}/cache"
 
 
@@ -85,40 +85,40 @@ def artifact(digest: Digest) -> str:
 
 
 def digest_in(path: str) -> Digest:
-    """Return the digest that a content-addressed file's name says."""
+    """Return the digest in a content-addressed file's name."""
     return Digest(f"sha256:{path.rpartition('/')[2].removesuffix('.json')}")
 
 
 def parent(path: str) -> str:
-    """Return the directory a path stands in; the data directory itself is the empty path."""
+    """Return the directory of a path; the data directory itself is the empty path."""
     return path.rpartition("/")[0]
 
 
 def temp(path: str, unique: str) -> str:
-    """Return a temporary name beside a file: ignored by every reader, swept later."""
+    """Return a temporary name in a file's directory: readers ignore it, and a sweep deletes it later."""
     return f"{path}.{unique}.tmp"
 
 
 def trashed(path: str) -> str:
-    """Return where a content-addressed file waits for its end: readers look there before calling it missing (GC-3)."""
+    """Return the path of a content-addressed file in the trash; readers try it before they report a loss (GC-3)."""
     return f"{TRASH}/{path}"
 
 
 def is_session(name: str) -> bool:
-    """Say whether a name below `sessions` is a session's; any other is a leftover."""
+    """Return whether a name below `sessions` is a session's; any other is a leftover."""
     return _SESSION.fullmatch(name) is not None
 
 
 def is_content(name: str) -> bool:
-    """Say whether a name is that of a content-addressed file."""
+    """Return whether a name is that of a content-addressed file."""
     return _CONTENT.fullmatch(name) is not None
 
 
 def is_segment(name: str) -> bool:
-    """Say whether a name is that of a segment."""
+    """Return whether a name is that of a segment."""
     return _SEGMENT.fullmatch(name) is not None
 
 
 def is_temp(name: str) -> bool:
-    """Say whether a name is one that `temp` gives."""
+    """Return whether a name is a temporary one, as `temp` makes them."""
     return _TEMP.fullmatch(name) is not None

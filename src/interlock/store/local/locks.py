@@ -1,4 +1,4 @@
-"""The session lock: the operating system's, so that it dies with its holder (LOCK-1, LOCK-4)."""
+"""The session lock: a lock of the operating system, which releases it if its holder dies (LOCK-1, LOCK-4)."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from interlock.store.ports.errors import SessionBusyError, UpkeepBusyError
 from interlock.store.regular_file import open_regular
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""A lock file is a file of ours: no link is followed, and nothing else that has its name is waited for."""
+"""A lock file is a regular file: no link is followed, and opening a pipe of its name does not block."""
 
 
 class Locks(Protocol):
@@ -35,7 +35,7 @@ class Locks(Protocol):
         ...
 
     def hold_upkeep(self) -> AbstractContextManager[None]:
-        """Return a context that holds the one lock over what belongs to no session. Its directory must stand.
+        """Return a context that holds the upkeep lock, for data outside of sessions. Its directory must exist.
 
         Raises:
             UpkeepBusyError: On entering: it was not available in time.
@@ -44,22 +44,22 @@ class Locks(Protocol):
         ...
 
     def is_held(self, session: SessionId) -> bool:
-        """Say whether somebody holds a session's lock right now, without waiting. False if that cannot be known."""
+        """Return whether a process holds a session's lock right now, without waiting. False if that is unknown."""
         ...
 
 
 def hold_if_made(
     files: FileOps, locks: Locks, session: SessionId, since_s: float | None = None
 ) -> AbstractContextManager[None]:
-    """Return a context that holds a session's lock, or nothing if it has no lock file: a reader makes none."""
+    """Return a context that holds a session's lock, or nothing if it has no lock file: a reader creates none."""
     return nullcontext() if files.stat(layout.lock(session)) is None else locks.hold(session, since_s=since_s)
 
 
 class OsLocks:
     """Locks `sessions/<id>/.lock`, which is never deleted while its directory exists.
 
-    `wait_ms_max` counts from `since_s`, when the call arrived. A call that spent it in a queue still waits a moment, so
-    that it gets past a writer that is at work right now (LOCK-6).
+    `wait_ms_max` counts from `since_s`, when the call arrived. A call that spent it in a queue still waits for a short
+    time, so that a writer at work can finish (LOCK-6).
     """
 
     def __init__(self, root: Path, *, wait_ms_max: int = LOCK_WAIT_MS_MAX) -> None:
@@ -102,7 +102,7 @@ class _WaitedError(Exception):
 def _acquire(path: Path, wait_ms_max: int, since_s: float | None) -> int:
     """Return a handle that holds the lock of the file that the path names; wait as `Locks.hold` says.
 
-    A directory that was moved away takes its lock file along; holding that file is no hold (LOCK-4).
+    A directory that was moved takes its lock file with it; a lock on that file does not count (LOCK-4).
 
     Raises:
         _WaitedError: It was not available in time.
@@ -125,7 +125,7 @@ def _acquire(path: Path, wait_ms_max: int, since_s: float | None) -> int:
 
 
 def _lock(handle: int, until_s: float) -> bool:
-    """Try to lock an open file until a time; say whether that succeeded."""
+    """Try to lock an open file until a time; return whether that succeeded."""
     from filelock import lock_descriptor  # noqa: PLC0415 — off the start-up path
 
     while not lock_descriptor(handle, blocking=False):
@@ -136,7 +136,7 @@ def _lock(handle: int, until_s: float) -> bool:
 
 
 def _is_named(path: Path, handle: int) -> bool:
-    """Say whether a path names an open file."""
+    """Return whether a path names an open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
@@ -145,10 +145,10 @@ def _is_named(path: Path, handle: int) -> bool:
 
 @contextmanager
 def _released(handle: int) -> Generator[None]:
-    """Release a held lock file when the context ends. Nothing of that fails the call: its work is done by then.
+    """Release a held lock file when the context ends. A failed release does not fail the call: its work is done.
 
-    Closing the handle releases the lock, even if unlocking failed (LOCK-7). Windows takes its time over a lock that
-    only closing releases, so the lock is released first.
+    Closing the handle releases the lock, even if unlocking failed (LOCK-7). On Windows, a lock that only closing
+    releases is released late, so it is unlocked first.
     """
     from filelock import unlock_descriptor  # noqa: PLC0415 — off the start-up path
 
@@ -162,9 +162,9 @@ def _released(handle: int) -> Generator[None]:
 
 
 def is_held(root: Path, session: SessionId) -> bool | None:
-    """Say whether somebody holds a session's lock right now, without waiting and without a trace; None if unknown.
+    """Return whether a process holds a session's lock right now; None if unknown. Does not wait or write.
 
-    The look is a shared lock for a moment: a writer that comes in it tries again within milliseconds.
+    The test takes a shared lock for a moment: a writer that meets it tries again within milliseconds.
     """
     try:
         import fcntl  # noqa: PLC0415 — POSIX only

@@ -1,4 +1,4 @@
-"""The local store: one data directory, put together."""
+"""The local store: all ports over one data directory."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -18,12 +18,12 @@ from interlock.store.local.files import FileOps, OsFiles
 from interlock.store.local.keyring import KeyRingFile
 from interlock.store.local.locks import Locks, OsLocks
 from interlock.store.local.session.beginning import removed_if_unused
-from interlock.store.local.session.held import own_witness
+from interlock.store.local.session.held import own_lock
 from interlock.store.local.session.session_log import SessionLog
 from interlock.store.local.session.summary_cache import SummaryCache
-from interlock.store.local.upkeep import alone, make_root, make_trash
+from interlock.store.local.upkeep import make_root, make_trash, upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError, FailureKind, StoreFailureError, UpkeepBusyError
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.reader import LogVersion, Salvaged, UnfinishedAppend
 from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 class LocalStore:
-    """Every port of durable truth over files below one directory. Opening it touches nothing.
+    """Every store port over the files of one directory. Opening it reads and writes nothing.
 
-    `now_s` is the clock by which the files are dated, in seconds since the epoch.
+    `now_s` is the clock that dates files, in seconds since the epoch.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class LocalStore:
         """See `SessionReader.history`."""
         return self._log.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
-        return self._log.marks()
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
+        return self._log.log_versions()
 
     def cached_summary(self, session: SessionId) -> bytes | None:
         """See `SessionReader.cached_summary`."""
@@ -105,39 +105,39 @@ class LocalStore:
         """See `SessionWriter.hold`."""
         self._ensure_root()
         log = self._log.hold(session, since_s=since_s)
-        with removed_if_unused(self._files, self._locks, session), log as witness:
-            yield witness
+        with removed_if_unused(self._files, self._locks, session), log as lock:
+            yield lock
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        return self._log.append(witness, plan, stamps)
+        return self._log.append(lock, plan, stamps)
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        self._summaries.write(own_witness(witness, self._log).verified(), summary)
+        self._summaries.write(own_lock(lock, self._log).verified(), summary)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        return self._log.restore(witness, history, contents)
+        return self._log.restore(lock, history, contents)
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
         """See `KeyRingReader.keys`."""
         return self._keyring.keys(fresh=fresh)
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         self._ensure_root()
         ring = self._keyring.signing()
         return ring if ring is not None else self._made_ring()
 
     def rotate(self) -> KeyRing:
         """See `KeyRingMaintenance.rotate`."""
-        with alone(self._files, self._locks):
+        with upkeep_lock(self._files, self._locks):
             return self._keyring.rotate()
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`."""
-        return self._keyring.facts()
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`."""
+        return self._keyring.status()
 
     @property
     def upkeep(self) -> "LocalCollector":
@@ -147,13 +147,13 @@ class LocalStore:
         return LocalCollector(self._root, files=self._files, locks=self._given_locks)
 
     def _made_ring(self) -> KeyRing:
-        """Make or settle the ring: the first write of a data directory, so it makes what a full disk would refuse.
+        """Create or settle the ring. This first write also creates what a full disk would refuse later.
 
-        Where nothing can be written, the ring is as durable as all else there.
+        If nothing can be written, the ring is as durable as everything else in the directory.
         """
         try:
-            with alone(self._files, self._locks):
-                # A trash that cannot be made is reported by the collection that needs it.
+            with upkeep_lock(self._files, self._locks):
+                # If the trash cannot be created, the collection that needs it reports that.
                 with suppress(StoreFailureError):
                     make_trash(self._files)
                 return self._keyring.make()
@@ -166,9 +166,9 @@ class LocalStore:
             return ring
 
     def _ensure_root(self) -> None:
-        """See that the data directory stands before the first write of this process.
+        """Create the data directory, durably, before the first write of this process.
 
-        It may stand and still not be durable, if the process that made it was killed; so it is not asked for first.
+        It is done even if the directory exists: the process that created it may have been killed before its sync.
         """
         if self._has_root:
             return

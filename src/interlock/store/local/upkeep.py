@@ -1,4 +1,4 @@
-"""Work on what belongs to no session: one process at a time, in a data directory that stands."""
+"""Work on data outside of sessions: one process at a time, in an existing data directory."""
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -18,10 +18,10 @@ _TRASH_DIRS = (
 
 
 def make_root(files: FileOps) -> None:
-    """See that the data directory stands, durably.
+    """Create the data directory, durably.
 
     Raises:
-        StoreFailureError: It cannot.
+        StoreFailureError: It cannot be created.
     """
     try:
         files.make_root()
@@ -32,8 +32,8 @@ def make_root(files: FileOps) -> None:
 
 
 @contextmanager
-def alone(files: FileOps, locks: Locks) -> Generator[None]:
-    """Hold the lock over what belongs to no session while the context lasts.
+def upkeep_lock(files: FileOps, locks: Locks) -> Generator[None]:
+    """Hold the upkeep lock, for data outside of sessions, while the context lasts.
 
     Raises:
         UpkeepBusyError: On entering: another process holds it.
@@ -49,19 +49,18 @@ def alone(files: FileOps, locks: Locks) -> Generator[None]:
     try:
         yield
     finally:
-        # The work is done. A lock that cannot be released ends with its process, and no repeat would help.
+        # The work is done. A lock that cannot be released ends with its process; trying again would not help.
         with suppress(OSError):
             lock.__exit__(None, None, None)
 
 
 def make_trash(files: FileOps) -> None:
-    """Make the directories of the trash that are missing. Not durable: a later collection makes them again.
+    """Create the missing directories of the trash. Not durable: a later collection creates them again.
 
-    The first start makes them, so that a collection on a full disk finds them.
+    The first start creates them, so that they exist when a collection runs on a full disk.
 
     Raises:
-        StoreFailureError: The disk failed, or a link is in the place of one: what is moved there would go among
-            somebody else's files.
+        StoreFailureError: The disk failed, or one of them is a link: files moved there would leave the data directory.
     """
     try:
         for path in _TRASH_DIRS:
@@ -74,10 +73,10 @@ def make_trash(files: FileOps) -> None:
 
 @contextmanager
 def replacing(files: FileOps, path: str) -> Generator[None]:
-    """Replace a file while the context lasts: a failure says whether the new file may already be there.
+    """Replace a file inside the context. A failure says whether the new file may already be in place.
 
     Raises:
-        StoreFailureError: The disk failed; `may_be_recorded` unless the file is seen to be unchanged.
+        StoreFailureError: The disk failed; `may_be_recorded` unless the file is known to be unchanged.
     """
     try:
         before = _read(files, path)

@@ -14,7 +14,7 @@ from interlock.views.session import Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredContent:
-    """What is stored under a digest, and when it was last written."""
+    """Content that is stored under a digest, and when it was last written."""
 
     kind: Kind
     data: bytes
@@ -23,7 +23,7 @@ class StoredContent:
 
 @dataclass(slots=True, kw_only=True)
 class MemoryState:
-    """All that one store holds but its keys. A change of more than one part takes the mutex."""
+    """Everything in one store except its keys. A change of several parts takes the mutex."""
 
     now_s: Callable[[], float]
     segments: dict[SessionId, list[bytes]] = field(default_factory=dict[SessionId, list[bytes]])
@@ -42,7 +42,7 @@ class MemoryState:
         return tuple(tuple(map(parse_event, segment.splitlines())) for segment in segments)
 
     def put(self, contents: Contents) -> None:
-        """Store content under its digest. What is there already counts as written now."""
+        """Store content under its digest. Existing content counts as written now."""
         kinds = {
             Kind.SNAPSHOT: contents.snapshots,
             Kind.WORKFLOW: contents.workflows,

@@ -23,7 +23,7 @@ from interlock.store.ports.errors import (
     SessionBusyError,
     SessionLockReleasedError,
 )
-from interlock.store.ports.keys import KeyRing, KeyRingFacts
+from interlock.store.ports.keys import KeyRing, KeyRingStatus
 from interlock.store.ports.maintenance import (
     Kind,
 )
@@ -33,7 +33,7 @@ from interlock.views.session import BrokenHistoryError, Session, evolve, new_ses
 
 
 class MemorySessionLock:
-    """The witness of this store."""
+    """A `SessionLock` of this store."""
 
     def __init__(self, session_id: SessionId, session: Session | None, maker: object) -> None:
         self.maker = maker
@@ -49,14 +49,14 @@ class MemorySessionLock:
         return self._session
 
     def advance(self, session: Session) -> None:
-        """Go on with what an append made true."""
+        """Replace the session's state after an append."""
         self._session = session
 
 
 class MemoryStore:
-    """Every port of durable truth in one process's memory. Segments are kept as bytes, as a disk would.
+    """Every store port in the memory of one process. Segments are stored as bytes, as on a disk.
 
-    `now_s` is the clock by which changes are dated, in seconds since the epoch.
+    `now_s` is the clock that dates changes, in seconds since the epoch.
     """
 
     def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
@@ -67,7 +67,7 @@ class MemoryStore:
     def load(
         self,
         session: SessionId,
-        tag: str | None = None,  # noqa: ARG002 — all is settled
+        tag: str | None = None,  # noqa: ARG002 — every append is settled
         *,
         since_s: float | None = None,  # noqa: ARG002 — no read waits
     ) -> Session | None:
@@ -75,7 +75,7 @@ class MemoryStore:
         return self._state.folds.get(session)
 
     def replayed(self, session: SessionId) -> Session:
-        """Return the fold of the stored bytes, read again from the first."""
+        """Return the fold of the stored bytes, read again from the start."""
         return evolve(new_session(session), *chain.from_iterable(self.history(session)))
 
     def segments(self, session: SessionId) -> tuple[bytes, ...]:
@@ -90,8 +90,8 @@ class MemoryStore:
         """See `SessionReader.history`."""
         return self._state.history(session)
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
         state = self._state
         with state.mutex:
             return {name: LogVersion((len(log), 0, state.changed_s[name], 0)) for name, log in state.segments.items()}
@@ -103,10 +103,10 @@ class MemoryStore:
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`. Memory holds no damage."""
-        facts = self.load(session)
-        return Salvaged(session=session, facts=facts, history=self.history(session)) if facts is not None else None
+        fold = self.load(session)
+        return Salvaged(session=session, fold=fold, history=self.history(session)) if fold is not None else None
 
-    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — memory is never cut off
+    def unfinished(self, session: SessionId) -> UnfinishedAppend | None:  # noqa: ARG002 — no append is interrupted
         """See `SessionReader.unfinished`."""
         return None
 
@@ -126,25 +126,25 @@ class MemoryStore:
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
         """See `SessionWriter.hold`."""
         with self._state.mutex:
-            lock = self._state.locks.setdefault(session, threading.Lock())
+            mutex = self._state.locks.setdefault(session, threading.Lock())
         began, until = wait_window(LOCK_WAIT_MS_MAX, since_s)
-        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+        if not mutex.acquire(timeout=max(0.0, until - time.monotonic())):
             raise SessionBusyError(session=session, waited_ms=int((time.monotonic() - began) * 1000))
         try:
-            witness = MemorySessionLock(session, self._state.folds.get(session), self)
+            lock = MemorySessionLock(session, self._state.folds.get(session), self)
             try:
-                yield witness
+                yield lock
             finally:
-                witness.is_released = True
+                lock.is_released = True
         finally:
-            lock.release()
+            mutex.release()
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        witness = self._own(witness)
-        if witness.session_id != plan.session:
-            raise SessionLockReleasedError("a witness of another session")
-        fold = witness.session or new_session(plan.session)
+        lock = self._own(lock)
+        if lock.session_id != plan.session:
+            raise SessionLockReleasedError("a lock of another session")
+        fold = lock.session or new_session(plan.session)
         segment = stamp(plan, next_index=fold.next_index, stamps=stamps)
         if any(is_key_event(event) and event.dedupe_key in fold.dedupe_keys for event in segment.events):
             return fold
@@ -152,41 +152,41 @@ class MemoryStore:
         workflows = dict([plan.workflow] if plan.workflow is not None else [])
         contents = Contents(snapshots=dict(plan.snapshots), workflows=workflows, artifacts=dict(plan.artifacts))
         self._record(fold, [segment.data], contents)
-        witness.advance(fold)
+        lock.advance(fold)
         return fold
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
         """See `SessionWriter.cache_summary`."""
-        witness = self._own(witness)
-        if witness.is_released:
+        lock = self._own(lock)
+        if lock.is_released:
             raise SessionLockReleasedError("the session's hold has ended")
-        self._state.summaries[witness.session_id] = (len(self.segments(witness.session_id)), summary)
+        self._state.summaries[lock.session_id] = (len(self.segments(lock.session_id)), summary)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`."""
-        witness = self._own(witness)
-        if witness.session is not None:
+        lock = self._own(lock)
+        if lock.session is not None:
             raise BrokenHistoryError("a session that has history is not restored")
-        session = witness.session_id
+        session = lock.session_id
         fold = evolve(new_session(session), *chain.from_iterable(history))
         self._record(fold, [segment for segment, _ in attest_history(session, history)], contents)
-        witness.advance(fold)
+        lock.advance(fold)
         return fold
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:  # noqa: ARG002 — memory is always fresh
         """See `KeyRingReader.keys`."""
         return self._ring
 
-    def ensured(self) -> KeyRing:
-        """See `KeyRingWriter.ensured`."""
+    def ensure_keys(self) -> KeyRing:
+        """See `KeyRingWriter.ensure_keys`."""
         with self._state.mutex:
             return self._ring or self._put_ring(previous=None)
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """See `KeyRingMaintenance.key_ring_facts`. Only the process and its user reach its memory."""
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """See `KeyRingMaintenance.key_ring_status`. Only the process and its user reach its memory."""
         if self._ring is None:
             return None
-        return KeyRingFacts(
+        return KeyRingStatus(
             keys=len(self._ring.keys()),
             changed_s=self._ring_changed_s,
             mode=0o600,
@@ -210,10 +210,10 @@ class MemoryStore:
         """See `Store.upkeep`."""
         return MemoryUpkeep(self._state)
 
-    def _own(self, witness: SessionLock) -> MemorySessionLock:
-        if not isinstance(witness, MemorySessionLock) or witness.maker is not self:
-            raise SessionLockReleasedError("not a witness of this store")
-        return witness
+    def _own(self, lock: SessionLock) -> MemorySessionLock:
+        if not isinstance(lock, MemorySessionLock) or lock.maker is not self:
+            raise SessionLockReleasedError("a session lock of another store")
+        return lock
 
     def _record(self, fold: Session, segments: Iterable[bytes], contents: Contents) -> None:
         with self._state.mutex:

@@ -1,4 +1,4 @@
-"""The maintenance of an in-memory store. Memory is never damaged and has no trash: what goes is gone for good."""
+"""The maintenance of an in-memory store. Memory has no damage and no trash: a sweep deletes at once."""
 
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,12 +19,12 @@ from interlock.store.ports.maintenance import (
     StoreOverview,
     Swept,
 )
-from interlock.store.retention import due, seconds_of, with_marks
+from interlock.store.retention import add_pins, due, seconds_of
 
 
 @contextmanager
-def alone(state: MemoryState) -> Generator[None]:
-    """Hold the lock over what belongs to no session while the context lasts.
+def upkeep_lock(state: MemoryState) -> Generator[None]:
+    """Hold the upkeep lock, for data outside of sessions, while the context lasts.
 
     Raises:
         UpkeepBusyError: On entering: another thread holds it.
@@ -37,8 +37,8 @@ def alone(state: MemoryState) -> Generator[None]:
         state.upkeep_lock.release()
 
 
-class MemoryKeepMarks:
-    """The keep marks of this store."""
+class MemoryPins:
+    """The retention pins of this store."""
 
     def __init__(self, state: MemoryState) -> None:
         self._state = state
@@ -49,8 +49,8 @@ class MemoryKeepMarks:
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
-        with alone(self._state):
-            after = with_marks(self._state.kept, sessions)
+        with upkeep_lock(self._state):
+            after = add_pins(self._state.kept, sessions)
             missing = tuple(sorted(frozenset(sessions) - self._state.segments.keys()))
             if missing:
                 raise SessionsMissingError(missing)
@@ -59,7 +59,7 @@ class MemoryKeepMarks:
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.unkeep`."""
-        with alone(self._state):
+        with upkeep_lock(self._state):
             self._state.kept = self._state.kept.difference(sessions)
             return self._state.kept
 
@@ -69,27 +69,27 @@ class MemoryUpkeep:
 
     def __init__(self, state: MemoryState) -> None:
         self._state = state
-        self.keep_marks = MemoryKeepMarks(state)
+        self.retention_pins = MemoryPins(state)
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
         with self._state.mutex:
-            return self._marked(told)
+            return self._marked(report)
 
-    def alone(self) -> AbstractContextManager[None]:
-        """See `Collector.alone`."""
-        return alone(self._state)
+    def upkeep_lock(self) -> AbstractContextManager[None]:
+        """See `Collector.upkeep_lock`."""
+        return upkeep_lock(self._state)
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """See `Collector.make_room`. There is nothing that needs no lock."""
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
+        """See `Collector.free_space`. Memory has no trash and no temporary files."""
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
-        """See `Collector.sweep`. It takes what is due by the marks and by what is there now."""
+        """See `Collector.sweep`. It removes what is due by the snapshot and by the current state."""
         with self._state.mutex, ExitStack() as locks:
             now, expired = self._marked(), due(marked, retention).sessions
             skipped = tuple(self._skipped(expired, now, locks))
             spared = {one.session for one in skipped} | (now.names() - {one.session for one in expired})
-            # The mutex keeps writers out, so content that nothing refers to now may go, marked or not.
+            # The mutex excludes writers, so unreferenced content may be deleted even if it is not in the snapshot.
             taken = due(now, retention, spared)
             for session in taken.sessions:
                 self._state.remove(session.session)
@@ -97,9 +97,9 @@ class MemoryUpkeep:
                 del self._state.content[item.name]
         return Swept(taken=taken, skipped=skipped)
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
-        """See `StoreInspector.glance`."""
-        return StoreOverview(attested=tuple(one.session for one in self.mark(told).sessions), unsound=(), debris=())
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
+        """See `StoreInspector.overview`."""
+        return StoreOverview(attested=tuple(one.session for one in self.mark(report).sessions), unsound=(), debris=())
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:  # noqa: ARG002 — memory holds no damage
         """See `StoreInspector.damaged_content`."""
@@ -110,13 +110,13 @@ class MemoryUpkeep:
         with self._state.mutex:
             return tuple(sorted(session for session, lock in self._state.locks.items() if lock.locked()))
 
-    def _marked(self, told: Progress = report_nothing) -> GcSnapshot:
+    def _marked(self, report: Progress = report_nothing) -> GcSnapshot:
         total = len(self._state.segments)
         sessions = list[GcSession]()
         for session in sorted(self._state.segments):
-            told(len(sessions), total)
+            report(len(sessions), total)
             sessions.append(self._marked_session(session))
-        told(total, total)
+        report(total, total)
         items = (
             Item(kind=one.kind, name=name, bytes=len(one.data), modified_s=one.written_s)
             for name, one in sorted(self._state.content.items())
@@ -134,7 +134,7 @@ class MemoryUpkeep:
         )
 
     def _skipped(self, expired: Iterable[GcSession], now: GcSnapshot, locks: ExitStack) -> Iterator[Skipped]:
-        """Lock the expired sessions, and yield those that somebody holds or that changed since they were marked."""
+        """Lock the expired sessions, and yield those that are held or that changed since they were marked."""
         there = frozenset(now.sessions)
         for one in expired:
             lock = self._state.locks[one.session]

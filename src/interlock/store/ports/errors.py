@@ -1,6 +1,6 @@
-"""What a store raises, with its enums: how healthy a session is, and why a disk failed.
+"""The errors that a store raises, with their enums: the health of a session, and the kind of disk failure.
 
-Everybody above the store may import this; nothing here reads or writes.
+Every layer above the store may import this module; it reads and writes nothing.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ from interlock.kernel.ids import Digest, SessionId
 
 
 class Health(StrEnum):
-    """What a session's stored bytes are worth (READ-2). Only a healthy one is built upon."""
+    """The health of a session's stored bytes (READ-2). Only a healthy session is used."""
 
     HEALTHY = "healthy"
     CORRUPT_TAIL = "corrupt_tail"
@@ -19,7 +19,7 @@ class Health(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why the disk did not do its part."""
+    """Why a disk operation failed."""
 
     UNREADABLE = "unreadable"
     READ_ONLY = "read_only"
@@ -29,9 +29,9 @@ class FailureKind(StrEnum):
 
 
 class SessionUnhealthyError(InterlockError):
-    """The session's log does not verify, so nothing of it is used.
+    """The session's log does not verify, so it is not used.
 
-    `breaks_history` says that its bytes are those attested, and its events contradict each other.
+    `breaks_history` says that its bytes match the manifest, but its events contradict each other.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SessionUnhealthyError(InterlockError):
         self.found = found
         self.breaks_history = breaks_history
         self.label: str | None = None
-        """The run that the call was about, where it was about one."""
+        """The run that the call was about, if it was about one."""
 
 
 class SessionBusyError(InterlockError):
@@ -59,7 +59,7 @@ class SessionBusyError(InterlockError):
 
 
 class UpkeepBusyError(InterlockError):
-    """Another process worked on what belongs to no session (marks, keys, a collection) for longer than one may wait."""
+    """Another process held the upkeep lock (for pins, keys or a collection) for longer than a call may wait."""
 
     def __init__(self, *, waited_ms: int) -> None:
         super().__init__(f"upkeep is locked; waited {waited_ms} ms")
@@ -69,8 +69,8 @@ class UpkeepBusyError(InterlockError):
 class StoreFailureError(InterlockError):
     """A disk operation failed.
 
-    Nothing of the call was recorded, unless `may_be_recorded`: then the failure came after the call's first durable
-    byte, and only a later read can say whether the call counts.
+    The call recorded nothing, unless `may_be_recorded`: then the failure came after the call's first durable byte, and
+    only a later read shows whether the call counts.
     """
 
     def __init__(self, kind: FailureKind, found: str, *, may_be_recorded: bool = False) -> None:
@@ -81,7 +81,7 @@ class StoreFailureError(InterlockError):
 
 
 class ContentDamagedError(InterlockError):
-    """A content-addressed file is missing, or its bytes are not those of its name."""
+    """A content-addressed file is missing, or its bytes do not match its name."""
 
     def __init__(self, *, what: str, digest: Digest, found: str) -> None:
         super().__init__(f"{what} {digest}: {found}")
@@ -93,23 +93,23 @@ class ContentDamagedError(InterlockError):
 
 
 class KeyRingDamagedError(InterlockError):
-    """The key ring cannot be read, or its check does not hold."""
+    """The key ring cannot be read, or its checksum does not match."""
 
 
 class SessionLockReleasedError(InterlockError):
-    """A witness was used after its hold ended, or for another session: a caller's bug (LOCK-2)."""
+    """A session lock was used after its release, or for another session: a bug of the caller (LOCK-2)."""
 
 
 class PinsDamagedError(InterlockError):
-    """The keep marks cannot be read, so nobody knows what must stay."""
+    """The retention pins cannot be read, so it is unknown which sessions must stay."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"keep marks: {found}")
+        super().__init__(f"retention pins: {found}")
         self.found = found
 
 
 class SessionsMissingError(InterlockError):
-    """Sessions were to be kept that are not there; nothing was changed."""
+    """Sessions that should be pinned do not exist; nothing was changed."""
 
     def __init__(self, sessions: tuple[SessionId, ...]) -> None:
         super().__init__(f"no such session: {', '.join(sessions)}")
@@ -117,8 +117,8 @@ class SessionsMissingError(InterlockError):
 
 
 class TooManyPinsError(InterlockError):
-    """More sessions would be kept than marks are for; nothing was changed."""
+    """More sessions would be pinned than the limit allows; nothing was changed."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"{count} keep marks")
+        super().__init__(f"{count} retention pins")
         self.count = count

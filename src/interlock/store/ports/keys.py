@@ -1,8 +1,8 @@
 """The ports of the key ring, which signs and verifies tokens.
 
-Every use case holds the reader. Those that may sign the first token of a data directory hold the writer as well: start,
-advance, checkpoint, import and repair, and the questions that the server seals. `interlock keys` and `interlock doctor`
-hold the port of maintenance.
+Every use case has the reader. Those that may sign the first token of a data directory also have the writer: start,
+advance, checkpoint, import and repair, and the questions that the server encrypts. `interlock keys` and
+`interlock doctor` have the port of maintenance.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ class KeyRing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRingFacts:
-    """What may be said of a key ring: never a key.
+class KeyRingStatus:
+    """The state of a key ring, without its keys.
 
     `changed_s`, when it was made or rotated last, counts from the epoch; the modes are permission bits.
     `has_unfinished_rotation` says that the older key still signs.
@@ -42,9 +42,9 @@ class KeyRingReader(Protocol):
     """Reads the signing keys. Makes none."""
 
     def keys(self, *, fresh: bool = False) -> KeyRing | None:
-        """Return the key ring as it is stored now, or None where there is none yet. Writes nothing.
+        """Return the key ring as it is stored now, or None if there is none yet. Writes nothing.
 
-        `fresh` reads it even if nothing seems to have changed, as after a signature that did not hold.
+        `fresh` reads it even if nothing seems to have changed, as after a signature that did not verify.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
@@ -54,14 +54,14 @@ class KeyRingReader(Protocol):
 
 
 class KeyRingWriter(KeyRingReader, Protocol):
-    """Reads the signing keys, and makes the first one."""
+    """Reads the signing keys, and creates the first one."""
 
-    def ensured(self) -> KeyRing:
-        """Return the key ring, made and durable if there was none.
+    def ensure_keys(self) -> KeyRing:
+        """Return the key ring; create it, durably, if there is none.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
-            StoreFailureError: It could not be made.
+            StoreFailureError: It could not be created.
         """
         ...
 
@@ -69,8 +69,8 @@ class KeyRingWriter(KeyRingReader, Protocol):
 class KeyRingMaintenance(Protocol):
     """Describes the key ring without its keys, and rotates it."""
 
-    def key_ring_facts(self) -> KeyRingFacts | None:
-        """Return what may be said of the ring, or None where there is none yet. Writes nothing.
+    def key_ring_status(self) -> KeyRingStatus | None:
+        """Return the state of the ring, or None if there is none yet. Writes nothing.
 
         Raises:
             KeyRingDamagedError: It cannot be used.
@@ -79,9 +79,9 @@ class KeyRingMaintenance(Protocol):
         ...
 
     def rotate(self) -> KeyRing:
-        """Make a new current key; the old current verifies until the next rotation.
+        """Create a new current key; the old current key verifies until the next rotation.
 
-        A rotation that failed, and may have been recorded, is finished instead: a repeat ends no token.
+        A rotation that failed, and may have been recorded, is finished instead: a repeat invalidates no token.
 
         Raises:
             KeyRingDamagedError: It cannot be used.

@@ -1,8 +1,8 @@
-"""The ports of maintenance: keep marks, the check of a whole store, and mark-and-sweep over it.
+"""The ports of maintenance: retention pins, the check of a whole store, and mark-and-sweep over it.
 
-Only `gc`, `doctor`, `session keep` and `session unkeep` hold them. Marking writes nothing. What is due follows from
-what was marked by a pure rule (`store.retention`), so a dry run reports what a sweep would take. A sweep checks each
-thing again before it takes it, because others write meanwhile.
+Only `gc`, `doctor`, `session keep` and `session unkeep` have them. Marking writes nothing. A pure rule
+(`store.retention`) computes what is due from the snapshot, so a dry run reports what a sweep would remove. A sweep
+checks each thing again before it removes it, because other processes write meanwhile.
 """
 
 from collections.abc import Collection, Iterator
@@ -18,7 +18,7 @@ from interlock.store.ports.errors import Health
 
 
 class Kind(StrEnum):
-    """What a sweep can take; a closed set, in the order of reports."""
+    """What a sweep can remove; a closed set, in the order of reports."""
 
     SESSION = "session"
     SNAPSHOT = "snapshot"
@@ -35,10 +35,10 @@ CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that is no session: its name in the store, its size, and when it was last written.
+    """One stored thing that is not a session: its name in the store, its size, and when it was last written.
 
-    The name of content is any text that equals what `GcSession.content` holds for a session that refers to it.
-    `session` is whose it is, where it is of one. In the trash `content` is the name that readers know it by.
+    The name of content is any string that `GcSession.content` also holds for the sessions that refer to it. `session`
+    is its session, if it belongs to one. For content in the trash, `content` is the name that readers use.
     """
 
     kind: Kind
@@ -64,7 +64,7 @@ class GcSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsoundSession:
-    """A session that is damaged or newer than this release: what it refers to is not known for sure."""
+    """A session that is damaged or newer than this release: what it refers to is uncertain."""
 
     session: SessionId
     health: Health
@@ -74,7 +74,7 @@ class UnsoundSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GcSnapshot:
-    """All that a store holds."""
+    """Everything that a store holds, as the mark phase found it."""
 
     sessions: tuple[GcSession, ...] = ()
     unsound: tuple[UnsoundSession, ...] = ()
@@ -87,14 +87,14 @@ class GcSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What may go: sessions older than `ttl_s` (None: none) that are not kept. `now_s` counts from the epoch."""
+    """What may be removed: unpinned sessions older than `ttl_s` (None: no session). `now_s` counts from the epoch."""
 
     now_s: float
     ttl_s: float | None
     kept: frozenset[SessionId] = frozenset()
 
     def has_expired(self, session: GcSession) -> bool:
-        """Say whether a session may go. What its runs have come to plays no part (GC-1)."""
+        """Return whether a session may be removed. The status of its runs does not matter (GC-1)."""
         return (
             self.ttl_s is not None
             and session.session not in self.kept
@@ -102,19 +102,19 @@ class Retention:
         )
 
     def is_old(self, modified_s: float) -> bool:
-        """Say whether what was last written then may go if nothing refers to it (GC-4)."""
+        """Return whether something that was last written at this time may be removed if it is unreferenced (GC-4)."""
         return self.now_s - modified_s > SWEEP_AFTER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """What a sweep takes."""
+    """What a sweep removes."""
 
     sessions: tuple[GcSession, ...] = ()
     items: tuple[Item, ...] = ()
 
     def sizes(self) -> Iterator[tuple[Kind, int]]:
-        """Yield the kind and the bytes of each."""
+        """Yield the kind and the size in bytes of each."""
         yield from ((Kind.SESSION, session.bytes) for session in self.sessions)
         yield from ((item.kind, item.bytes) for item in self.items)
 
@@ -123,7 +123,7 @@ class Due:
 class Skipped:
     """A session that a sweep left to the next one.
 
-    Another process held it, it changed since it was marked, or the disk had no room for the work on it.
+    Another process held it, it changed since it was marked, or the disk had no space for the work on it.
     """
 
     session: SessionId
@@ -132,7 +132,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep took, and what it had to leave."""
+    """What a sweep removed, and what it had to leave."""
 
     taken: Due
     skipped: tuple[Skipped, ...] = ()
@@ -140,9 +140,9 @@ class Swept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOverview:
-    """A quick check: the sessions whose bytes are those that their manifests attest, the others, and debris.
+    """The result of a quick check: the sessions whose bytes match their manifests, the others, and debris.
 
-    What the records say was not read, so what content nothing refers to is not known.
+    No record was parsed, so it is unknown which content is unreferenced.
     """
 
     attested: tuple[SessionId, ...]
@@ -152,7 +152,7 @@ class StoreOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamagedContent:
-    """A content file that is missing or not what its name says, and the sessions that refer to it."""
+    """A content file that is missing or does not match its name, and the sessions that refer to it."""
 
     name: str
     found: str
@@ -163,38 +163,38 @@ class RetentionPins(Protocol):
     """The sessions that never expire."""
 
     def kept(self) -> frozenset[SessionId]:
-        """Return the marked sessions. Writes nothing.
+        """Return the pinned sessions. Writes nothing.
 
         Raises:
-            PinsDamagedError: The marks cannot be read.
+            PinsDamagedError: The pins cannot be read.
             StoreFailureError: The disk failed.
         """
         ...
 
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """Mark sessions and return all marked ones.
+        """Pin sessions and return all pinned ones.
 
-        Only a session that is there is marked, and no collection takes a marked one. So a mark without a session
-        is a sign of damage, or of a session that was removed by hand. Too many are refused before any is looked up.
+        Only an existing session is pinned, and no collection removes a pinned one. So a pin without a session is a
+        sign of damage, or of a session that was removed by hand. Too many are refused before any is searched for.
 
         Raises:
-            SessionsMissingError: One of them is not there; nothing was changed.
-            PinsDamagedError: The marks cannot be read; nothing was changed.
-            TooManyPinsError: There would be more than `KEEP_MARKS_MAX`; nothing was changed.
-            UpkeepBusyError: A collection is at work, or other marks are being set.
+            SessionsMissingError: One of them does not exist; nothing was changed.
+            PinsDamagedError: The pins cannot be read; nothing was changed.
+            TooManyPinsError: There would be more than `RETENTION_PINS_MAX`; nothing was changed.
+            UpkeepBusyError: Another process collects or sets pins.
             StoreFailureError: The disk failed; nothing was changed, unless `may_be_recorded`.
         """
         ...
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """Remove the marks of sessions, there or not, and return those that are left. Else raises as `keep` does."""
+        """Unpin sessions, existing or not, and return those that are left. Otherwise raises as `keep` does."""
         ...
 
 
 class Collector(Protocol):
     """Mark-and-sweep over everything that a store holds."""
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """Return everything that is stored. Writes nothing.
 
         Raises:
@@ -202,19 +202,19 @@ class Collector(Protocol):
         """
         ...
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Return a context in which no other process sweeps or sets marks.
+    def upkeep_lock(self) -> AbstractContextManager[None]:
+        """Return a context in which no other process sweeps or sets pins.
 
         Raises:
-            UpkeepBusyError: On entering: another process does.
+            UpkeepBusyError: On entering: another process is doing so.
             StoreFailureError: On entering: the disk failed.
         """
         ...
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """Remove for good what needs no lock: sessions that earlier sweeps took, and old temporary files.
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
+        """Delete what needs no lock: sessions that earlier sweeps moved to the trash, and old temporary files.
 
-        It creates nothing, so it works on a disk that has no room for the lock.
+        It creates no file, so it works on a disk that has no space for the lock.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -222,21 +222,21 @@ class Collector(Protocol):
         ...
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
-        """Take what is due by these marks, made a moment ago in the same `alone`: sessions first, then the rest.
+        """Remove what is due by this snapshot, made in the same `upkeep_lock`: sessions first, then the rest.
 
-        What goes is out of sight of everyone, and gone for good with a later sweep.
+        Removed data is invisible to readers of sessions; a later sweep deletes it.
 
         Raises:
-            StoreFailureError: The disk failed. What was not taken yet is taken by a later sweep.
+            StoreFailureError: The disk failed. A later sweep removes the rest.
         """
         ...
 
 
 class StoreInspector(Protocol):
-    """Checks everything that a store holds, and reports what it found. Writes nothing."""
+    """Checks everything that a store holds, and reports the findings. Writes nothing."""
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
-        """Check the bytes of each session against its manifest, without reading what the records say.
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
+        """Check the bytes of each session against its manifest, without parsing the records.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -261,9 +261,9 @@ class StoreInspector(Protocol):
 
 
 class Upkeep(Collector, StoreInspector, Protocol):
-    """Upkeep of a whole store: check it, collect what expired, and mark the sessions that must stay."""
+    """Upkeep of a whole store: check it, collect expired sessions, and pin the sessions that must stay."""
 
     @property
-    def keep_marks(self) -> RetentionPins:
+    def retention_pins(self) -> RetentionPins:
         """The sessions that never expire."""
         ...

@@ -1,6 +1,6 @@
 """The port that reads sessions and the content they refer to.
 
-Every use case holds it. It has no method that writes.
+Every use case has it. It has no method that writes.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ class SalvageCode(StrEnum):
     """The code that marks a view of less than a whole session (SAL-4). Closed."""
 
     SALVAGED_PREFIX = "SALVAGED_PREFIX"
-    """The log is damaged. Everything before the damage is here; what came after it is not known."""
+    """The log is damaged. Everything before the damage is included; what followed it is unknown."""
     PARTIAL_DATA = "PARTIAL_DATA"
     """Nothing of the log can be used, or content that it refers to is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omitted:
-    """What a log attests behind the part that verifies. `bytes` are those of its manifest and segments.
+    """What a log attests after the part that verifies. `bytes` counts those of its manifest and segments.
 
-    Unless `is_known`, some of it cannot be read any more, and there may be more groups and events than counted.
+    Unless `is_known`, some of it is unreadable, and there may be more groups and events than counted.
     """
 
     groups: int
@@ -37,44 +37,44 @@ class Omitted:
     is_known: bool
 
 
-NOTHING_LEFT_OUT = Omitted(groups=0, events=0, bytes=0, is_known=True)
+NOTHING_OMITTED = Omitted(groups=0, events=0, bytes=0, is_known=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvaged:
     """The part of a session's log that verifies: all of it, or what comes before the damage.
 
-    `history` is as `SessionReader.history` gives it and `facts` its fold, None without history. `where` and `found`
+    `history` is as `SessionReader.history` gives it and `fold` is its fold, None without history. `where` and `found`
     say what ends it; empty if nothing does. It is for views and copies only; no one appends to it.
     """
 
     session: SessionId
-    facts: Session | None
+    fold: Session | None
     history: tuple[tuple[Event, ...], ...]
     health: Health = Health.HEALTHY
     where: str = ""
     found: str = ""
-    left_out: Omitted = NOTHING_LEFT_OUT
+    omitted: Omitted = NOTHING_OMITTED
 
     @property
     def code(self) -> SalvageCode | None:
-        """The banner that a view of it bears; None over a whole log."""
+        """The warning code that a view of it shows; None for a whole log."""
         if self.health is Health.HEALTHY:
             return None
         return SalvageCode.SALVAGED_PREFIX if self.history else SalvageCode.PARTIAL_DATA
 
 
 class UnfinishedAppend(StrEnum):
-    """What an interrupted append left after a session's last settled event. Nobody got an answer from it: no damage."""
+    """What an interrupted append left after a session's last settled event. No damage: it returned no answer."""
 
     SEGMENT = "segment"
-    """Events that the log never came to attest. They do not count."""
+    """Events that the log does not attest. They do not count."""
     GROUP = "group"
-    """Attested events that may not be durable. They count once the next writer has settled them."""
+    """Attested events that may not be durable. They count after the next writer has settled them."""
 
 
 LogVersion = NewType("LogVersion", tuple[int, int, float, int])
-"""What changes whenever a session's log does: cheap to ask for, and compared with an earlier one only."""
+"""Changes whenever a session's log changes: cheap to read, and only compared with an earlier version."""
 
 
 class SessionReader(Protocol):
@@ -96,7 +96,7 @@ class SessionReader(Protocol):
         ...
 
     def sessions(self) -> tuple[SessionId, ...]:
-        """Return the sessions that are there, by id.
+        """Return the existing sessions, by id.
 
         A damaged session is among them, even if nothing of its log is left. One that was held and never appended to
         is not. One whose first append was interrupted may be among them although `load` returns None.
@@ -115,8 +115,8 @@ class SessionReader(Protocol):
         """
         ...
 
-    def marks(self) -> Mapping[SessionId, LogVersion]:
-        """Return the sessions that are there with the mark of each one's log. It reads no log.
+    def log_versions(self) -> Mapping[SessionId, LogVersion]:
+        """Return the existing sessions with the version of each one's log. Reads no log.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -124,7 +124,7 @@ class SessionReader(Protocol):
         ...
 
     def cached_summary(self, session: SessionId) -> bytes | None:
-        """Return what was cached of a session with the last thing that was appended to it; None where nothing was.
+        """Return the summary that was cached with the last append to a session; None if there is none.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -132,7 +132,7 @@ class SessionReader(Protocol):
         ...
 
     def salvage(self, session: SessionId) -> Salvaged | None:
-        """Return what verifies of a session's log, whatever follows it; None where there is no such session.
+        """Return the part of a session's log that verifies, whatever follows it; None if there is no such session.
 
         Raises:
             SessionBusyError: It looks damaged, and another process holds it.
@@ -141,7 +141,7 @@ class SessionReader(Protocol):
         ...
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
-        """Return what an interrupted append left in a session that verifies; None if nothing.
+        """Return what an interrupted append left in a session that verifies; None if it left nothing.
 
         A store whose appends commit atomically and durably always returns None.
 

@@ -1,4 +1,4 @@
-"""All ports of one store together. Whoever opens a data directory holds this, and gives each use case its part."""
+"""All ports of one store together. The code that opens a data directory passes each use case its part."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class StoreReader(SessionReader, KeyRingReader, Protocol):
-    """Everything that reads a store: enough for a command that shows something."""
+    """Everything that reads a store: enough for a read-only command."""
 
 
 class Store(StoreReader, SessionWriter, KeyRingWriter, KeyRingMaintenance, Protocol):
-    """Every port of durable truth. The contract suite runs against each implementation."""
+    """Every port of a store. The contract suite runs against each implementation."""
 
     @property
     def upkeep(self) -> "Upkeep":
-        """What checks and collects this store."""
+        """Return the ports that check and collect this store."""
         ...

@@ -1,11 +1,11 @@
-"""What is known of a workspace's place in git. `store.git` finds it; starting and resuming hold the function."""
+"""The git position of a workspace. `store.git` finds it; starting and resuming have the function."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitAnchors:
-    """The root of a work tree, its branch and its commit, each where there is one."""
+    """The root of a work tree, its branch and its commit, each None if there is none."""
 
     repo_root: str | None = None
     branch: str | None = None

@@ -1,7 +1,7 @@
 """The port that appends to sessions.
 
-Only the use cases that record something have it. Appending takes a `SessionLock`, which only `SessionWriter.hold` makes
-and which is worth nothing once its `with` block has ended.
+Only the use cases that record something have it. Appending takes a `SessionLock`, which only `SessionWriter.hold`
+yields and which is invalid after its `with` block.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from interlock.views.session import Session
 
 
 class SessionLock(Protocol):
-    """Proof that its bearer holds the lock of a healthy session, right now."""
+    """Proof that the caller holds the lock of a healthy session, right now."""
 
     @property
     def session(self) -> Session | None:
-        """The session as of the lock; None where it has no history yet.
+        """The session under the lock; None if it has no history yet.
 
         Raises:
             SessionLockReleasedError: The hold has ended.
@@ -29,10 +29,10 @@ class SessionLock(Protocol):
 
 
 class SessionWriter(Protocol):
-    """The one way to make something true."""
+    """The only way to record something."""
 
     def hold(self, session: SessionId, *, since_s: float | None = None) -> AbstractContextManager[SessionLock]:
-        """Lock a session, verify it, settle what another writer left unsettled, and yield the proof.
+        """Lock a session, verify it, settle what another writer left unsettled, and yield the `SessionLock`.
 
         The wait for the lock counts from `since_s`, when the call arrived by `time.monotonic`; without it, from now.
 
@@ -44,40 +44,40 @@ class SessionWriter(Protocol):
         """
         ...
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
-        """Make a plan true, whole or not at all, and return the session after it.
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+        """Record a plan, whole or not at all, and return the session after it.
 
-        A plan whose key event is in the log already is a replay: nothing is written.
+        A plan whose key event is already in the log is a replay: it writes nothing.
 
         Raises:
-            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
-            BrokenHistoryError: The plan does not fit the history; nothing was touched.
+            SessionLockReleasedError: The lock is not valid, or is another session's; nothing was changed.
+            BrokenHistoryError: The plan does not fit the history; nothing was changed.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`: then the next
                 `hold` says whether the plan counts.
         """
         ...
 
-    def cache_summary(self, witness: SessionLock, summary: bytes) -> None:
-        """Cache the summary of a session as its log is now. It is not durable, and never needed (RES-4).
+    def cache_summary(self, lock: SessionLock, summary: bytes) -> None:
+        """Cache the summary of a session's current log. It is not durable, and never needed (RES-4).
 
         Raises:
-            SessionLockReleasedError: The witness is not valid.
-            StoreFailureError: The disk failed; what was cached before is not used either.
+            SessionLockReleasedError: The lock is not valid.
+            StoreFailureError: The disk failed; the earlier cached summary is not used either.
         """
         ...
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
-        """Make the history of a session that has none true, all of it or nothing, and return its fold.
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+        """Record the whole history of a session that has none, all of it or nothing, and return its fold.
 
         Args:
-            witness: Of the session that the events name.
+            lock: The lock of the session that the events name.
             history: Its events, one sequence for each plan, as `SessionReader.history` gives them.
-            contents: All that the events refer to.
+            contents: All content that the events refer to.
 
         Raises:
-            SessionLockReleasedError: The witness is not valid, or is another session's; nothing was touched.
+            SessionLockReleasedError: The lock is not valid, or is another session's; nothing was changed.
             BrokenHistoryError: The events are another session's or cannot follow each other, or the session has
-                history; nothing was touched.
+                history; nothing was changed.
             StoreFailureError: The disk failed. Nothing was recorded, unless it is `may_be_recorded`.
         """
         ...

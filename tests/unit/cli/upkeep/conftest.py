@@ -39,7 +39,7 @@ class Site:
         """Begin a session and take a step with an artifact of its own, all of it that many days ago."""
         self.count += 1
         harness = Harness.on_disk(
-            self.data_dir, linear_workflow("test.abc", "a", "b", "c"), shell=Recorded(days, self.count * 1_000)
+            self.data_dir, linear_workflow("test.abc", "a", "b", "c"), clock=Recorded(days, self.count * 1_000)
         )
         started = harness.start("test.abc", goal=f"Number {self.count}")
         session = harness.session_of(started)

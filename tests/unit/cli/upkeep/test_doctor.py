@@ -99,7 +99,7 @@ def test_what_only_a_reading_shows_is_not_claimed_without_it(site: Site) -> None
     wanting = findings(site.told("doctor", "--deep", code=1), "attention")
     assert [one["check"] for one in wanting] == ["content", "content"]
     assert artifact.name in wanting[0]["message"]
-    assert "other bytes" in wanting[0]["message"]
+    assert "wrong bytes" in wanting[0]["message"]
     assert snapshot.name in wanting[1]["message"]
     assert all(session in one["message"] for one in wanting)
 

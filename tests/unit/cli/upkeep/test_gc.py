@@ -1,4 +1,4 @@
-"""`interlock gc` and the keep marks: what people see of a collection, and what it does to a real data directory."""
+"""`interlock gc` and the retention pins: what people see of a collection, and what it does to a real data directory."""
 
 import json
 from pathlib import Path
@@ -177,7 +177,7 @@ def test_collecting_and_setting_marks_exclude_each_other(site: Site, monkeypatch
     assert defaults is not None
     monkeypatch.setitem(defaults, "wait_ms_max", 10)
     session, _ = site.session(days=100)
-    with LocalCollector(site.data_dir).alone():
+    with LocalCollector(site.data_dir).upkeep_lock():
         for arguments in (("gc",), ("session", "keep", session), ("keys", "rotate")):
             assert "when that one is done" in site.complained(*arguments)
         assert counts(site.told("gc", "--dry-run")) == {"session": 1}

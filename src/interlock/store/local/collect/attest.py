@@ -1,4 +1,4 @@
-"""Whether a session's bytes are those that its manifest attests: what can be said without reading a record."""
+"""Check a session's bytes against its manifest, without reading a record."""
 
 from pydantic import ValidationError
 
@@ -13,9 +13,9 @@ from interlock.store.regular_file import NotRegularFileError
 
 
 def attested_segments(files: FileOps, session: SessionId) -> frozenset[str] | None:
-    """Return the segments of a manifest whose every line is whole and in order, and of whose segments none differs.
+    """Return the segments of a manifest if all of its lines are complete and in order, and all segments match it.
 
-    None says nothing of what is the matter, if anything is: that takes a reading.
+    None does not say what is wrong, or that anything is: only reading the session shows that.
 
     Raises:
         OSError: The disk failed.
@@ -33,7 +33,7 @@ def _segments(files: FileOps, session: SessionId, manifest: bytes) -> list[str]:
     """Return the segments that the lines attest.
 
     Raises:
-        FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError: Something does not agree.
+        FileNotFoundError, MalformedRecordError, UnknownVersionError, ValidationError: Something does not match.
     """
     paths, next_event = list[str](), 0
     for index, line in enumerate(manifest[:-1].split(b"\n")):

@@ -1,4 +1,4 @@
-"""Mark-and-sweep over a data directory, put together."""
+"""The collector of a data directory: mark and sweep behind their port."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -8,34 +8,34 @@ from interlock.kernel.budgets import SWEEP_LOCK_WAIT_MS_MAX
 from interlock.kernel.ids import SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.store.local import layout
-from interlock.store.local.collect.keep import KeepFile
-from interlock.store.local.collect.mark import CONTENT_KINDS, glance, mark
-from interlock.store.local.collect.sweep import make_room, sweep
+from interlock.store.local.collect.keep import PinFile
+from interlock.store.local.collect.mark import CONTENT_KINDS, mark, overview
+from interlock.store.local.collect.sweep import free_space, sweep
 from interlock.store.local.content import ContentFiles
 from interlock.store.local.files import FileOps, OsFiles, store_failure
 from interlock.store.local.locks import Locks, OsLocks
-from interlock.store.local.upkeep import alone
+from interlock.store.local.upkeep import upkeep_lock
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.maintenance import DamagedContent, GcSnapshot, Retention, StoreOverview, Swept
 
 
 class LocalCollector:
-    """The collector over files below one directory, and the keep marks there. Opening it touches nothing."""
+    """The collector over files below one directory, and its retention pins. Opening it reads and writes nothing."""
 
     def __init__(self, root: Path, *, files: FileOps | None = None, locks: Locks | None = None) -> None:
         self._files = files or OsFiles(root)
         self._locks = locks or OsLocks(root)
-        # Writers go first: what one holds right now is left to the next sweep.
+        # Writers have priority: a session that is locked now is left to the next sweep.
         self._session_locks = locks or OsLocks(root, wait_ms_max=SWEEP_LOCK_WAIT_MS_MAX)
-        self.keep_marks = KeepFile(self._files, self._locks)
+        self.retention_pins = PinFile(self._files, self._locks)
 
-    def mark(self, told: Progress = report_nothing) -> GcSnapshot:
+    def mark(self, report: Progress = report_nothing) -> GcSnapshot:
         """See `Collector.mark`."""
-        return mark(self._files, self._session_locks, told)
+        return mark(self._files, self._session_locks, report)
 
-    def glance(self, told: Progress = report_nothing) -> StoreOverview:
-        """See `StoreInspector.glance`."""
-        return glance(self._files, self._session_locks, told)
+    def overview(self, report: Progress = report_nothing) -> StoreOverview:
+        """See `StoreInspector.overview`."""
+        return overview(self._files, self._session_locks, report)
 
     def damaged_content(self, marked: GcSnapshot) -> tuple[DamagedContent, ...]:
         """See `StoreInspector.damaged_content`."""
@@ -49,13 +49,13 @@ class LocalCollector:
             raise store_failure(error) from error
         return tuple(SessionId(name) for name in names if self._locks.is_held(SessionId(name)))
 
-    def alone(self) -> AbstractContextManager[None]:
-        """See `Collector.alone`."""
-        return alone(self._files, self._locks)
+    def upkeep_lock(self) -> AbstractContextManager[None]:
+        """See `Collector.upkeep_lock`."""
+        return upkeep_lock(self._files, self._locks)
 
-    def make_room(self, marked: GcSnapshot, retention: Retention) -> None:
-        """See `Collector.make_room`."""
-        make_room(self._files, self._session_locks, marked, retention)
+    def free_space(self, marked: GcSnapshot, retention: Retention) -> None:
+        """See `Collector.free_space`."""
+        free_space(self._files, self._session_locks, marked, retention)
 
     def sweep(self, marked: GcSnapshot, retention: Retention) -> Swept:
         """See `Collector.sweep`."""

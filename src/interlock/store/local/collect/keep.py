@@ -1,4 +1,4 @@
-"""The keep marks: one small file, written whole (GC-2)."""
+"""The retention pins: one small file, replaced as a whole (GC-2)."""
 
 from collections.abc import Callable, Collection
 
@@ -11,15 +11,15 @@ from interlock.store.local.content import write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks
 from interlock.store.local.session.reading import DamageError
-from interlock.store.local.upkeep import alone, replacing
+from interlock.store.local.upkeep import replacing, upkeep_lock
 from interlock.store.ports.errors import PinsDamagedError, SessionsMissingError
-from interlock.store.retention import with_marks
+from interlock.store.retention import add_pins
 
-_Marks = frozenset[SessionId]
+_Pins = frozenset[SessionId]
 
 
-class KeepFile:
-    """`config/keep.json`. Without it, no session is kept."""
+class PinFile:
+    """`config/keep.json`. Without it, no session is pinned."""
 
     def __init__(self, files: FileOps, locks: Locks) -> None:
         self._files = files
@@ -41,17 +41,17 @@ class KeepFile:
     def keep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
         """See `RetentionPins.keep`."""
 
-        def marked(kept: _Marks) -> _Marks:
-            after = with_marks(kept, sessions)
+        def pinned(kept: _Pins) -> _Pins:
+            after = add_pins(kept, sessions)
             self._check_there(sessions)
             return after
 
-        # Where there is no session, no lock is made either; under the lock, no collection can take one any more.
-        marked(self.kept())
-        return self._change(marked)
+        # The first check creates no lock file for a missing session; under the lock, no collection can remove one.
+        pinned(self.kept())
+        return self._change(pinned)
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """See `RetentionPins.unkeep`. Where no marks were ever set, no file is made."""
+        """See `RetentionPins.unkeep`. If no session was ever pinned, no file is created."""
         try:
             if self._files.stat(layout.KEEP) is None:
                 return frozenset()
@@ -59,9 +59,9 @@ class KeepFile:
             raise store_failure(error) from error
         return self._change(lambda kept: kept.difference(sessions))
 
-    def _change(self, change: Callable[[_Marks], _Marks]) -> _Marks:
-        """Write the marks after a change, also where nothing changed: what is there may not be durable yet."""
-        with alone(self._files, self._locks):
+    def _change(self, change: Callable[[_Pins], _Pins]) -> _Pins:
+        """Write the pins after a change, even if nothing changed: the stored ones may not be durable yet."""
+        with upkeep_lock(self._files, self._locks):
             before = self.kept()
             with replacing(self._files, layout.KEEP):
                 after = change(before)
@@ -79,7 +79,7 @@ class KeepFile:
             raise SessionsMissingError(missing)
 
     def _is_there(self, session: SessionId) -> bool:
-        """Say whether a collection finds a session under this id, healthy or not."""
+        """Return whether a collection finds a session under this id, healthy or not."""
         try:
             return bool(read_session(self._files, session).segments) or not is_beginning(self._files, session)
         except DamageError:

@@ -1,9 +1,9 @@
-"""The look of mark-and-sweep: every session is read and dropped again, everything else is listed (GC-4, GC-7).
+"""The mark phase of mark-and-sweep: read every session one by one, and list everything else (GC-4, GC-7).
 
-A session is as sound as a server would find it: each group is verified, and folded unless a current summary shows that
-its writer did. What it refers to is what its pins and its events say. A `glance` is for people who only want to know
-the state of a store: it compares each session's bytes with what its manifest attests, and reads whole only what
-differs.
+A session is healthy if a server would find it healthy: each group is verified, and it is folded unless a current
+summary shows that its writer folded it. Its pins and its events say what it refers to. An `overview` is for people who
+only want to know the state of a store: it compares each session's bytes with its manifest, and reads a session in full
+only if they differ.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from interlock.store.local import layout
 from interlock.store.local.collect.attest import attested_segments
 from interlock.store.local.files import FileOps, FileStat, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.reading import DamageError, content_paths, surely_read, whole_groups
+from interlock.store.local.session.reading import DamageError, content_paths, read_with_recheck, whole_groups
 from interlock.store.local.session.summary_cache import folded_bytes
 from interlock.store.ports.errors import Health, SessionBusyError
 from interlock.store.ports.maintenance import CONTENT, GcSession, GcSnapshot, Item, Kind, StoreOverview, UnsoundSession
@@ -25,24 +25,24 @@ from interlock.store.retention import seconds_of
 CONTENT_KINDS = {layout.SNAPSHOTS: Kind.SNAPSHOT, layout.PINNED: Kind.WORKFLOW, layout.ARTIFACTS: Kind.ARTIFACT}
 """What each directory of content-addressed files holds."""
 _TEMP_DIRS = ("", layout.KEYS, layout.CONFIG, layout.WORKFLOWS, *CONTENT_KINDS)
-"""Where temporary files can stand outside of sessions."""
+"""The directories outside of sessions that can hold temporary files."""
 
 
-def mark(files: FileOps, locks: Locks, told: Progress = report_nothing) -> GcSnapshot:
+def mark(files: FileOps, locks: Locks, report: Progress = report_nothing) -> GcSnapshot:
     """See `Collector.mark`."""
     marking = _Marking(files=files, locks=locks)
     try:
-        marking.run(told)
+        marking.run(report)
     except OSError as error:
         raise store_failure(error) from error
     return GcSnapshot(sessions=tuple(marking.sessions), unsound=tuple(marking.unsound), items=tuple(marking.items))
 
 
-def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> StoreOverview:
-    """See `StoreInspector.glance`."""
-    marking = _Marking(files=files, locks=locks, read=_attested_or_read)
+def overview(files: FileOps, locks: Locks, report: Progress = report_nothing) -> StoreOverview:
+    """See `StoreInspector.overview`."""
+    marking = _Marking(files=files, locks=locks, read=_read_unless_attested)
     try:
-        marking.run(told)
+        marking.run(report)
     except OSError as error:
         raise store_failure(error) from error
     return StoreOverview(
@@ -54,7 +54,7 @@ def glance(files: FileOps, locks: Locks, told: Progress = report_nothing) -> Sto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSession:
-    """A session as it was read: how far, its segments, the content it refers to, and its newest recorded time."""
+    """A session that was read: its verified state, its segments, the content it refers to, its newest recorded time."""
 
     session: SessionId
     manifest_bytes: int
@@ -63,7 +63,7 @@ class ReadSession:
     recorded_s: float = 0.0
 
     def last_activity_s(self, files: FileOps) -> float:
-        """Return when it was last written to; to be on the safe side, the later of what the log and the file say."""
+        """Return when the session was last written to: the later of the log's time and the file's, to be safe."""
         manifest = files.stat(layout.manifest(self.session))
         return max(self.recorded_s, manifest.modified_s if manifest is not None else 0.0)
 
@@ -71,7 +71,7 @@ class ReadSession:
 def read_session(files: FileOps, session: SessionId) -> ReadSession:
     """Read a session from its first group to its last.
 
-    What a current summary vouches for is not folded again: whoever cached it had folded it all.
+    Events that a current summary covers are not folded again: the writer of the summary folded them.
 
     Raises:
         DamageError: See `reading`.
@@ -103,8 +103,8 @@ def _read(files: FileOps, session: SessionId, *, folds: bool) -> ReadSession:
     )
 
 
-def _attested_or_read(files: FileOps, session: SessionId) -> ReadSession:
-    """Return what the manifest attests if its segments agree; else read the session whole, which says what is wrong."""
+def _read_unless_attested(files: FileOps, session: SessionId) -> ReadSession:
+    """Return what the manifest attests if its segments match; else read the session, which reports the damage."""
     attested = attested_segments(files, session)
     if attested is None:
         return read_session(files, session)
@@ -113,7 +113,7 @@ def _attested_or_read(files: FileOps, session: SessionId) -> ReadSession:
 
 
 def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
-    """Yield a directory and everything below it, each directory before what it holds. Links are not followed."""
+    """Yield a directory and everything below it, each directory before its entries. Links are not followed."""
     stat = files.stat(path)
     if stat is None:
         return
@@ -124,19 +124,19 @@ def tree(files: FileOps, path: str) -> Iterator[tuple[str, FileStat]]:
 
 
 def newest_s(below: list[tuple[str, FileStat]]) -> float:
-    """Return when anything of a tree was last written."""
+    """Return the latest time at which anything of a tree was written."""
     return max((stat.modified_s for _, stat in below), default=0.0)
 
 
 def is_beginning(files: FileOps, session: SessionId) -> bool:
-    """Say whether a directory without a group can be what a start left: a later segment shows that more was there."""
+    """Return whether a directory without a group can be left by a start; a later segment shows that it held more."""
     firsts = {name.partition("-")[0] for name in files.names(layout.events_dir(session)) if layout.is_segment(name)}
     return all(int(first) == 0 for first in firsts)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Marking:
-    """What was found so far."""
+    """Collects everything that the store holds."""
 
     files: FileOps
     locks: Locks
@@ -145,21 +145,21 @@ class _Marking:
     unsound: list[UnsoundSession] = field(default_factory=list[UnsoundSession])
     items: list[Item] = field(default_factory=list[Item])
     names: dict[str, str] = field(default_factory=dict[str, str])
-    """Each name of content once: sessions share most of theirs."""
+    """Each content name as one object: sessions share most of their content."""
 
-    def run(self, told: Progress) -> None:
-        # What stands outside is listed first: what comes after that is young, and no sweep takes it.
+    def run(self, report: Progress) -> None:
+        # Content outside of sessions is listed first: what is written after that is young, so no sweep removes it.
         self._content()
         self._trash()
         found = sorted(self.files.names(layout.SESSIONS))
         for number, name in enumerate(found):
-            told(number, len(found))
+            report(number, len(found))
             path = f"{layout.SESSIONS}/{name}"
             if layout.is_session(name):
                 self._session(SessionId(name))
             elif not self.files.is_link(path):
                 self._add(Kind.LEFTOVER, path)
-        told(len(found), len(found))
+        report(len(found), len(found))
 
     def _content(self) -> None:
         for directory in _TEMP_DIRS:
@@ -189,21 +189,21 @@ class _Marking:
             self._refuse(session, damage.health, damage.where, damage.found)
             return
         except FileNotFoundError:
-            # It went while it was looked at; unless it is back, for then nobody has seen what it refers to.
+            # It was removed while it was read. If it exists again, its references are unknown, so it counts as damaged.
             if self.files.stat(layout.session_dir(session)) is not None:
-                self._refuse(session, Health.CORRUPT_HEAD, "manifest", "gone while it was read")
+                self._refuse(session, Health.CORRUPT_HEAD, "manifest", "removed while it was read")
             return
         if found.segments:
             self._sound(found, below, last_s)
         elif is_beginning(self.files, session):
             self._add(Kind.LEFTOVER, layout.session_dir(session), session=session)
         else:
-            self._refuse(session, Health.CORRUPT_HEAD, "manifest", "gone, though segments stand")
+            self._refuse(session, Health.CORRUPT_HEAD, "manifest", "missing, though there are segments")
 
     def _read(self, session: SessionId) -> ReadSession:
         read = partial(self.read, self.files, session)
         try:
-            return surely_read(read, partial(hold_if_made, self.files, self.locks, session))
+            return read_with_recheck(read, partial(hold_if_made, self.files, self.locks, session))
         except SessionBusyError:
             return read()
 
@@ -239,7 +239,7 @@ def _is_segment(path: str) -> bool:
 
 
 def own_names(files: FileOps, directory: str) -> list[str]:
-    """Return the names in a directory of the trash; none where a link on the way leads to somebody else's files."""
+    """Return the names in a directory of the trash; none if a link on the path leads outside the data directory."""
     parts = directory.split("/")
     ways = ["/".join(parts[: count + 1]) for count in range(len(parts))]
     return [] if any(files.is_link(way) for way in ways) else files.names(directory)

@@ -1,17 +1,17 @@
-"""The sweep of mark-and-sweep: out of sight first, for good with a later sweep (GC-3).
+"""The sweep phase of mark-and-sweep: move data to the trash, and delete it with a later sweep (GC-3).
 
-Others write meanwhile, so nothing rests on the marks alone:
+Other processes write meanwhile, so each thing is checked again before it is removed:
 
-1. Room is made first: what earlier sweeps put into the trash is removed, and old temporary files. Nothing has to be
-   created for that, so a full disk gets room.
-2. A session goes under its own lock, read once more, by one renaming of its directory into the trash.
-3. What is left in a session that stays goes under that session's lock, after its torn tail is cut.
-4. Both are durable before any content goes. Content that was in the trash before is removed, or moved back if a
-   session refers to it after all: a sweep that was cut short may have left it there.
-5. A content file goes to the trash by renaming. If it turns out to have been renewed, a writer is about to refer to it,
-   and it is moved back. Between the two, readers find it in the trash.
+1. First, space is freed: the trash of earlier sweeps and old temporary files are deleted. This creates no file, so it
+   works on a full disk.
+2. A session is read again under its own lock, and moved to the trash by one rename of its directory.
+3. Debris in a session that stays is removed under that session's lock, after its torn tail is cut.
+4. Both are durable before any content is removed. Content that was in the trash before is deleted, or moved back if a
+   session refers to it: an interrupted sweep may have left it there.
+5. A content file is moved to the trash by a rename. If it was renewed, a writer is about to refer to it, and it is
+   moved back. Meanwhile, readers find it in the trash.
 
-A cut at any place leaves what the next sweep can go on from.
+After an interruption at any point, the next sweep can continue.
 """
 
 import secrets
@@ -34,9 +34,9 @@ from interlock.store.ports.maintenance import CONTENT, Due, GcSession, GcSnapsho
 from interlock.store.retention import due, roots_of
 
 
-def make_room(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
-    """See `Collector.make_room`."""
-    _run(_Sweeping(files=files, locks=locks, retention=retention).make_room, marked)
+def free_space(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> None:
+    """See `Collector.free_space`."""
+    _run(_Sweeping(files=files, locks=locks, retention=retention).free_space, marked)
 
 
 def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention) -> Swept:
@@ -48,7 +48,7 @@ def sweep(files: FileOps, locks: Locks, marked: GcSnapshot, retention: Retention
 
 
 def _run(work: Callable[[GcSnapshot], None], marked: GcSnapshot) -> None:
-    assert not marked.unsound, "nothing goes while any session is unsound (GC-7)"
+    assert not marked.unsound, "no sweep while any session is unsound (GC-7)"
     try:
         work(marked)
     except OSError as error:
@@ -67,7 +67,7 @@ class _Sweeping:
     skipped: list[Skipped] = field(default_factory=list[Skipped])
 
     def run(self, marked: GcSnapshot) -> None:
-        self.make_room(marked)
+        self.free_space(marked)
         first = due(marked, self.retention)
         if first != Due() or any(item.kind is Kind.TRASH for item in marked.items):
             make_trash(self.files)
@@ -80,7 +80,7 @@ class _Sweeping:
             elif item.kind is Kind.LEFTOVER:
                 self._foreign(item)
         self._debris(first.items)
-        # What stands on a session being gone must not outlive a power loss that the going does not.
+        # Removal of content must not survive a power loss if the removal of its session does not.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
         spared = {one.session for one in self.skipped}
         rest = due(marked, self.retention, spared).items
@@ -88,9 +88,9 @@ class _Sweeping:
         self._empty_trash(((item, item.content) for item in marked.items if item.content is not None), roots)
         self._content(item for item in rest if item.kind in CONTENT)
 
-    def make_room(self, marked: GcSnapshot) -> None:
-        """Remove what earlier sweeps took out of sight, content aside, and old temporary files of no session."""
-        # A sweep that was cut may have left its renaming unsynced, and what is removed must not come back half.
+    def free_space(self, marked: GcSnapshot) -> None:
+        """Delete what earlier sweeps moved to the trash, except content, and old temporary files outside sessions."""
+        # An interrupted sweep may not have synced its renames, and a partly deleted session must not come back.
         self._sync(layout.SESSIONS, layout.TRASHED_SESSIONS, layout.TRASHED_SEGMENTS)
         for item in marked.items:
             if item.kind is Kind.TRASH and item.content is None:
@@ -111,12 +111,12 @@ class _Sweeping:
         self.sessions.append(session)
 
     def _begun(self, session: SessionId, item: Item) -> None:
-        """Take a directory that a start left, unless a session has come to stand in it."""
+        """Remove a directory that a start left, unless it holds a session by now."""
         if not read_session(self.files, session).segments and is_beginning(self.files, session):
             self._leftover(item)
 
     def _foreign(self, item: Item) -> None:
-        """Take what has a name that is no session's, unless somebody still works in it: it has no lock to go by."""
+        """Remove an entry whose name is no session id, unless it changed lately: no lock shows whether it is in use."""
         below = list(tree(self.files, item.name))
         if below and self.retention.is_old(newest_s(below)):
             self._leftover(item)
@@ -126,7 +126,7 @@ class _Sweeping:
         self.items.append(item)
 
     def _debris(self, items: Iterable[Item]) -> None:
-        """Take orphan segments and temporary files of the sessions that stay."""
+        """Remove orphan segments and temporary files of the sessions that stay."""
         of_sessions: dict[SessionId, list[Item]] = {}
         for item in items:
             if item.session is not None and item.kind in {Kind.SEGMENT, Kind.TEMP}:
@@ -139,7 +139,7 @@ class _Sweeping:
         orphans = [item for item in items if item.kind is Kind.SEGMENT and item.name not in now.segments]
         orphans = [item for item in orphans if self._is_old(item.name)]
         if orphans:
-            # The tail may be the beginning of an orphan's group, and without the orphan it would be damage.
+            # The tail may be a prefix of the orphan's group; without the orphan it would count as damage.
             cut_torn_tail(self.files, session, now.manifest_bytes)
         for item in orphans:
             name = item.name.rpartition("/")[2]
@@ -148,7 +148,7 @@ class _Sweeping:
         self._unlink_old(item for item in items if item.kind is Kind.TEMP)
 
     def _held(self, session: SessionId, work: Callable[[], None]) -> None:
-        """Work under a session's lock. What another process holds, or is not what it was, is left alone."""
+        """Work under a session's lock. Skip a session that is held, or that changed since it was marked."""
         try:
             with self.locks.hold(session):
                 work()
@@ -157,7 +157,7 @@ class _Sweeping:
         except (DamageError, FileNotFoundError, NotADirectoryError):
             self.skipped.append(Skipped(session=session, why="changed"))
         except OSError as error:
-            # A lock file that is missing, or a larger directory, takes room that only the rest of the sweep makes.
+            # A new lock file, or a larger directory, needs space that only the rest of the sweep frees.
             if store_failure(error).kind is not FailureKind.FULL:
                 raise
             self.skipped.append(Skipped(session=session, why="full"))
@@ -176,7 +176,7 @@ class _Sweeping:
         self._sync(*layout.CONTENT_DIRS, *map(layout.trashed, layout.CONTENT_DIRS))
 
     def _empty_trash(self, items: Iterable[tuple[Item, str]], roots: frozenset[str]) -> None:
-        """Remove content that was in the trash before, or move it back; each comes with the name readers know."""
+        """Delete content that was in the trash before, or move it back; each item has the name that readers use."""
         for item, content in items:
             if content in roots or not self._is_old(item.name):
                 self._restore(content)
@@ -186,10 +186,10 @@ class _Sweeping:
         self._sync(*layout.CONTENT_DIRS)
 
     def _restore(self, content: str) -> None:
-        """Put content that is referred to back.
+        """Move content that a session refers to back from the trash.
 
-        If it is there again, whoever wrote it may not have synced it: it is written anew before the one in the trash
-        goes (APP-5).
+        If the file exists again, its writer may not have synced it: it is written again before the copy in the trash
+        is deleted (APP-5).
         """
         try:
             data = self.files.read(content)
@@ -213,7 +213,7 @@ class _Sweeping:
                 self.items.append(item)
 
     def _remove(self, path: str) -> None:
-        """Remove a file or a directory with all that it holds; of what a link leads to, nothing."""
+        """Delete a file, or a directory with everything in it. Links are deleted and not followed."""
         for inner, stat in reversed(list(tree(self.files, path))):
             if stat.is_dir and not self.files.is_link(inner):
                 self.files.remove_dir(inner)
@@ -227,7 +227,7 @@ class _Sweeping:
         self.files.rename(path, target)
 
     def _is_old(self, path: str) -> bool:
-        """Say whether a file is there and still old: a writer may have renewed it since it was marked."""
+        """Return whether a file exists and is still old: a writer may have renewed it since it was marked."""
         stat = self.files.stat(path)
         return stat is not None and self.retention.is_old(stat.modified_s)
 

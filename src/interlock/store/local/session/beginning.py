@@ -1,7 +1,7 @@
-"""The directory that a call makes for a new session: it goes again if the call records nothing in it.
+"""The directory that a call creates for a new session: it is removed again if the call records nothing.
 
-Only what can hold no history is removed: under the session's lock, with an empty manifest, no segment and nothing
-settled. It leaves in one renaming, so another process that makes or waits for the same session meets all of it or
+Only a directory without history is removed: under the session's lock, with an empty manifest, no segment and no
+settled mark. One rename removes it, so another process that creates or waits for the same session sees all of it or
 nothing.
 """
 
@@ -20,14 +20,14 @@ from interlock.store.ports.errors import SessionBusyError
 
 @contextmanager
 def removed_if_unused(files: FileOps, locks: Locks, session: SessionId) -> Generator[None]:
-    """Remove a session's directory, if the disk allows it, that was made inside and that records nothing."""
+    """Remove a session's directory that was created in this context and records nothing, if the disk permits it."""
     if not _is_missing(files, session):
         yield
         return
     try:
         yield
     except SessionBusyError:
-        # Whoever holds the session is about to record something in it.
+        # The holder of the session is about to record something in it.
         raise
     except Exception:
         _remove_if_unused(files, locks, session)
@@ -71,5 +71,5 @@ def _remove(files: FileOps, session: SessionId) -> None:
 
 
 def _made(session: SessionId) -> tuple[str, ...]:
-    """Return what a hold makes in a session's directory, the one directory first."""
+    """Return the entries that a hold creates in a session's directory, the subdirectory first."""
     return layout.events_dir(session), layout.manifest(session), layout.lock(session), layout.settled(session)

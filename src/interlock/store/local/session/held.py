@@ -1,4 +1,4 @@
-"""The witness of a held session, and what the ports promise of whatever a hold may meet."""
+"""The proof that a session's lock is held, and the errors of the ports that a failure turns into."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,9 +12,9 @@ from interlock.views.session import BrokenHistoryError, Session
 
 
 class LocalSessionLock:
-    """The witness of this store: valid inside the `with` block that yielded it, for its session alone.
+    """A `SessionLock` of this store: valid inside the `with` block that yielded it, and only for its session.
 
-    `maker` is what made it: no other store takes it.
+    `maker` identifies the store that yielded it; every other store rejects it.
     """
 
     def __init__(self, verified: Verified, maker: object) -> None:
@@ -24,8 +24,8 @@ class LocalSessionLock:
     @property
     def session(self) -> Session | None:
         """See `SessionLock.session`."""
-        facts = self.verified().facts
-        return facts if facts.next_index else None
+        fold = self.verified().fold
+        return fold if fold.next_index else None
 
     def verified(self) -> Verified:
         """Return what was verified under the lock.
@@ -38,24 +38,24 @@ class LocalSessionLock:
         return self._verified
 
     def advance(self, verified: Verified | None) -> None:
-        """Go on with what an append made true; None ends the hold."""
+        """Replace the verified state after an append; None ends the hold."""
         self._verified = verified
 
 
-def own_witness(witness: SessionLock, maker: object) -> LocalSessionLock:
-    """Return a witness as the one that this maker made.
+def own_lock(lock: SessionLock, maker: object) -> LocalSessionLock:
+    """Return a session lock after checking that this store yielded it.
 
     Raises:
         SessionLockReleasedError: Another store made it.
     """
-    if not isinstance(witness, LocalSessionLock) or witness.maker is not maker:
-        raise SessionLockReleasedError("not a witness of this store")
-    return witness
+    if not isinstance(lock, LocalSessionLock) or lock.maker is not maker:
+        raise SessionLockReleasedError("a session lock of another store")
+    return lock
 
 
 @contextmanager
-def told(session: SessionId) -> Generator[None]:
-    """Turn what reading and writing a session may meet into what the ports promise."""
+def port_errors(session: SessionId) -> Generator[None]:
+    """Convert the errors of reading and writing a session into those that the ports document."""
     try:
         yield
     except DamageError as damage:

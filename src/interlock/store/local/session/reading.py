@@ -1,9 +1,9 @@
-"""Reading a session: verify each group once, then follow (FOLLOW-1).
+"""Reading a session: verify each group once, and later only what was added (FOLLOW-1).
 
-A group is whole when the manifest holds, at its place, exactly the bytes that its segment calls for. Reading
-therefore is: find the segment that the next line names, compute its group, compare. What follows the last whole
-group never happened if it is a proper prefix of the group of a segment that stands at the next index (NULs may
-stand for the part of it that the disk lost). Everything else is damage.
+A group is whole if the manifest holds, at its place, exactly the bytes that its segment determines. So reading means:
+find the segment that the next line names, compute its group, compare. The bytes after the last whole group are a torn
+tail, which does not count, if they are a proper prefix of the group of a segment at the next index (NULs may replace
+the part of it that the disk lost). Everything else is damage.
 
 A whole group counts for readers once its writer has settled it: the settled mark reaches its end. Beyond the mark it
 counts if the mark is of another boot or there is none, for then its bytes came from the disk. A manifest that ends
@@ -39,16 +39,16 @@ from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
 from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
-_OTHER_GROUP = "not what its segment calls for"
+_OTHER_GROUP = "does not match its segment"
 _NULS_MIN = 2
-"""A lost tail may read as NULs; a single one is what a flipped newline looks like, so it is damage."""
+"""A lost tail may read as NULs; a single NUL can be a flipped newline, so it is damage."""
 
 
 Found = TypeVar("Found")
 
 
 class DamageError(InterlockError):
-    """Bytes that no append of ours leaves behind. `verified` is what stands before them."""
+    """The log holds bytes that no append of Interlock leaves. `verified` is the part before them."""
 
     def __init__(self, *, where: str, found: str, verified: "Verified", health: Health | None = None) -> None:
         super().__init__(f"{where}: {found}")
@@ -61,13 +61,13 @@ class DamageError(InterlockError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """How far a session's manifest was verified, and what it says up to there.
+    """The verified part of a session's manifest, and its content.
 
-    `manifest_bytes` is where the last whole group ends; `last_group` are that group's bytes, by which a later
-    call sees that the file is still the same. `is_marked` says that a mark of this boot is known to reach there.
+    `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
+    recognises the same file. `is_marked` says that a settled mark of this boot is known to reach this end.
     """
 
-    facts: Session
+    fold: Session
     manifest_bytes: int = 0
     manifest_lines: int = 0
     last_group: bytes = b""
@@ -77,13 +77,13 @@ class Verified:
 
     @property
     def session(self) -> SessionId:
-        """Whose session it is."""
-        return self.facts.session
+        """The id of the session."""
+        return self.fold.session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSegment:
-    """A segment as found on disk: its bytes, the events in them, and the group it calls for."""
+    """A segment as read from the disk: its bytes, its events, and the group that it determines."""
 
     data: bytes
     events: tuple[ev.Event, ...]
@@ -92,10 +92,10 @@ class StoredSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """What a session's manifest holds: what counts for everybody, and the whole groups after it that nobody settled.
+    """What a session's manifest holds: the part that counts for every reader, and the unsettled whole groups after it.
 
-    Of each such group: what is verified with it, and its segment. There is one at most, except where a restore of a
-    whole session was cut short.
+    Each such group comes with the verified state that includes it, and its segment. There is at most one, except after
+    an interrupted restore of a whole session.
     """
 
     settled: Verified
@@ -103,16 +103,16 @@ class Followed:
 
 
 def unread(session: SessionId) -> Verified:
-    """Return where reading a session begins."""
-    return Verified(facts=new_session(session), pins=HashTrieSet())
+    """Return the state before anything of a session was read."""
+    return Verified(fold=new_session(session), pins=HashTrieSet())
 
 
 def follow(files: FileOps, known: Verified) -> Followed:
-    """Return what the manifest holds after taking in what it gained since `known`.
+    """Return what the manifest holds, reading only what was added since `known`.
 
-    A file that was replaced, cut back, or no longer holds the last verified group is read from the start. The mark is
-    read after the manifest: a writer leaves one before the first group that it writes in a boot, so a group that was
-    seen without one is none of this boot. Without anything new in the manifest the mark is not read.
+    A file that was replaced or shortened, or no longer holds the last verified group, is read from the start. The mark
+    is read after the manifest: a writer writes a mark before its first group in a boot, so a group without one is from
+    an earlier boot. If the manifest has nothing new, the mark is not read.
 
     Raises:
         DamageError: See the module.
@@ -136,9 +136,9 @@ def follow(files: FileOps, known: Verified) -> Followed:
 
 
 def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
-    """Take in the manifest's bytes from the last known group on, and part them by the settled mark.
+    """Verify the manifest's bytes from the last known group on, and split them at the settled mark.
 
-    A mark beyond what was read may be newer than that reading, so the rest is read before it counts as damage.
+    A mark beyond the bytes may be newer than the read, so the rest is read before it counts as damage.
     """
     groups, last = list[tuple[Verified, StoredSegment]](), known
     while True:
@@ -149,15 +149,15 @@ def _with_mark(files: FileOps, known: Verified, data: bytes) -> Followed:
         missing = missing_bytes(mark, last.manifest_bytes)
         if not missing:
             _check_not_lost(files, last, mark)
-            return _parted(known, groups, mark)
+            return _split_at_mark(known, groups, mark)
         again = _manifest(files, last, last.manifest_bytes - len(last.last_group))
         if not new and again == data:
             raise _cut_short(last, missing)
         data = again
 
 
-def _parted(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
-    """Part what was read at the mark. Unless it can be read, the last group alone may not be settled."""
+def _split_at_mark(known: Verified, groups: list[tuple[Verified, StoredSegment]], mark: SettledMark | None) -> Followed:
+    """Split the groups at the mark. Without a readable mark, only the last group may be unsettled."""
     if mark is None or not mark.is_of_this_boot:
         return Followed(settled=groups[-1][0] if groups else known)
     if mark.manifest_bytes is None:
@@ -192,16 +192,16 @@ def _check_not_lost(files: FileOps, verified: Verified, mark: SettledMark | None
         raise DamageError(where="manifest", found="it is missing or empty, but was written before", verified=verified)
 
 
-def surely_read(
+def read_with_recheck(
     read: Callable[[], Found],
     hold: Callable[[], AbstractContextManager[None]],
     *,
     first: Callable[[], Found] | None = None,
 ) -> Found:
-    """Read; what looks damaged is read again, the last time under the lock (FOLLOW-3).
+    """Read a session; if it seems damaged, read it again, the last time under the lock (FOLLOW-3).
 
-    It may be a writer at work, so it is read once more before the lock is taken to make sure. `first` replaces the
-    first of these readings.
+    A writer at work can look like damage, so it is read once more without the lock, and then under it. `first` replaces
+    the first of these reads.
 
     Raises:
         DamageError: It is damaged.
@@ -217,9 +217,9 @@ def surely_read(
 
 
 def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
-    """Yield each whole group of a session from its first: what is verified with it, and the segment it attests.
+    """Yield each whole group of a session, oldest first: the verified state that includes it, and its segment.
 
-    `folds` is as `taken_in` has it.
+    `folds` is as `add_group` has it.
 
     Raises:
         DamageError: See the module.
@@ -252,29 +252,29 @@ def history_of(files: FileOps, verified: Verified) -> tuple[tuple[ev.Event, ...]
         segment = _named_segment(files, known, manifest, at)
         if segment is None:
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known)
-        known = taken_in(known, segment)
+        known = add_group(known, segment)
         history.append(segment.events)
         at += len(segment.group.data)
     return tuple(history)
 
 
-def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
-    """Return what is verified with one more whole group.
+def add_group(known: Verified, segment: StoredSegment, *, folds: bool = True) -> Verified:
+    """Return the verified state after one more whole group.
 
-    Unless it `folds`, the facts gain only the number of the events: for a log that its writer has folded already.
+    Without `folds`, only the number of events is updated: for a log that its writer has folded already.
 
     Raises:
         BrokenHistoryError: Its events cannot follow.
     """
     if folds:
-        facts = evolve(known.facts, *segment.events)
+        fold = evolve(known.fold, *segment.events)
     else:
-        facts = replace(known.facts, next_index=known.facts.next_index + len(segment.events))
+        fold = replace(known.fold, next_index=known.fold.next_index + len(segment.events))
     pins = known.pins
     for ref in segment.group.pins:
         pins = pins.insert(ref)
     return Verified(
-        facts=facts,
+        fold=fold,
         manifest_bytes=known.manifest_bytes + len(segment.group.data),
         manifest_lines=known.manifest_lines + segment.group.lines,
         last_group=segment.group.data,
@@ -284,7 +284,7 @@ def taken_in(known: Verified, segment: StoredSegment, *, folds: bool = True) -> 
 
 
 def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]:
-    """Return the files a segment makes reachable, itself first: what must be durable before it counts."""
+    """Return the files that a segment refers to, itself first: all must be durable before the group counts."""
     named = collect_references(segment.events)
     return (
         layout.segment(session, segment.events[0].event_index, segment.events[-1].event_index),
@@ -294,8 +294,8 @@ def content_paths(session: SessionId, segment: StoredSegment) -> tuple[str, ...]
     )
 
 
-def left_out(files: FileOps, verified: Verified) -> Omitted:
-    """Return what the manifest attests behind its verified beginning, as far as its lines can still be read.
+def find_omitted(files: FileOps, verified: Verified) -> Omitted:
+    """Return what the manifest attests after its verified part, as far as its lines can be parsed.
 
     Raises:
         OSError: The disk failed.
@@ -305,7 +305,7 @@ def left_out(files: FileOps, verified: Verified) -> Omitted:
     except DamageError:
         tail = b""
     groups = events = segment_bytes = 0
-    is_known, due = tail.endswith(b"\n"), verified.facts.next_index
+    is_known, due = tail.endswith(b"\n"), verified.fold.next_index
     for line in tail.splitlines():
         try:
             record = parse_manifest_record(line)
@@ -327,7 +327,7 @@ def left_out(files: FileOps, verified: Verified) -> Omitted:
 def _whole_groups(
     files: FileOps, known: Verified, data: bytes, at: int, *, folds: bool = True
 ) -> Iterator[tuple[Verified, StoredSegment]]:
-    """Yield the whole groups of the manifest's bytes from `at` on; stop before a torn tail."""
+    """Yield the whole groups in the manifest's bytes from `at` on; stop before a torn tail."""
     while at < len(data):
         segment = _named_segment(files, known, data, at)
         if segment is None or not data.startswith(segment.group.data, at):
@@ -337,7 +337,7 @@ def _whole_groups(
             health = Health.UNKNOWN_VERSION if segment is not None and _is_newer(data, at, segment.group) else None
             raise DamageError(where=_place(known), found=_OTHER_GROUP, verified=known, health=health)
         try:
-            known = taken_in(known, segment, folds=folds)
+            known = add_group(known, segment, folds=folds)
         except BrokenHistoryError as error:
             raise DamageError(where=_place(known), found=str(error), verified=known) from error
         yield known, segment
@@ -345,7 +345,7 @@ def _whole_groups(
 
 
 def _is_newer(data: bytes, at: int, group: Group) -> bool:
-    """Say whether a newer Interlock wrote one of the records where a group is due."""
+    """Return whether a newer Interlock wrote one of the records at the place of the next group."""
     for line in data[at:].split(b"\n", group.lines)[: group.lines]:
         try:
             parse_manifest_record(line)
@@ -357,10 +357,10 @@ def _is_newer(data: bytes, at: int, group: Group) -> bool:
 
 
 def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> StoredSegment | None:
-    """Return the segment that the manifest line at `at` names, or None where no line of ours stands.
+    """Return the segment that the manifest line at `at` names, or None if there is no line of Interlock.
 
     Raises:
-        DamageError: The line is whole, but its segment is missing or holds other bytes; or it is newer than we.
+        DamageError: The line is whole, but its segment is missing or has other bytes; or a newer Interlock wrote it.
     """
     end = data.find(b"\n", at)
     if end < 0:
@@ -374,7 +374,7 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
     except MalformedRecordError:
         return None
     first, last = record.first_event_index, record.last_event_index
-    if first != known.facts.next_index or record.segment_rel_path != segment_rel_path(first, last):
+    if first != known.fold.next_index or record.segment_rel_path != segment_rel_path(first, last):
         raise DamageError(where=_place(known), found="events out of sequence", verified=known)
     where = record.segment_rel_path
     try:
@@ -394,12 +394,12 @@ def _named_segment(files: FileOps, known: Verified, data: bytes, at: int) -> Sto
 
 
 def _stored(known: Verified, segment: bytes) -> StoredSegment:
-    """Parse a segment that may stand at the next index, and compute the group it calls for."""
+    """Parse a segment that may be the next one, and compute the group that it determines."""
     if not segment.endswith(b"\n"):
         raise MalformedRecordError("segment", "does not end with a newline")
     events = tuple(ev.parse_event(line) for line in segment[:-1].split(b"\n"))
     for at, event in enumerate(events):
-        if event.event_index != known.facts.next_index + at or event.session_id != known.session:
+        if event.event_index != known.fold.next_index + at or event.session_id != known.session:
             raise MalformedRecordError("segment", "an event of another place")
     group = build_group(
         known.session, manifest_index=known.manifest_lines, segment=segment, events=events, pinned=known.pins
@@ -408,8 +408,8 @@ def _stored(known: Verified, segment: bytes) -> StoredSegment:
 
 
 def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
-    """Yield the readable segments that stand at the next index: what a torn group can be the beginning of."""
-    prefix = f"{known.facts.next_index:08d}-"
+    """Yield the readable segments at the next index: a torn group is a prefix of the group of one of them."""
+    prefix = f"{known.fold.next_index:08d}-"
     for name in files.names(layout.events_dir(known.session)):
         if not name.startswith(prefix) or not name.endswith(".jsonl"):
             continue
@@ -420,7 +420,7 @@ def _candidates(files: FileOps, known: Verified) -> Iterator[StoredSegment]:
 
 
 def _is_torn(data: bytes, at: int, group: bytes) -> bool:
-    """Say whether the bytes from `at` on are a proper prefix of the group, perhaps followed by NULs."""
+    """Return whether the bytes from `at` on are a proper prefix of the group, perhaps followed by NULs."""
     tail = data[at:]
     written = tail.rstrip(b"\0")
     nuls = len(tail) - len(written)
@@ -429,7 +429,7 @@ def _is_torn(data: bytes, at: int, group: bytes) -> bool:
 
 
 def _manifest(files: FileOps, known: Verified, begin: int) -> bytes:
-    """Return the manifest's bytes from a place on; none if there is no manifest."""
+    """Return the manifest's bytes from an offset on; none if there is no manifest."""
     try:
         return files.read(layout.manifest(known.session), begin)
     except (FileNotFoundError, NotADirectoryError):

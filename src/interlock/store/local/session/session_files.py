@@ -1,4 +1,4 @@
-"""Where the bytes of one session are, for a reader that trusts no store: the demo, which checks them by itself."""
+"""The paths of one session's files, for a reader that does not rely on the store: the demo, which checks the bytes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ _SEGMENT_MARK = b'"kind":"segment_closed"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFiles:
-    """The files of one session below a data directory. It verifies nothing."""
+    """The files of one session in a data directory. It verifies nothing."""
 
     root: Path
     session: SessionId
@@ -24,7 +24,7 @@ class SessionFiles:
         return 0 if found is None else found.size
 
     def segments(self) -> list[tuple[SegmentClosed, Path]]:
-        """Return what the log attests of each segment, oldest first, with the segment's file."""
+        """Return the log's record of each segment, oldest first, with the segment's file."""
         lines = OsFiles(self.root).read(layout.manifest(self.session)).splitlines()
         records = [parse_segment_closed(line) for line in lines if _SEGMENT_MARK in line]
         directory = self.root / layout.session_dir(self.session)

@@ -1,26 +1,25 @@
-"""The durable order, written once (APP-2).
+"""Appending and reading sessions; the only module that defines the order of durable writes (APP-2).
 
 One append is one segment and one manifest group. In this order:
 
-1. content-addressed files and the segment, each under a temporary name: written, synced, renamed;
-2. the directories that gained a name, synced (for a new session also the session's own, with its empty manifest);
-3. the group, with one write at the end of the manifest, synced;
-4. the settled mark, at the end of the group (`settled`): not synced;
-5. only then does the caller get an answer.
+1. write the content-addressed files and the segment under temporary names, sync them, rename them;
+2. sync the directories that got a new name (for a new session also its own, with its empty manifest);
+3. append the group to the manifest with one write, and sync it;
+4. write the settled mark of the group's end (`settled`), without a sync;
+5. return to the caller.
 
-The first append of a boot marks what it builds on before it writes its group, so that no group of this boot is ever
-without a mark before it.
+The first append of a boot marks the existing groups before it writes its own, so that every group of this boot has a
+mark before it.
 
-A cut before the group has begun leaves files that nothing names: they never happened. A cut inside the group
-leaves a proper prefix of it: it never happened either, readers stop before it and the next append, under the
-lock, cuts it off and syncs before it writes. A cut after the group is whole and before the mark leaves a group that
-may or may not be on the disk. Readers leave it out, and they cannot make it durable: after a sync that failed, the
-next one succeeds without having written anything. The next holder of the lock settles it: it writes the segment, its
-content and the group again, syncs each, and marks the group's end. It never cuts a whole group off, for if the mark
-itself was damaged that group may have been acknowledged.
+A crash before the group leaves files that no manifest names; they do not count. A crash inside the group leaves a
+proper prefix of it, a torn tail: readers stop before it, and the next append, under the lock, cuts it off and syncs
+before it writes. A crash after the whole group and before the mark leaves a group that may or may not be on the disk.
+Readers ignore it, and they cannot make it durable: after a failed sync, the next one succeeds without writing anything.
+The next holder of the lock settles it: it writes the segment, its content and the group again, syncs each, and marks
+the group's end. It never cuts off a whole group: if the mark itself was damaged, that group may have been acknowledged.
 
-A whole session is restored in the same order: its manifest holds nothing until everything is in place, and gets all
-groups at once, by taking the name of the empty one. Until it is marked there is no such session for anybody.
+A whole session is restored in the same order: its manifest is empty until everything else is durable. Then one rename
+replaces it by the manifest with all groups. Until it is marked, no reader sees the session.
 """
 
 import errno
@@ -42,19 +41,19 @@ from interlock.store.local import layout
 from interlock.store.local.content import ContentFiles, write_durably
 from interlock.store.local.files import FileOps, store_failure
 from interlock.store.local.locks import Locks, hold_if_made
-from interlock.store.local.session.held import LocalSessionLock, own_witness, told
+from interlock.store.local.session.held import LocalSessionLock, own_lock, port_errors
 from interlock.store.local.session.reading import (
     DamageError,
     Followed,
     StoredSegment,
     Verified,
+    add_group,
     content_paths,
+    find_omitted,
     follow,
     history_of,
     is_lost,
-    left_out,
-    surely_read,
-    taken_in,
+    read_with_recheck,
     unread,
 )
 from interlock.store.local.session.settled import read_mark, write_mark
@@ -64,9 +63,9 @@ from interlock.store.ports.writer import SessionLock
 from interlock.views.session import BrokenHistoryError, Session
 
 _Content: TypeAlias = tuple[str, Digest, bytes]
-"""A content-addressed file: where it stands, the digest of its bytes, and those."""
+"""A content-addressed file: its path, the digest of its bytes, and the bytes."""
 _Placed: TypeAlias = tuple[str, bytes]
-"""A segment: where it stands, and its bytes."""
+"""A segment: its path and its bytes."""
 
 
 class SessionLog:
@@ -82,66 +81,66 @@ class SessionLog:
 
     def load(self, session: SessionId, tag: str | None = None, *, since_s: float | None = None) -> Session | None:
         """See `SessionReader.load`."""
-        with told(session):
+        with port_errors(session):
             followed = self._followed(session, since_s=since_s)
-        facts = followed.settled.facts
-        if tag is not None and tag not in facts.tags:
-            # Tokens are minted after settling: this group was settled, and its mark is lost.
-            facts = next((one.facts for one, _ in followed.unsettled if tag in one.facts.tags), facts)
-        return facts if facts.next_index else None
+        fold = followed.settled.fold
+        if tag is not None and tag not in fold.tags:
+            # A token is minted after settling, so this group was settled and its mark was lost.
+            fold = next((one.fold for one, _ in followed.unsettled if tag in one.fold.tags), fold)
+        return fold if fold.next_index else None
 
     def history(self, session: SessionId) -> tuple[tuple[Event, ...], ...]:
         """See `SessionReader.history`."""
-        with told(session):
+        with port_errors(session):
             return history_of(self._files, self._followed(session).settled)
 
     def salvage(self, session: SessionId) -> Salvaged | None:
         """See `SessionReader.salvage`."""
-        with told(session):
+        with port_errors(session):
             damage = None
             try:
                 verified = self._followed(session).settled
                 history = history_of(self._files, verified)
             except DamageError as error:
-                # What this process remembers may be sound although what it stands on is so no longer.
+                # The part that this process verified earlier may be damaged on the disk by now.
                 damage, verified = error, error.verified
                 history = history_of(self._files, verified)
-            whole = Salvaged(session=session, facts=verified.facts if history else None, history=history)
+            whole = Salvaged(session=session, fold=verified.fold if history else None, history=history)
             if damage is None:
                 return whole if history else None
-            rest = left_out(self._files, verified)
-        return replace(whole, health=damage.health, where=damage.where, found=damage.found, left_out=rest)
+            rest = find_omitted(self._files, verified)
+        return replace(whole, health=damage.health, where=damage.where, found=damage.found, omitted=rest)
 
     def unfinished(self, session: SessionId) -> UnfinishedAppend | None:
         """See `SessionReader.unfinished`."""
-        with told(session):
+        with port_errors(session):
             followed = self._followed(session)
             if followed.unsettled:
                 return UnfinishedAppend.GROUP
-            due = f"{followed.settled.facts.next_index:08d}-"
+            due = f"{followed.settled.fold.next_index:08d}-"
             names = self._files.names(layout.events_dir(session))
         is_there = any(name.startswith(due) and layout.is_segment(name) for name in names)
         return UnfinishedAppend.SEGMENT if is_there else None
 
     def sessions(self) -> tuple[SessionId, ...]:
         """See `SessionReader.sessions`."""
-        return tuple(sorted(self.marks()))
+        return tuple(sorted(self.log_versions()))
 
-    def marks(self) -> dict[SessionId, LogVersion]:
-        """See `SessionReader.marks`."""
+    def log_versions(self) -> dict[SessionId, LogVersion]:
+        """See `SessionReader.log_versions`."""
         try:
             names = (SessionId(name) for name in self._files.names(layout.SESSIONS) if layout.is_session(name))
-            marks = ((name, self._log_mark(name)) for name in names)
-            return {name: mark for name, mark in marks if mark is not None}
+            versions = ((name, self._log_version(name)) for name in names)
+            return {name: version for name, version in versions if version is not None}
         except OSError as error:
             raise store_failure(error) from error
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[LocalSessionLock]:
-        """See `SessionWriter.hold`. For a session that is not there yet, its directory is made."""
+        """See `SessionWriter.hold`. Creates the directory of a session that does not exist yet."""
         held: LocalSessionLock | None = None
         try:
-            with told(session):
+            with port_errors(session):
                 self._make_dirs(session)
                 with self._locks.hold(session, since_s=since_s):
                     held = LocalSessionLock(self._settled(self._followed(session, under_lock=True)), self)
@@ -150,15 +149,15 @@ class SessionLog:
             if held is not None:
                 held.advance(None)
 
-    def append(self, witness: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
+    def append(self, lock: SessionLock, plan: AppendPlan, stamps: Stamps) -> Session:
         """See `SessionWriter.append`."""
-        witness = own_witness(witness, self)
-        known = witness.verified()
+        lock = own_lock(lock, self)
+        known = lock.verified()
         if known.session != plan.session:
-            raise SessionLockReleasedError("a witness of another session")
-        segment = stamp(plan, next_index=known.facts.next_index, stamps=stamps)
-        if any(is_key_event(event) and event.dedupe_key in known.facts.dedupe_keys for event in segment.events):
-            return known.facts
+            raise SessionLockReleasedError("a lock of another session")
+        segment = stamp(plan, next_index=known.fold.next_index, stamps=stamps)
+        if any(is_key_event(event) and event.dedupe_key in known.fold.dedupe_keys for event in segment.events):
+            return known.fold
         group = build_group(
             known.session,
             manifest_index=known.manifest_lines,
@@ -166,8 +165,8 @@ class SessionLog:
             events=segment.events,
             pinned=known.pins,
         )
-        after = taken_in(known, StoredSegment(data=segment.data, events=segment.events, group=group))
-        with told(known.session):
+        after = add_group(known, StoredSegment(data=segment.data, events=segment.events, group=group))
+        with port_errors(known.session):
             cut_torn_tail(self._files, known.session, known.manifest_bytes)
             content = _content_of(plan)
             self._put(known, content, [_placed(plan.session, segment.events, segment.data)])
@@ -177,41 +176,41 @@ class SessionLog:
             self._files.append(path, group.data)
             self._files.sync(path, full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(witness, after, content)
+        return self._finish(lock, after, content)
 
-    def restore(self, witness: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
+    def restore(self, lock: SessionLock, history: Sequence[Sequence[Event]], contents: Contents) -> Session:
         """See `SessionWriter.restore`.
 
-        The order is that of an append with all of the history as its one group: content and segments, their
-        directories, and then the manifest, which gets its name whole.
+        The order is that of an append with the whole history as one group: content and segments, their directories,
+        and then the manifest, complete, by a rename.
         """
-        witness = own_witness(witness, self)
-        known = witness.verified()
+        lock = own_lock(lock, self)
+        known = lock.verified()
         if known.manifest_lines:
             raise BrokenHistoryError("a session that has history is not restored")
         after, segments, manifest = unread(known.session), list[_Placed](), list[bytes]()
         for events, (data, group) in zip(history, attest_history(known.session, history), strict=True):
-            after = taken_in(after, StoredSegment(data=data, events=tuple(events), group=group))
+            after = add_group(after, StoredSegment(data=data, events=tuple(events), group=group))
             segments.append(_placed(known.session, events, data))
             manifest.append(group.data)
         content = [(layout.snapshot(ref), ref, data) for ref, data in contents.snapshots.items()]
         content += [(layout.pinned_workflow(one), one, data) for one, data in contents.workflows.items()]
         content += [(layout.artifact(digest), digest, data) for digest, data in contents.artifacts.items()]
-        with told(known.session):
+        with port_errors(known.session):
             self._put(known, content, segments)
             self._mark_before(known)
         with self._perhaps_recorded(after):
             write_durably(self._files, layout.manifest(known.session), b"".join(manifest))
             self._files.sync_dir(layout.session_dir(known.session), full=True)
             write_mark(self._files, known.session, after.manifest_bytes)
-        return self._finish(witness, after, content)
+        return self._finish(lock, after, content)
 
     def _settled(self, followed: Followed) -> Verified:
-        """Settle what another writer left unsettled: write all of it again, sync it and mark it. Only under the lock.
+        """Settle the groups that another writer left unsettled: write, sync and mark them. Only under the lock.
 
         Raises:
-            ContentDamagedError: Content that it refers to cannot be written again.
-            StoreFailureError: The disk failed. What the unsettled groups record may count later.
+            ContentDamagedError: Content that a group refers to cannot be written again.
+            StoreFailureError: The disk failed. The unsettled groups may count later.
         """
         known, groups = followed.settled, followed.unsettled
         if not groups:
@@ -238,12 +237,12 @@ class SessionLog:
         return self._content.read(path, layout.digest_in(path), "content")
 
     def _mark_before(self, known: Verified) -> None:
-        """See that a mark of this boot is there before the first group that this boot adds."""
+        """Write a mark of this boot, if there is none, before the first group of this boot."""
         if not known.is_marked:
             write_mark(self._files, known.session, known.manifest_bytes)
 
     def _put(self, known: Verified, content: Sequence[_Content], segments: Sequence[_Placed]) -> None:
-        """Write content and segments, then sync every directory that gained a name."""
+        """Write content and segments, then sync every directory that got a new name."""
         dirs: set[str] = set()
         for path, digest, data in content:
             dirs |= self._content.put(path, digest, data)
@@ -257,7 +256,7 @@ class SessionLog:
 
     @contextmanager
     def _perhaps_recorded(self, after: Verified) -> Generator[None]:
-        """Say of a failure whether the group may count (APP-6): one that was not written to its end never will."""
+        """Set on a failure whether the group may count (APP-6): a group that was not written completely never does."""
         try:
             yield
         except OSError as error:
@@ -268,11 +267,11 @@ class SessionLog:
                 is_short = False
             raise store_failure(error, may_be_recorded=not is_short) from error
 
-    def _finish(self, witness: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
-        """Remember what became true."""
+    def _finish(self, lock: LocalSessionLock, after: Verified, content: Sequence[_Content]) -> Session:
+        """Remember the new state after an append."""
         after = self._known_durable(after, content)
-        witness.advance(after)
-        return after.facts
+        lock.advance(after)
+        return after.fold
 
     def _known_durable(self, after: Verified, content: Sequence[_Content]) -> Verified:
         for path, _, _ in content:
@@ -282,9 +281,9 @@ class SessionLog:
         return after
 
     def _make_dirs(self, session: SessionId) -> None:
-        """Make what a new session needs; the first append syncs it. An existing one costs one look.
+        """Create the directories of a new session; the first append syncs them. For an existing one, this is one check.
 
-        An empty manifest says nothing: it may be what a crash left of all this.
+        An empty manifest proves nothing: a crash may have interrupted their creation.
         """
         stat = self._files.stat(layout.manifest(session))
         if stat is not None and stat.size:
@@ -299,12 +298,12 @@ class SessionLog:
             return
 
     def _followed(self, session: SessionId, *, under_lock: bool = False, since_s: float | None = None) -> Followed:
-        """Return what the manifest holds now, and remember what of it is settled.
+        """Return what the manifest holds now, and remember its settled part.
 
-        It is followed from what is known. If it looks damaged, it is read again from its start.
+        Only what was added is read. If that seems damaged, the manifest is read again from its start.
 
         Raises:
-            DamageError: It is damaged, and stayed so when read again.
+            DamageError: It is damaged, also when it is read again.
             OSError: The disk failed.
         """
         with self._mutex_of(session):
@@ -312,12 +311,12 @@ class SessionLog:
                 known = self._known.get(session)
             hold = nullcontext if under_lock else partial(hold_if_made, self._files, self._locks, session, since_s)
             first = partial(follow, self._files, known or unread(session))
-            followed = surely_read(partial(follow, self._files, unread(session)), hold, first=first)
+            followed = read_with_recheck(partial(follow, self._files, unread(session)), hold, first=first)
             self._remember(followed.settled)
             return followed
 
-    def _log_mark(self, session: SessionId) -> LogVersion | None:
-        """Return what changes with a session's log; None if it has none, not even one that was lost."""
+    def _log_version(self, session: SessionId) -> LogVersion | None:
+        """Return the version of a session's log; None if it never had a log."""
         stat, mark = self._files.stat(layout.manifest(session)), read_mark(self._files, session)
         settled = -1 if mark is None or mark.manifest_bytes is None else mark.manifest_bytes
         if stat is None or not stat.size:
@@ -356,17 +355,17 @@ def _placed(session: SessionId, events: Sequence[Event], data: bytes) -> _Placed
 
 
 def cut_torn_tail(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
-    """Remove what an interrupted append left after the verified bytes, or the next group would be glued to it.
+    """Remove the torn tail after the verified bytes, so that the next group begins on its own line.
 
     Only under the session's lock.
 
     Raises:
-        OSError: The disk failed, or the manifest is gone, which somebody else has removed since it was locked.
+        OSError: The disk failed, or the manifest is missing: another process removed it since the session was locked.
     """
     path = layout.manifest(session)
     stat = files.stat(path)
     if stat is None:
-        raise FileNotFoundError(errno.ENOENT, "the manifest is gone")
+        raise FileNotFoundError(errno.ENOENT, "the manifest is missing")
     if stat.size != manifest_bytes:
         files.truncate(path, manifest_bytes)
         files.sync(path, full=True)

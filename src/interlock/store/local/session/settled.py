@@ -1,9 +1,9 @@
-"""The settled mark: up to where a session's manifest is durable, as its writer left word (APP-8).
+"""The settled mark: the writer's record of how much of a session's manifest is durable (APP-8).
 
-`sessions/<id>/settled` says up to which byte the manifest was synced, and in which boot of the operating system. A
-writer overwrites it in place after the sync of a group and before anyone gets an answer that rests on that group. It is
-never synced itself: within one boot everybody sees it in memory, and after a power loss the boot is another one, so
-that whatever the manifest then holds came from the disk.
+`sessions/<id>/settled` holds the byte up to which the manifest was synced, and the boot of the operating system. A
+writer overwrites it in place after the sync of a group and before any answer depends on that group. The mark itself is
+never synced: within one boot every process sees it in memory, and after a power loss there is a new boot, so everything
+that the manifest then holds came from the disk.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from interlock.store.local.files import FileOps
 from interlock.store.regular_file import NotRegularFileError
 
 _TORN = bytes(2)
-"""How a mark ends that was not written back. One NUL alone is what a flipped newline looks like."""
+"""The end of a mark that did not reach the disk. A single NUL can be a flipped newline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledMark:
-    """A session's settled mark. `manifest_bytes` is None where its bytes are not those of a mark."""
+    """A session's settled mark. `manifest_bytes` is None if its bytes do not parse."""
 
     manifest_bytes: int | None
     is_of_this_boot: bool
 
 
 def missing_bytes(mark: SettledMark | None, manifest_bytes: int) -> int:
-    """Return how many more bytes of the manifest were settled than are there: acknowledged history (CRASH-9)."""
+    """Return how many settled bytes the manifest lacks: they are acknowledged history (CRASH-9)."""
     settled = mark.manifest_bytes if mark is not None else None
     return max((settled or 0) - manifest_bytes, 0)
 
 
 def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
-    """Return a session's mark; None where there is none, as in a copy without it.
+    """Return a session's mark; None if there is none, as in a copy without it.
 
-    A torn one is none either: only a power loss leaves it, where the first mark was not written back.
+    A torn mark counts as none: only a power loss leaves it, if the first mark did not reach the disk.
 
     Raises:
         OSError: The disk failed.
@@ -57,7 +57,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
 
 
 def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
-    """Leave word that the manifest is durable up to a byte. Only under the session's lock, after that sync.
+    """Record that the manifest is durable up to a byte. Only under the session's lock, after that sync.
 
     Raises:
         OSError: The disk failed; the mark may be unreadable.
@@ -70,7 +70,7 @@ def _boot(files: FileOps) -> str:
 
 
 def _encoded(boot: str, manifest_bytes: int) -> bytes:
-    """Return the mark's bytes: always as many, so that overwriting leaves nothing of the old one."""
+    """Return the mark's bytes. Their number is fixed, so overwriting leaves nothing of the old mark."""
     fields = f"1 {boot} {manifest_bytes:020d}"
     return f"{fields} {sha256(fields.encode()).hexdigest()[:32]}\n".encode()
 
@@ -79,6 +79,6 @@ _BYTES = len(_encoded("0" * 16, 0))
 
 
 def _fields(data: bytes) -> tuple[str, int]:
-    """Return what stands in the places of a mark's fields; whether it is a mark shows when it is encoded again."""
+    """Return the fields of a mark, unchecked; encoding them again shows whether the bytes are a mark."""
     _, boot, manifest_bytes, *_ = (*data.decode("ascii", "replace").split(" ", 3), "", "")
     return boot, int(manifest_bytes) if manifest_bytes.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""What is cached beside a session: derived, bound to the log as it was, thrown away on any doubt (RES-4).
+"""The cached summary of a session: derived, bound to one state of the log, and ignored if anything differs (RES-4).
 
 The file is a line that says which log the rest is of, a line that says which files the summary was made from, and the
 summary. It is replaced whole and never synced: what a crash leaves of it does not match its first line, and is none.
@@ -65,7 +65,7 @@ class SummaryCache:
         return True
 
     def write(self, verified: Verified, summary: bytes) -> None:
-        """Cache a summary of the log as it was verified.
+        """Cache a summary of the verified log.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -126,11 +126,11 @@ def _origin(files: FileOps, verified: Verified) -> dict[str, Json]:
     """Return what a summary is made from: so many events, the time of the last segment, the content of each run."""
     last = parse_segment_closed(verified.last_group.partition(b"\n")[0]).segment_rel_path
     stat = files.stat(f"{layout.session_dir(verified.session)}/{last}")
-    facts = verified.facts
-    content = {layout.pinned_workflow(run.workflow_hash) for run in facts.runs.values()}
-    content |= {layout.snapshot(facts.nodes[run.tip].snapshot) for run in facts.runs.values() if run.tip is not None}
+    fold = verified.fold
+    content = {layout.pinned_workflow(run.workflow_hash) for run in fold.runs.values()}
+    content |= {layout.snapshot(fold.nodes[run.tip].snapshot) for run in fold.runs.values() if run.tip is not None}
     return {
-        "events": facts.next_index,
+        "events": fold.next_index,
         "modifiedS": stat.modified_s if stat is not None else 0.0,
         "content": [*sorted(content)],
     }

@@ -157,4 +157,4 @@ def test_history_that_vanishes_before_the_lock_is_had_is_lost_history_and_nothin
 @pytest.mark.inv("KEY-1")
 def test_the_fixed_key_ring_never_changes() -> None:
     ring = FixedKeyRing()
-    assert ring.keys() == ring.keys(fresh=True) == ring.ensured() == FIXED_KEYS
+    assert ring.keys() == ring.keys(fresh=True) == ring.ensure_keys() == FIXED_KEYS
