@@ -155,8 +155,6 @@ HEADER_GOAL_BYTES_MAX = 120
 """The goal as shown in an answer's first line."""
 HEADER_TITLE_BYTES_MAX = 200
 """A name or title as shown in an answer's first line: a template may expand to any length."""
-SHOWN_VALUE_CHARS_MAX = 200
-"""A context value, as JSON, that `nextCall` repeats unchanged."""
 LIST_ENTRIES_MAX = 30
 """Workflows of one list answer; it gives the number of the others and how to find them."""
 INSPECT_BYTES_MAX = 10_000
