@@ -120,13 +120,15 @@ def artifact_values(reading: Reading, seed: str) -> Callable[[Mapping[str, Any]]
     passes = (reading.place[1] if reading.place else None) or 1
     goes_on = chance.random() < 1 / 2 and passes < PASSES and _MUST_STOP not in reading.refusal
 
+    avoided = [_unquoted(level) for level in re.findall(rf"has the level {_QUOTED}", reading.refusal)]
+
     def supply(blank: Mapping[str, Any]) -> Any:
         choices = blank.get("choices") or ()
         if {*choices} == {"continue", "stop"}:
             return "continue" if goes_on else "stop"
-        # A corrected call may repeat what was garbage.
-        if ".dimensions." in blank["path"] and not reading.refusal:
-            return chance.choice(choices)
+        if ".dimensions." in blank["path"]:
+            fine = [choice for choice in choices if choice not in avoided]
+            return chance.choice(choices) if not reading.refusal else (fine or choices)[0]
         return good_value(blank)
 
     return supply

@@ -101,7 +101,7 @@ class Heard:
         if not isinstance(offered, dict):
             return None
         arguments = dict(cast("dict[str, Json]", offered["arguments"]))
-        if "output" in arguments:
+        if offered["fill"]:
             arguments["output"] = {"notesMarkdown": NOTES}
         return Sent(tool=str(offered["tool"]), arguments=arguments)
 

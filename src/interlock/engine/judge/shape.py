@@ -64,8 +64,9 @@ def _bounds(schema: Mapping[str, Json], unit: str) -> str:
         for word, key in (("least", "min"), ("most", "max"))
         if isinstance(limit := schema.get(f"{key}{unit}"), int) and (limit > 1 or unit == "Items")
     ]
-    ending = " characters" if unit == "Length" else ""
-    return f" ({', '.join(words)}{ending})" if words else ""
+    if not words:
+        return ""
+    return f" ({', '.join(words)})" if unit == "Items" else f" of {' and '.join(words)} characters"
 
 
 def _properties(schema: Mapping[str, Json]) -> Mapping[str, Mapping[str, Json]]:
