@@ -123,7 +123,7 @@ def artifact_values(reading: Reading, seed: str) -> Callable[[Mapping[str, Any]]
     avoided = [_unquoted(level) for level in re.findall(rf"has the level {_QUOTED}", reading.refusal)]
 
     def supply(blank: Mapping[str, Any]) -> Any:
-        choices = blank.get("choices") or ()
+        choices = list(blank.get("choices", ()))
         if {*choices} == {"continue", "stop"}:
             return "continue" if goes_on else "stop"
         if ".dimensions." in blank["path"]:

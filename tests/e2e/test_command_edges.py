@@ -183,9 +183,9 @@ def test_with_json_a_command_that_cannot_go_on_prints_an_error_object(
     told = interlock(root, f"workflow {command} --json")
     assert told.returncode == exit_code
     error = json.loads(told.stdout)["error"]
-    assert sorted(error) == ["fix", "message"]
+    assert {*error} - {"details"} == {"code", "message", "retry", "suggestion"}
     assert error["message"] == said
-    assert told.stderr == f"interlock workflow: {said}\n{error['fix']}\n"
+    assert told.stderr == f"interlock workflow: {said}\n{error['suggestion']}\n"
     plain = interlock(root, f"workflow {command}")
     assert (plain.returncode, plain.stdout, plain.stderr) == (exit_code, "", told.stderr)
 
@@ -195,9 +195,10 @@ def test_with_json_the_faults_of_a_file_are_data(root: Path) -> None:
     told = interlock(root, "workflow plan own.json --json")
     assert told.returncode == 1
     error = json.loads(told.stdout)["error"]
-    assert error["file"] == "own.json"
-    assert {(one["code"], one["line"]) for one in error["diagnostics"]} == {("missing_key", 1), ("prompt_missing", 1)}
-    assert told.stderr.count("own.json:1:") == len(error["diagnostics"])
+    diagnostics = error["details"]["diagnostics"]
+    assert error["details"]["file"] == "own.json"
+    assert {(one["code"], one["line"]) for one in diagnostics} == {("missing_key", 1), ("prompt_missing", 1)}
+    assert told.stderr.count("own.json:1:") == len(diagnostics)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from interlock.kernel.budgets import TRACE_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.testing.harness import Called
 
-CONTINUE, STOP = ({"kind": "wr.loop_control", "decision": word} for word in ("continue", "stop"))
+CONTINUE, STOP = ({"kind": "wr.loop_control", "decision": word, "summary": "Why."} for word in ("continue", "stop"))
 NAMED = step("b", prompt="Do {{item.name}}: {{iteration}} at {{index}}.")
 EACH = loop("l", NAMED, forEach={"items": "things"})
 

@@ -78,9 +78,9 @@ def test_an_artifact_that_does_not_do_is_told_with_what_came_and_an_example_that
     assert blockers_of(refused) == [(code, CONTROL)]
     (blocker,) = refused["blockers"]
     assert found in blocker["message"]
-    (example,) = refused["nextCall"]["arguments"]["output"]["artifacts"]
-    assert example["kind"] == "wr.loop_control"
-    assert json.dumps(example) in blocker["suggestedFix"]
+    (fixed,) = refused["nextCall"]["arguments"]["output"]["artifacts"]
+    assert fixed == {"kind": "wr.loop_control", "loopId": "l"}
+    assert "kind: wr.loop_control, decision: continue | stop" in blocker["suggestedFix"]
     assert step_of(served.follow(refused)) == "z"
 
 
@@ -129,7 +129,7 @@ RATED = document(step("a", assessmentRefs=["quality"]), step("b"), assessments=[
 
 def rating(assessment: str | None = None, **dimensions: object) -> dict[str, object]:
     named = {} if assessment is None else {"assessmentId": assessment}
-    return {"kind": "wr.assessment", **named, "dimensions": dimensions}
+    return {"kind": "wr.assessment", **named, "dimensions": dimensions, "summary": "Why."}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_of_two_ratings_each_is_matched_by_its_name_and_both_must_come(make: Mak
         first = served.start("test.flow")
         refused = served.report(first, sent, notes="Done.")
         assert blockers_of(refused) == [("MISSING_REQUIRED_OUTPUT", "wr.contracts.assessment")]
-        assert f'"assessmentId": "{missing}"' in refused["blockers"][0]["suggestedFix"]
+        assert f"assessmentId: {missing}" in refused["blockers"][0]["suggestedFix"]
     assert step_of(served.report(served.start("test.flow"), risk, quality, notes="Done.")) == "b"
     swapped: Called = served.report(served.start("test.flow"), rating("quality", harm="no"), risk, notes="Done.")
     assert [code for code, _ in blockers_of(swapped)] == ["INVALID_REQUIRED_OUTPUT"]

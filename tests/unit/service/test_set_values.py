@@ -36,6 +36,7 @@ def blocker(answer: Called) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.inv("CTX-9")
 @pytest.mark.parametrize(
     ("kind", "value", "found"),
     [
@@ -57,6 +58,7 @@ def test_a_value_of_another_kind_is_refused_naming_both_kinds(kind: str, value: 
     assert "'copy'" in told["message"]
     assert found in told["message"]
     assert wanted in told["suggestedFix"]
+    assert "context" not in refused["nextCall"]["arguments"]
     assert refused["nextCall"]["fill"] == [{"path": "context.sent", "what": "the value of sent", "shape": wanted}]
 
 
