@@ -116,7 +116,8 @@ def artifacts_for(workflow: CompiledWorkflow, node: PlanNode, change: Change | N
     for name in node.task.evidence.assessments:
         levels = {one.id: LEVELS[name, one.id][0] for one in workflow.ratings[name].dimensions}
         changed: Mapping[str, Any] = change.fields if change is not None and change.of == name else {}
-        sent.append({"kind": "wr.assessment", "assessmentId": name, "dimensions": {**levels, **changed}})
+        rated = {"dimensions": {**levels, **changed}, "summary": "Rated by what the runs showed."}
+        sent.append({"kind": "wr.assessment", "assessmentId": name, **rated})
     return sent
 
 

@@ -26,7 +26,7 @@ def patch(path: Path, old: str, new: str) -> Path:
 def test_each_mutation_is_judged_by_the_tests_of_its_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     patches = [
         patch(tmp_path / "ID-5.marker.patch", "room = bytes_max - utf8_bytes(marker)", "room = bytes_max"),
-        patch(tmp_path / "ID-5.comment.patch", "# No more than this can", "# No more can"),
+        patch(tmp_path / "ID-5.comment.patch", "# The cut keeps at most", "# It keeps at most"),
         patch(tmp_path / "ID-5.syntax.patch", "def truncated(", "def truncated("[:-1]),
         patch(tmp_path / "NONE-1.patch", "def truncated(", "def cut("),
     ]

@@ -155,7 +155,7 @@ def test_a_lost_artifact_is_named_by_every_view(tmp_path: Path, *, is_lost: bool
     looked = fresh.look(second)
     assert looked["pending"] == expected
     assert f"- artifact sha256:{artifact.name[:12]}" in looked["recap"]
-    assert ("missing" if is_lost else "other bytes") in looked["recap"]
+    assert ("missing" if is_lost else "wrong bytes") in looked["recap"]
     assert "`interlock doctor --deep`" in looked["recap"]
     assert looked == fresh.look(second)
     shown = account_of(LocalStore(tmp_path), str(session_below(tmp_path)))
