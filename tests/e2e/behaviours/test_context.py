@@ -51,7 +51,7 @@ def test_a_key_that_is_missing_where_it_decides_is_asked_for_and_is_never_false(
     (blocker,) = refused["blockers"]
     assert blocker["code"] == "MISSING_REQUIRED_OUTPUT"
     assert blocker["pointer"] == {"kind": "context_key", "key": "level"}
-    blank = {"path": "context.level", "what": "the value of level", "shape": "a number"}
+    blank = {"path": "context.level", "what": "the value of level"}
     assert (step_of(refused), refused["nextCall"]["fill"]) == ("a", [blank])
     assert step_of(served.advance(refused, None, context={"level": 1})) == "d"
 

@@ -159,12 +159,20 @@ def _path_of(blocker: Blocker) -> str | None:
 
 def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
     """Return the blank of a refused context path; a member is part of its whole key."""
+    known, refused = step.context.get(path), refused_blank(path, details)
+    if known is None:
+        return refused
+    return known if known.choices or refused.shape is None else replace(known, shape=refused.shape)
+
+
+def refused_blank(path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
+    """Return the blank of a context path that a refusal asks for; its details say which kind of value is wanted."""
     key, _, member = path.partition(".")
-    shape = str((details or {}).get("wanted", "")) or None
-    known = step.context.get(key)
-    if known is not None and not member:
-        return known if known.choices or shape is None else replace(known, shape=shape)
-    return Blank(what=f"the value of {key}" + (f", whole and with its member {member}" if member else ""), shape=shape)
+    wanted = (details or {}).get("wanted")
+    return Blank(
+        what=f"the value of {key}" + (f", whole and with its member {member}" if member else ""),
+        shape=None if wanted in (None, "a value") else str(wanted),
+    )
 
 
 def _next_intent(facts: AnswerModel) -> NextIntent:

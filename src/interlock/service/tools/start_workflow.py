@@ -5,7 +5,14 @@ from pathlib import Path
 
 from interlock.define.declared import TypeMismatch, declared_blank, describe_type, type_mismatch
 from interlock.define.parts import ContextInput
-from interlock.engine.answer.model import LIST_TOOL, Answer, AnswerModel, HumanInputRequired, render_answer
+from interlock.engine.answer.model import (
+    LIST_TOOL,
+    Answer,
+    AnswerModel,
+    HumanInputRequired,
+    refused_blank,
+    render_answer,
+)
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.gates import Question, QuestionItem
@@ -307,22 +314,13 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
 def _refuse_start(finding: Violation) -> Refusal:
     """Refuse a start that cannot reach a first step: its conditions read keys of the initial context (WALK-4)."""
     key = finding.pointer.key if isinstance(finding.pointer, ContextKeyPointer) else None
-    instead = {"context": {key.partition(".")[0]: _refused_blank(finding, key)}} if key else None
+    instead = {"context": {key.partition(".")[0]: refused_blank(key, finding.details)}} if key else None
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The run cannot start: {finding.message}",
         suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
         correction=Correction(instead=instead) if instead is not None else None,
-    )
-
-
-def _refused_blank(finding: Violation, key: str) -> Blank:
-    root, _, member = key.partition(".")
-    wanted = (finding.details or {}).get("wanted")
-    return Blank(
-        what=f"the value of {root}" + (f", whole and with its member {member}" if member else ""),
-        shape=str(wanted) if wanted else None,
     )
 
 
