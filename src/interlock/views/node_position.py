@@ -1,5 +1,6 @@
 """The position of a node (ADV-8, ADV-9): its step is pending, its last attempt was refused, or its step is done."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
@@ -104,13 +105,18 @@ class PathStep:
     passed_to: Node | None = None
 
 
+def walk_up(session: Session, node: Node) -> Iterator[Node]:
+    """Yield a node and its ancestors, nearest first."""
+    yield node
+    while node.parent is not None:
+        node = session.nodes[node.parent]
+        yield node
+
+
 def path_to(session: Session, node: Node) -> tuple[PathStep, ...]:
     """Return the path from the root to a node, step by step; the node's own step is last."""
-    path = [node]
-    while path[-1].parent is not None:
-        path.append(session.nodes[path[-1].parent])
     steps: list[PathStep] = []
-    for here in reversed(path):
+    for here in reversed([*walk_up(session, node)]):
         if here.kind != "step":
             steps[-1] = replace(steps[-1], refused=(*steps[-1].refused, here))
             continue

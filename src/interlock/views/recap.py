@@ -1,11 +1,13 @@
 """The recap: the newest notes on the path to a node, within a budget (ANS-6, REC-1)."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from interlock.engine.answer.parts import title_in_code
 from interlock.kernel.budgets import RECAP_BYTES_MAX, RECAP_NODES_MAX, RECAP_PART_BYTES_MIN
 from interlock.kernel.text import TRUNCATION_MARKER, quoted, truncated, utf8_bytes
 from interlock.record.payloads import NotesPayload
+from interlock.views.node_position import walk_up
 from interlock.views.session import Node, NodeOutput, Session
 
 
@@ -55,12 +57,8 @@ def current_output(node: Node, channel: str) -> NodeOutput | None:
 
 
 def nodes_above(session: Session, node: Node) -> Iterator[Node]:
-    """Yield a node and its ancestors, nearest first, at most as many as a recap reads."""
-    for _ in range(RECAP_NODES_MAX):
-        yield node
-        if node.parent is None:
-            return
-        node = session.nodes[node.parent]
+    """Return a node and its ancestors, nearest first, at most as many as a recap reads."""
+    return islice(walk_up(session, node), RECAP_NODES_MAX)
 
 
 def recap(

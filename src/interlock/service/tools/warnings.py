@@ -12,6 +12,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.base import Preferences
 from interlock.record.payloads import GapRecorded, IterationRef, LoopRef, StepRef
 from interlock.service.run.context import RunContext
+from interlock.views.node_position import walk_up
 from interlock.views.session import Node, Run, Session
 
 
@@ -72,10 +73,9 @@ def disclosed(node: Node) -> Iterator[Warned]:
 
 def still_open(session: Session, node: Node) -> Iterator[Warned]:
     """Warn of the open critical gaps on the way to a node, for an agent that did not see them recorded (READ-7)."""
-    path = [node]
-    while path[-1].parent is not None:
-        path.append(session.nodes[path[-1].parent])
-    on_path = (gap for one in reversed(path) for gap in one.gaps)
+    # Most runs have no open gap, and the way to the root is as long as the run.
+    path = reversed([*walk_up(session, node)]) if session.open_gaps else ()
+    on_path = (gap for one in path for gap in one.gaps)
     for words in _summaries(gap for gap in on_path if gap.severity == "critical" and gap.gap_id in session.open_gaps):
         yield Warned(code="GAP_RECORDED", message=f"Still missing, an open gap of this run: {words}")
 
