@@ -199,7 +199,7 @@ def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> It
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered_line(node.title, context))
-    elif request.has_notes() and _repeats(request.notes or "", rendered(task.prompt, context)):
+    elif request.has_notes() and _repeats(request.notes or "", task, context):
         yield reasons.repeated_prompt()
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
         lacks = find_unmet(wanted.criteria, request.notes or "", context)
@@ -207,10 +207,12 @@ def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> It
             yield reasons.unmet_criteria(lacks)
 
 
-def _repeats(notes: str, prompt: str) -> bool:
+def _repeats(notes: str, task: Task, context: Context) -> bool:
     """Say whether notes are only a piece of the prompt; a few words may be both by chance."""
     said = notes.split()
-    return len(said) >= REPEATED_WORDS_MIN and " ".join(said).casefold() in " ".join(prompt.split()).casefold()
+    if len(said) < REPEATED_WORDS_MIN:
+        return False
+    return " ".join(said).casefold() in " ".join(rendered(task.prompt, context).split()).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

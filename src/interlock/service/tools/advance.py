@@ -93,14 +93,13 @@ def advance(
 
 def _context_refusal(target: Target, request: Request) -> Refusal | None:
     run_context, node = target.run_context, target.node
-    context = run_context.session.context(node.node)
-    return context_refusal(context, request.context) or set_key_refusal(
-        run_context.workflow,
-        run_context.snapshot(node).state,
-        context,
-        request.context,
-        refusal_of(run_context.session, node),
-    )
+    context, workflow = run_context.session.context(node.node), run_context.workflow
+    refusal = context_refusal(context, request.context)
+    # Most reports send no key that a step sets: then the snapshot is read once, under the lock.
+    if refusal is not None or workflow.set_by.keys().isdisjoint(request.context):
+        return refusal
+    state, blockers = run_context.snapshot(node).state, refusal_of(run_context.session, node)
+    return set_key_refusal(workflow, state, context, request.context, blockers)
 
 
 def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
