@@ -3,9 +3,9 @@
 Only a probe that the plan asks for, or a use that a step is about, counts as known; an agent's word alone is a claim.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -22,6 +22,7 @@ from interlock.kernel.text import truncated
 from interlock.plan.builtins.pack_schemas import PACK_SCHEMAS
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import CAPABILITY_CONTRACT, DIVERGENCE_CONTRACT, PlanNode
+from interlock.record.base import Record
 from interlock.record.payloads import CapabilityObserved, DivergenceRecorded
 
 _CAPABILITY_KIND = "wr.capability_observation"
@@ -53,8 +54,7 @@ def observed_in(
                 findings.append(found)
             else:
                 records.append(found)
-    kept = {record.to_bytes(): record for record in records}
-    return Observed(records=tuple(kept[key] for key in sorted(kept)), findings=tuple(findings))
+    return Observed(records=_in_stored_order(records), findings=tuple(findings))
 
 
 def failed_probes(
@@ -68,7 +68,15 @@ def failed_probes(
         for one in _capability(node, artifact, attempt)
         if one.provenance.enforcement_grade == "strong" and one.status != "available"
     ]
-    kept = {one.to_bytes(): one for one in found}
+    return _in_stored_order(found)
+
+
+_Recorded = TypeVar("_Recorded", bound=Record)
+
+
+def _in_stored_order(records: Iterable[_Recorded]) -> tuple[_Recorded, ...]:
+    """Return each record once, in the order of their bytes."""
+    kept = {record.to_bytes(): record for record in records}
     return tuple(kept[key] for key in sorted(kept))
 
 
