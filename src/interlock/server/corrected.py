@@ -52,10 +52,10 @@ def corrected_call(tool: Tool, sent: Mapping[str, Json], correction: Correction)
         return _call(correction.tool, instead)
     known, understood = tool.argument_names, sent if correction.understood is None else correction.understood
     arguments = {name: one for name, one in understood.items() if name in known and name not in correction.instead}
-    shown: dict[str, Outline] = _shorten(_with_list(arguments))
+    shown: dict[str, Outline] = _shorten(arguments)
     for name, *inner in correction.wrong:
-        holder = shown.get(str(name))
-        if inner == ["artifacts"] and isinstance(_artifacts_of(arguments), dict):
+        holder, sent_holder = shown.get(str(name)), arguments.get(str(name))
+        if inner == ["artifacts"] and isinstance(sent_holder, dict) and isinstance(sent_holder.get("artifacts"), dict):
             continue
         if inner and name in NESTED and isinstance(holder, dict):
             shown[str(name)] = _with_blank(holder, str(inner[0]), _members(NESTED[str(name)]))
@@ -109,20 +109,6 @@ def _members(model: type[ObjectArgument]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _artifacts_of(arguments: Mapping[str, Json]) -> Json:
-    output = arguments.get("output")
-    return output.get("artifacts") if isinstance(output, dict) else None
-
-
-def _with_list(arguments: Mapping[str, Json]) -> dict[str, Json]:
-    """Put a single artifact that was sent without its list into one. Returns a copy."""
-    one, output = _artifacts_of(arguments), arguments.get("output")
-    if not isinstance(one, dict) or not isinstance(output, dict):
-        return dict(arguments)
-    corrected: dict[str, Json] = {**output, "artifacts": [one]}
-    return {**arguments, "output": corrected}
-
-
 def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[str]) -> dict[str, Outline]:
     """Replace one argument by its blank, or leave it out if it has none. Returns a copy."""
     others = {key: value for key, value in arguments.items() if key != name}
@@ -130,13 +116,17 @@ def _with_blank(arguments: Mapping[str, Outline], name: str, known: Collection[s
 
 
 def _shorten(arguments: Mapping[str, Json]) -> dict[str, Outline]:
-    """Shorten arguments for an error: a blank replaces a long value, and the context (CTX-5)."""
+    """Shorten arguments for an error: a blank replaces a long value, and the context (CTX-5).
+
+    A single artifact without its list is put into one.
+    """
     shown: dict[str, Outline] = {}
     for key, value in itertools.islice(arguments.items(), CORRECTED_ARGUMENTS_MAX):
         if key in NESTED and isinstance(value, dict):
             shown[key] = _shorten(value)
         else:
-            shown[key] = value if _is_short(value) else Blank(what=f"your {key}, as you sent it")
+            one: Json = [value] if key == "artifacts" and isinstance(value, dict) else value
+            shown[key] = one if _is_short(one) else Blank(what=f"your {key}, as you sent it")
     return shown
 
 

@@ -14,7 +14,7 @@ Interlock itself is raised here with its traceback, where the server would answe
 
 import itertools
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -364,9 +364,13 @@ def good_value(blank: Mapping[str, Json]) -> Json:
     """Return a value for a blank: a choice that lets the run continue, else one of its shape (see `shape_of`)."""
     choices = cast("list[Json]", blank.get("choices", []))
     if choices:
-        return next((choice for choice in choices if str(choice).lower() in _GOOD), choices[0])
+        return _good_choice(choices)
     shape, words = str(blank.get("shape", "text")), f"Filled in: {blank['what']}"
     return _of_shape(shape, words)
+
+
+def _good_choice(choices: Sequence[Json]) -> Json:
+    return next((choice for choice in choices if str(choice).lower() in _GOOD), choices[0])
 
 
 def _of_shape(shape: str, words: str) -> Json:
@@ -377,7 +381,7 @@ def _of_shape(shape: str, words: str) -> Json:
         members = [member.partition(": ") for member in inner.split(", ") if "?" not in member.partition(":")[0]]
         return {name: _of_shape(kind or "text", words) for name, _, kind in members}
     if " | " in shape:
-        return next((choice for choice in shape.split(" | ") if choice in _GOOD), shape.split(" | ", maxsplit=1)[0])
+        return _good_choice(shape.split(" | "))
     of_type: dict[str, Json] = {"list": [], "object": {}, "number": 1, "whole number": 1}
     return of_type.get(shape, words)
 

@@ -126,23 +126,20 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
 
     Everything sent before is kept.
     """
-    pointers = [blocker.pointer for blocker in blockers.blockers] if blockers is not None else []
-    wanted = {_path_of(blocker): blocker.details for blocker in blockers.blockers} if blockers is not None else {}
-    contracts = {pointer.contract_ref for pointer in pointers if isinstance(pointer, OutputContractPointer)}
-    paths = [pointer.key for pointer in pointers if isinstance(pointer, ContextKeyPointer)]
-    keys = [path for path in paths if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
-    is_refused = bool(contracts or paths or any(isinstance(pointer, CapabilityPointer) for pointer in pointers))
-    is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(paths)
-    artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or paths) else ()
+    refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
+    contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
+    wanted = {one.key: details for one, details in refused if isinstance(one, ContextKeyPointer)}
+    keys = [path for path in wanted if not step.artifacts or path.partition(".")[0] not in EVIDENCE_ROOTS]
+    is_refused = bool(contracts or wanted or any(isinstance(one, CapabilityPointer) for one, _ in refused))
+    is_of_artifact = bool(contracts - {NOTES_CONTRACT}) or len(keys) < len(wanted)
+    artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or wanted) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
     output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
     if artifacts:
         output["artifacts"] = artifacts
     evidence: dict[str, Outline] = {"output": output} if output else {}
     context = (
-        {path.partition(".")[0]: _key_blank(step, path, wanted.get(path)) for path in keys}
-        if is_refused
-        else step.context
+        {path.partition(".")[0]: _key_blank(step, path, wanted[path]) for path in keys} if is_refused else step.context
     )
     if context:
         evidence["context"] = context
@@ -151,10 +148,6 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
 
 def _notes_blank(step: PendingStepView) -> Blank:
     return NOTES_BLANK if step.needs_notes else replace(NOTES_BLANK, what=f"{NOTES_BLANK.what} (optional)")
-
-
-def _path_of(blocker: Blocker) -> str | None:
-    return blocker.pointer.key if isinstance(blocker.pointer, ContextKeyPointer) else None
 
 
 def _key_blank(step: PendingStepView, path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
