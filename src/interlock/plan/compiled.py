@@ -106,6 +106,12 @@ class CompiledWorkflow(Record):
         return {key: tuple(step_ids) for key, step_ids in found.items()}
 
     @cached_property
+    def loose_functions(self) -> tuple[FunctionDefinition, ...]:
+        """The workflow's functions that no step refers to."""
+        referred = {name for node in self.steps.values() if node.task for name in node.task.functions}
+        return tuple(one.function for one in self.functions if one.owner is None and one.function.name not in referred)
+
+    @cached_property
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}

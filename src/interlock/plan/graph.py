@@ -22,6 +22,9 @@ class Graphs:
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
+    forks: dict[str, tuple[PlanEdge, ...]] = field(
+        default_factory=dict[str, tuple[PlanEdge, ...]], compare=False, repr=False
+    )
 
     def schedule(self, condition_id: str) -> Schedule:
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
@@ -70,24 +73,27 @@ class Graphs:
             for sibling in self.out_edges.get(edge.source, ()):
                 if sibling.target != edge.target:
                     found += self._branch(sibling.target)
+        if not found:
+            return ()
         order = {node.node_id: at for at, node in enumerate(self.members[self.scope_of[node_id]])}
         return tuple(sorted(set(found), key=order.__getitem__))
 
-    def _forks_above(self, node_id: str) -> list[PlanEdge]:
-        """Return the edges out of fan-outs by which a node's branch was entered and whose barrier is still below it."""
-        found: list[PlanEdge] = []
-        depth, here = 0, node_id
-        while edges := self.in_edges.get(here, ()):
-            edge = edges[0]
+    def _forks_above(self, node_id: str) -> tuple[PlanEdge, ...]:
+        """Return the edges out of fan-outs by which a node's branch was entered and whose barrier is still below it.
+
+        The innermost edge comes first. Each node is walked once and then kept.
+        """
+        path = [node_id]
+        while path[-1] not in self.forks and (edges := self.in_edges.get(path[-1], ())):
+            path.append(edges[0].source)
+        above = self.forks.get(path[-1], ())
+        self.forks[path.pop()] = above
+        for here in reversed(path):
+            edge = self.in_edges[here][0]
             kind = self.nodes[edge.source].kind
-            if kind == "fan_in":
-                depth += 1
-            if kind == "fan_out":
-                if depth == 0:
-                    found.append(edge)
-                depth -= depth > 0
-            here = edge.source
-        return found
+            above = above[1:] if kind == "fan_in" else (edge, *above) if kind == "fan_out" else above
+            self.forks[here] = above
+        return above
 
     def _branch(self, entry: str) -> list[str]:
         """Return the steps from a branch's entry up to its barrier."""

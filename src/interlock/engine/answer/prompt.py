@@ -101,9 +101,7 @@ def guidance_of(workflow: CompiledWorkflow, *, never_stops: bool = False) -> tup
             f"{_DECIDE} This also applies to a text that refers you to the user.",
             *map(_without_asking, authored),
         )
-    referred = {name for node in workflow.steps.values() if node.task for name in node.task.functions}
-    loose = [one.function for one in workflow.functions if one.owner is None and one.function.name not in referred]
-    lines = [_function(function).removeprefix("- ") for function in loose]
+    lines = [_function(function).removeprefix("- ") for function in workflow.loose_functions]
     lines += [_CAPABILITY_WORDS[one.need].format(one.capability.replace("_", " ")) for one in workflow.capabilities]
     advice = workflow.recommended
     wanted = [advice.recommended_autonomy, advice.recommended_risk_policy] if advice is not None else []
