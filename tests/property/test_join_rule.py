@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.flow import copied, repeat_and_compare
 
 from interlock.decide.condition import Compare
 from interlock.define.diagnostics import has_errors
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import WalkResult, run_to_next_task
 from interlock.plan import records
 from interlock.plan.check.validate import validate_plan
@@ -110,7 +112,7 @@ def workflow_of(plan: records.Plan) -> CompiledWorkflow:
 
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(graphs())
-@pytest.mark.inv("WALK-1")
+@pytest.mark.inv("WALK-1", "WALK-9")
 def test_every_graph_ends_with_each_node_completed_or_skipped_as_the_model_says(graph: Graph) -> None:
     plan = plan_of(graph)
     assert not has_errors(validate_plan(plan))
@@ -123,8 +125,10 @@ def test_every_graph_ends_with_each_node_completed_or_skipped_as_the_model_says(
         if isinstance(state, Running):
             handed.append(state.pending.step.step_id)
             marks.complete(handed[-1])
-        moved = run_to_next_task(workflow, marks, context)
+        before = copied(marks)
+        moved = run_to_next_task(workflow, marks, context, Evaluating(workflow.graphs))
         assert isinstance(moved, WalkResult)
+        repeat_and_compare(workflow, before, context, moved)
         state = moved.state
     alive, dead = resolved_by_model(graph)
     end = len(graph.kinds) - 1

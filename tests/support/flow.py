@@ -1,12 +1,17 @@
 """Plans for tests, compiled from a few steps or made by hand, and a walk over them without a store."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, cast
 
 from interlock.decide.evaluate import LoopDecision
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
+from interlock.engine.walk.capture import DecisionCapture
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import Suspended, Walked, WalkResult, run_to_next_task
+from interlock.engine.walk.recorded import repeat_walk
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
@@ -140,6 +145,28 @@ def a_plan(
 # A walk.
 
 
+def copied(marks: ExecutionState) -> ExecutionState:
+    one = copy(marks)
+    one.stack = list(marks.stack)
+    one.completed, one.skipped, one.taken = set(marks.completed), set(marks.skipped), set(marks.taken)
+    return one
+
+
+def repeat_and_compare(
+    workflow: CompiledWorkflow, marks: ExecutionState, context: Mapping[str, Json], walked: WalkResult
+) -> None:
+    """Repeat a walk by its captured decisions, and compare the moves and the end (WALK-9)."""
+    captured = json.loads(DecisionCapture(decided=walked.decided).to_bytes())
+    repeated = repeat_walk(workflow, marks, context, captured)
+    if captured["leftOut"]:
+        assert repeated.is_left_out
+        assert repeated.moves == walked.moves[: len(repeated.moves)]
+        return
+    assert repeated.moves == walked.moves
+    assert repeated.result is not None
+    assert repeated.result.state == walked.state
+
+
 class Walker:
     """Stands in a plan as a run does, with its context, and goes on step by step. What is stuck stays where it was."""
 
@@ -162,8 +189,10 @@ class Walker:
         return self
 
     def _go(self, marks: ExecutionState, decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
-        self.found = run_to_next_task(self.workflow, marks, self.context, decisions)
+        before = copied(marks)
+        self.found = run_to_next_task(self.workflow, marks, self.context, Evaluating(self.workflow.graphs, decisions))
         if isinstance(self.found, WalkResult):
+            repeat_and_compare(self.workflow, before, self.context, self.found)
             self._state, self.trace = self.found.state, self.found.trace
 
     @property

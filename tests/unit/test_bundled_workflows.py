@@ -18,6 +18,7 @@ from interlock.engine.gates import asks_of
 from interlock.engine.judge.evidence import Judgement, judge
 from interlock.engine.request import Request
 from interlock.engine.template import rendered, with_loop_variables
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import WalkResult, loop_decisions_of, run_to_next_task
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
@@ -154,7 +155,9 @@ class Agent:
     visited: list[str] = field(default_factory=list[str])
 
     def walk(self) -> list[str]:
-        moved = run_to_next_task(self.workflow, ExecutionState(self.workflow.graphs), self.context)
+        moved = run_to_next_task(
+            self.workflow, ExecutionState(self.workflow.graphs), self.context, Evaluating(self.workflow.graphs)
+        )
         while isinstance(moved, WalkResult) and isinstance(moved.state, Running):
             moved = self.step(moved.state)
         assert isinstance(moved, WalkResult), moved
@@ -180,7 +183,8 @@ class Agent:
             self.context[action.key] = cast("Json", found) if action.source else action.value
         marks = ExecutionState(self.workflow.graphs, state)
         marks.complete(node.node_id)
-        return run_to_next_task(self.workflow, marks, self.context, loop_decisions_of(request.artifacts))
+        decider = Evaluating(self.workflow.graphs, loop_decisions_of(request.artifacts))
+        return run_to_next_task(self.workflow, marks, self.context, decider)
 
     def judged(self, node: PlanNode, state: Running, change: Change | None) -> tuple[Request, Judgement]:
         artifacts = artifacts_for(self.workflow, node, change)

@@ -34,6 +34,7 @@ from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
     EndlessWalk,
     LoopLimit,
@@ -116,9 +117,9 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
         return violations.findings
     state_after = ExecutionState(workflow.graphs, state)
     state_after.complete(node.node_id)
-    decisions = loop_decisions_of(attempt.evidence.artifacts)
+    decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
     walk = run_to_next_task(
-        workflow, state_after, merge_context(context, effects), decisions, never_stops=attempt.never_stops
+        workflow, state_after, merge_context(context, effects), decider, never_stops=attempt.never_stops
     )
     if isinstance(walk, Suspended):
         return [finding_of(walk)]

@@ -8,6 +8,7 @@ from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.engine.request import Request
 from interlock.engine.walk.capture import DecisionCapture
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import Suspended, run_to_next_task
 from interlock.kernel.ids import ChangeId, NodeId, RunId, SessionId, SourceKind, WorkflowHash, derived_id
 from interlock.plan.compiled import CompiledWorkflow
@@ -53,7 +54,8 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     effective = start.request.preferences.over(start.baseline)
     context = merge_context({}, start.request.context)
     marks = ExecutionState(start.workflow.graphs)
-    walk = run_to_next_task(start.workflow, marks, context, never_stops=effective.never_stops)
+    decider = Evaluating(start.workflow.graphs)
+    walk = run_to_next_task(start.workflow, marks, context, decider, never_stops=effective.never_stops)
     if isinstance(walk, Suspended):
         return finding_of(walk)
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))

@@ -17,6 +17,7 @@ from tests.support.flow import (
 from tests.support.record import WORKFLOW_HASH
 
 from interlock.decide.evaluate import Undecided
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
     EndlessWalk,
     LoopLimit,
@@ -594,5 +595,5 @@ def test_what_a_walk_marks_is_left_alone_in_the_state_it_began_from() -> None:
     assert isinstance(state, Running)
     marks = ExecutionState(workflow.graphs, state)
     marks.complete("a")
-    assert isinstance(run_to_next_task(workflow, marks, {}), WalkResult)
+    assert isinstance(run_to_next_task(workflow, marks, {}, Evaluating(workflow.graphs)), WalkResult)
     assert state.completed.values == ()

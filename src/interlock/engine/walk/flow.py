@@ -1,20 +1,18 @@
 """Runs on from the current position through decisions, loops and barriers to the next task, or to the end.
 
-Every decision is made once, here, with the context and the artifacts of the call that leads to it. If a decision cannot
-be made, the reason is a value: the call is refused and nothing changes. A run that never stops takes the cautious way
-instead and discloses what is missing (MODE-2).
+A decider makes the decisions: one evaluates them, another repeats the recorded ones (WALK-9). The walk is the same, so
+the same decisions give the same moves. If a decision cannot be made, the reason is a value: the call is refused and
+nothing changes. A run that never stops takes the cautious way instead and discloses what is missing (MODE-2).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from interlock.decide.condition import reads_loop_control
-from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, Verdict, describe_kind, value_at
-from interlock.decide.evaluation_pass import PassAborted, run_pass
-from interlock.decide.lowering import trigger_id
-from interlock.engine.template import rendered_line, with_loop_variables
-from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord, DecisionTrace
+from interlock.decide.evaluate import LoopDecision, Undecided, value_at
+from interlock.decide.evaluation_pass import PassAborted
+from interlock.engine.template import with_loop_variables
+from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
 from interlock.kernel.budgets import WALK_NODES_MAX
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
@@ -49,9 +47,21 @@ class Suspended:
     seen: Context = field(default_factory=dict[str, Json], compare=False, repr=False)
 
 
+class Move(NamedTuple):
+    """One move of a walk. `prefix` names the loop passes around the node, as in the keys of a snapshot.
+
+    A node is reached when the walk stands before it, unless it is skipped. `edge` is the chosen edge of a decision.
+    """
+
+    kind: Literal["reached", "completed", "skipped"]
+    node_id: str
+    prefix: str
+    edge: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkResult:
-    """The new position of the run, and the decisions that led to it.
+    """The new position of the run, the moves that led to it, and the decisions that chose them.
 
     `decided` is every decision with what it read; the trace is empty if there was none. `disclosed` are the reasons
     that a run which never stops passed over.
@@ -59,19 +69,63 @@ class WalkResult:
 
     state: Running | Complete
     trace: tuple[TraceEntry, ...]
+    moves: tuple[Move, ...]
     decided: tuple[DecisionRecord, ...] = ()
     disclosed: tuple[Suspended, ...] = ()
 
 
 Walked: TypeAlias = WalkResult | Suspended
-_Truth: TypeAlias = Verdict | PassAborted
+Truth: TypeAlias = bool | Undecided | PassAborted
+
+
+class Decider(Protocol):
+    """Makes the decisions of a walk, and keeps what it needs to explain them."""
+
+    is_continue_asked: bool
+    """Whether an artifact of this call asked for another pass of the last loop that read one."""
+
+    def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
+        """Decide a condition."""
+        ...
+
+    def has_pass(self, point: DecisionPoint, loop: Loop, outer: Context) -> Truth:
+        """Decide whether a counting loop has the pass of the innermost frame. `outer` is the context around it."""
+        ...
+
+    def has_first_pass(self, point: DecisionPoint) -> None:
+        """Note that a loop that decides after each pass begins."""
+        ...
+
+    def missing_needs(self, node: PlanNode, seen: Context) -> Iterable[str]:
+        """Return the keys that a step needs and that are not set."""
+        ...
+
+    def took(self, way: str) -> None:
+        """Note what the last decision chose: an edge, or what a loop does."""
+        ...
+
+    def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
+        """Note that a loop began a pass, or ended."""
+        ...
+
+    def lacked(self, node: PlanNode, key: str) -> None:
+        """Note that an agent receives a step without a key that it needs."""
+        ...
+
+    def records(self) -> tuple[DecisionRecord, ...]:
+        """Return the decisions made so far."""
+        ...
+
+    def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
+        """Return the reasons, with the step that they led to."""
+        ...
 
 
 def run_to_next_task(
     workflow: CompiledWorkflow,
     marks: ExecutionState,
     context: Context,
-    loop_decisions: Iterable[tuple[str | None, LoopDecision]] = (),
+    decider: Decider,
     *,
     never_stops: bool = False,
 ) -> Walked:
@@ -80,28 +134,23 @@ def run_to_next_task(
     A run that never stops is never suspended: an undecided choice takes its default branch, a loop that cannot be
     decided or is used up ends, and an agent receives a step without what it needs.
     """
-    walk = _Walk(
-        graphs=workflow.graphs,
-        marks=marks,
-        context=context,
-        decisions=list(loop_decisions),
-        never_stops=never_stops,
-    )
-    return walk.run()
+    return Walk(graphs=workflow.graphs, marks=marks, context=context, decider=decider, never_stops=never_stops).run()
 
 
 @dataclass(slots=True, kw_only=True)
-class _Walk:
+class Walk:
+    """A walk in progress. `moves` are those made so far."""
+
     graphs: Graphs
     marks: ExecutionState
     context: Context
-    decisions: list[tuple[str | None, LoopDecision]]
+    decider: Decider
     never_stops: bool
-    trace: DecisionTrace = field(default_factory=DecisionTrace)
+    moves: list[Move] = field(default_factory=list[Move])
     disclosed: list[Suspended] = field(default_factory=list[Suspended])
-    _is_continue_asked: bool = False
 
     def run(self) -> Walked:
+        """Walk on to the next task, to the end, or to a decision that cannot be made."""
         while True:
             reached = self._resolve_many()
             if reached is not None:
@@ -120,6 +169,7 @@ class _Walk:
             assert found is not None, "a terminal ends every graph"
             if found.is_dead:
                 self.marks.skip(found.node.node_id)
+                self._moved("skipped", found.node.node_id)
                 continue
             reached = self._resolve(found.node)
             if reached is not None:
@@ -145,12 +195,23 @@ class _Walk:
             case "loop":
                 return self._enter(node)
             case "terminal" if self.marks.scope is None:
+                self._passed_through(node)
                 return self._result(self._complete())
             case "terminal":
+                self._passed_through(node)
                 return self._next_pass()
             case "fan_out" | "fan_in":
                 self.marks.complete(node.node_id)
+                self._passed_through(node)
                 return None
+
+    def _moved(self, kind: Literal["reached", "completed", "skipped"], node_id: str, edge: str | None = None) -> None:
+        self.moves.append(Move(kind, node_id, self.marks.prefix, edge))
+
+    def _passed_through(self, node: PlanNode, edge: str | None = None) -> None:
+        """Add the moves of a node that the walk completes as soon as it reaches it."""
+        self._moved("reached", node.node_id)
+        self._moved("completed", node.node_id, edge)
 
     def _enter_task(self, node: PlanNode) -> Walked | None:
         """End the walk at a task, unless a loop that is checked before every step ends here."""
@@ -167,13 +228,13 @@ class _Walk:
                     self._leave(inner.iteration, _why(goes_on))
                 return None
         assert node.task is not None, "a task has a prompt"
-        seen = self._seen()
-        for key in node.task.needs:
-            if value_at(seen, key) is ABSENT:
+        if node.task.needs:
+            for key in self.decider.missing_needs(node, self._seen()):
                 suspended = self._suspend(Undecided(path=key, found="not set", expected="a value"), node)
                 if suspended is not None:
                     return suspended
-                self.trace.lacked(node, key)
+                self.decider.lacked(node, key)
+        self._moved("reached", node.node_id)
         return self._result(self._running(node.node_id), node)
 
     def _seen(self, frames: list[LoopFrame] | None = None) -> Context:
@@ -192,16 +253,13 @@ class _Walk:
         return found
 
     def _decide(self, node: PlanNode) -> Suspended | None:
-        given = ConditionInputs(context=self._seen(), loop_decisions=tuple(self.decisions))
-        point, edges = (
-            DecisionPoint(node_id=node.node_id, frames=tuple(self.marks.stack)),
-            self.graphs.out_edges[node.node_id],
-        )
+        point, edges = self._point(node.node_id, self.marks.stack), self.graphs.out_edges[node.node_id]
+        seen = self._seen()
         taken = next((edge for edge in edges if edge.condition_id is None), None)
         for edge in edges:
             if edge.condition_id is None:
                 continue
-            verdict = self._evaluated(point, edge.condition_id, given)
+            verdict = self.decider.holds(point, edge.condition_id, seen)
             if isinstance(verdict, Undecided | PassAborted):
                 suspended = self._suspend(verdict, node)
                 if suspended is not None:
@@ -212,10 +270,15 @@ class _Walk:
                 break
         assert taken is not None, "a decision has a default branch"
         if len(edges) > 1:
-            self.trace.took(taken.edge_id)
+            self.decider.took(taken.edge_id)
         self.marks.take(taken)
         self.marks.complete(node.node_id)
+        self._passed_through(node, taken.edge_id)
         return None
+
+    @staticmethod
+    def _point(node_id: str, frames: Iterable[LoopFrame]) -> DecisionPoint:
+        return DecisionPoint(node_id=node_id, frames=tuple(frames))
 
     def _enter(self, node: PlanNode) -> Suspended | None:
         loop = self.graphs.loops[node.node_id]
@@ -223,12 +286,14 @@ class _Walk:
         suspended = self._suspend(begins, node) if isinstance(begins, Undecided | PassAborted) else None
         if suspended is not None:
             return suspended
+        self._moved("reached", node.node_id)
         if begins is True:
             self.marks.enter(self._frame(loop, 0, self.marks.stack))
-            self.trace.passed("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
+            self.decider.noted("entered_loop", loop.loop_id, 0, f"Pass 1 of `{loop.loop_id}` begins.")
         else:
             self.marks.complete(loop.loop_id)
-            self.trace.passed("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no passes.")
+            self._moved("completed", loop.loop_id)
+            self.decider.noted("exited_loop", loop.loop_id, 0, f"`{loop.loop_id}` has no passes.")
         return None
 
     def _next_pass(self) -> Suspended | None:
@@ -244,7 +309,7 @@ class _Walk:
         elif following < loop.max_iterations:
             self.marks.begin_next_pass(self._frame(loop, following, self.marks.stack[:-1]))
             words = f"Pass {following + 1} of `{loop.loop_id}` begins."
-            self.trace.passed("entered_loop", loop.loop_id, following, words)
+            self.decider.noted("entered_loop", loop.loop_id, following, words)
         else:
             return self._used_up(loop, following, node)
         return None
@@ -258,78 +323,53 @@ class _Walk:
 
     def _used_up(self, loop: Loop, iteration: int, node: PlanNode) -> Suspended | None:
         """End a loop at its limit, or suspend the walk if the loop must not end there (WALK-3, WALK-7)."""
-        if loop.on_limit == "block" and self._is_continue_asked:
+        if loop.on_limit == "block" and self.decider.is_continue_asked:
             reason = LoopLimit(loop_id=loop.loop_id, iteration=iteration, max_iterations=loop.max_iterations)
             suspended = self._suspend(reason, node)
             if suspended is not None:
                 return suspended
-        self.trace.took(LEAVES)
+        self.decider.took(LEAVES)
         self._leave(iteration, f"all {loop.max_iterations} passes are used up")
         return None
 
     def _leave(self, iteration: int, why: str) -> None:
         """End the innermost loop. `iteration` is its last pass, or the bound if that ended it (WALK-3)."""
         loop_id = self.marks.stack[-1].loop_id
-        self.trace.passed("exited_loop", loop_id, iteration, f"`{loop_id}` ends: {why}.")
+        self.decider.noted("exited_loop", loop_id, iteration, f"`{loop_id}` ends: {why}.")
         self.marks.leave()
+        self._moved("completed", loop_id)
 
-    def _wants_pass(self, loop: Loop, iteration: int) -> _Truth:
+    def _wants_pass(self, loop: Loop, iteration: int) -> Truth:
         """Decide whether a loop needs another pass; its bound is checked elsewhere."""
         outer = self.marks.stack if iteration == 0 else self.marks.stack[:-1]
         frames = [*outer, LoopFrame(loop_id=loop.loop_id, iteration=iteration)]
-        point = DecisionPoint(node_id=loop.loop_id, frames=tuple(frames))
+        point = self._point(loop.loop_id, frames)
         match loop.kind:
-            case "for":
-                count = loop.count if isinstance(loop.count, int) else value_at(self._seen(outer), str(loop.count))
-                read = {} if isinstance(loop.count, int) else _read(str(loop.count), count)
-                if isinstance(count, bool) or not isinstance(count, int | float) or count != int(count):
-                    self.trace.counted(point, read, passes=None)
-                    return _mismatch(str(loop.count), count, "a whole number")
-                return self.trace.counted(point, read, passes=count)
-            case "for_each":
-                assert loop.items is not None, "a loop over items names them"
-                items = value_at(self._seen(outer), loop.items)
-                if not isinstance(items, list):
-                    self.trace.counted(point, _read(loop.items, items), passes=None)
-                    return _mismatch(loop.items, items, "a list")
-                length = len(cast("list[object]", items))
-                return self.trace.counted(point, {f"{loop.items}.length": length}, passes=length)
+            case "for" | "for_each":
+                return self.decider.has_pass(point, loop, self._seen(outer))
             case "while" | "until":
                 if iteration == 0 and loop.checked == "after_pass":
-                    self.trace.began(point)
+                    self.decider.has_first_pass(point)
                     return True
                 return self._holds(loop, frames)
 
-    def _holds(self, loop: Loop, frames: list[LoopFrame]) -> _Truth:
-        """Read a loop's condition once. A loop-control artifact decides once: what read it has used it up."""
+    def _holds(self, loop: Loop, frames: list[LoopFrame]) -> Truth:
+        """Decide by a loop's condition whether it goes on."""
         assert loop.condition_id is not None, "`while` and `until` have a condition"
-        condition = self.graphs.conditions[loop.condition_id]
-        given = ConditionInputs(context=self._seen(frames), loop_decisions=tuple(self.decisions))
-        point = DecisionPoint(node_id=loop.loop_id, frames=tuple(frames))
-        verdict = self._evaluated(point, loop.condition_id, given)
+        verdict = self.decider.holds(self._point(loop.loop_id, frames), loop.condition_id, self._seen(frames))
         if isinstance(verdict, Undecided | PassAborted):
-            self.trace.took(LEAVES)
+            self.decider.took(LEAVES)
             return verdict
-        if reads_loop_control(condition):
-            self._is_continue_asked = any(decision == "continue" for _, decision in self.decisions)
-            self.decisions.clear()
         goes_on = verdict if loop.kind == "while" else not verdict
-        self.trace.took(GOES_ON if goes_on else LEAVES)
+        self.decider.took(GOES_ON if goes_on else LEAVES)
         return goes_on
-
-    def _evaluated(self, point: DecisionPoint, condition_id: str, given: ConditionInputs) -> _Truth:
-        """Evaluate a condition in one pass over its graph, and add it to the trace."""
-        outcome = run_pass(self.graphs.schedule(condition_id), given)
-        verdict = outcome if isinstance(outcome, PassAborted) else outcome.triggers[trigger_id(condition_id)]
-        reported = verdict if not isinstance(verdict, PassAborted) else None
-        self.trace.evaluated(point, condition_id, self.graphs.conditions[condition_id], given, reported)
-        return verdict
 
     def _result(self, state: Running | Complete, node: PlanNode | None = None) -> WalkResult:
         return WalkResult(
             state=state,
-            trace=self.trace.kept_trace(node, rendered_line(node.title, self._seen()) if node is not None else ""),
-            decided=tuple(self.trace.decided),
+            trace=self.decider.explained(node, self._seen()),
+            moves=tuple(self.moves),
+            decided=self.decider.records(),
             disclosed=tuple(self.disclosed),
         )
 
@@ -357,18 +397,10 @@ class _Walk:
         )
 
 
-def _read(path: str, found: object) -> dict[str, Json]:
-    return {} if found is ABSENT else {path: cast("Json", found)}
-
-
-def _why(verdict: _Truth) -> str:
+def _why(verdict: Truth) -> str:
     return (
         "its condition cannot be decided" if isinstance(verdict, Undecided | PassAborted) else "its condition says so"
     )
-
-
-def _mismatch(path: str, found: object, wanted: str) -> Undecided:
-    return Undecided(path=path, found="not set" if found is ABSENT else describe_kind(found), expected=wanted)
 
 
 def loop_decisions_of(artifacts: Iterable[Mapping[str, Json]]) -> tuple[tuple[str | None, LoopDecision], ...]:

@@ -1,0 +1,110 @@
+"""The decider of a recorded walk: repeats the decisions of a capture, and evaluates nothing (WALK-9)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from interlock.decide.evaluate import Undecided
+from interlock.engine.walk.flow import Move, Truth, Walk, WalkResult
+from interlock.engine.walk.trace import DecisionPoint, DecisionRecord
+from interlock.kernel.canonical import Json
+from interlock.kernel.errors import InterlockError
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import Loop, PlanNode
+from interlock.plan.walk import ExecutionState
+from interlock.record.context import Context
+from interlock.record.payloads import TraceEntry
+
+_UNDECIDED = Undecided(path=None, found="recorded as undecided", expected="a value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """The moves of a recorded walk.
+
+    `result` is the walk's end. It is None if the capture left out decisions (`is_left_out`) or does not fit the plan;
+    then `moves` are those up to that place.
+    """
+
+    moves: tuple[Move, ...]
+    result: WalkResult | None
+    is_left_out: bool = False
+
+
+def repeat_walk(
+    workflow: CompiledWorkflow, marks: ExecutionState, context: Context, capture: Mapping[str, Json] | None
+) -> Repeated:
+    """Walk on with recorded decisions. Changes `marks`.
+
+    `context` is that of the node to which the walk led: the items of a list come from there. A walk without decisions
+    has no capture.
+    """
+    decider = _Recorded(capture or {})
+    walk = Walk(graphs=workflow.graphs, marks=marks, context=context, decider=decider, never_stops=True)
+    try:
+        result = walk.run()
+    except _DecisionMissingError:
+        return Repeated(moves=tuple(walk.moves), result=None, is_left_out=decider.has_left_out)
+    assert isinstance(result, WalkResult), "a walk that never stops is never suspended"
+    return Repeated(moves=result.moves, result=result)
+
+
+class _DecisionMissingError(InterlockError):
+    """The next recorded decision is left out, or is another one."""
+
+
+class _Recorded:
+    is_continue_asked = False
+
+    def __init__(self, capture: Mapping[str, Json]) -> None:
+        self._left = iter(cast("Sequence[Mapping[str, Json]]", capture.get("decisions", ())))
+        self.has_left_out = bool(capture.get("leftOut"))
+
+    def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
+        del seen
+        return self._next(point, condition_id)
+
+    def has_pass(self, point: DecisionPoint, loop: Loop, outer: Context) -> Truth:
+        del loop, outer
+        return self._next(point, None)
+
+    def has_first_pass(self, point: DecisionPoint) -> None:
+        self._next(point, None)
+
+    def missing_needs(self, node: PlanNode, seen: Context) -> Iterator[str]:
+        del node, seen
+        return iter(())
+
+    def took(self, way: str) -> None:
+        """Nothing to keep: the capture holds it."""
+
+    def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
+        """Nothing to keep: the log holds it."""
+
+    def lacked(self, node: PlanNode, key: str) -> None:
+        """Nothing to keep: the log holds it."""
+
+    def records(self) -> tuple[DecisionRecord, ...]:
+        return ()
+
+    def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
+        del node, seen
+        return ()
+
+    def _next(self, point: DecisionPoint, condition_id: str | None) -> Truth:
+        recorded = next(self._left, None)
+        if recorded is None or not _is_of(recorded, point, condition_id):
+            raise _DecisionMissingError
+        verdict = recorded.get("verdict")
+        return verdict if isinstance(verdict, bool) else _UNDECIDED
+
+
+def _is_of(recorded: Mapping[str, Json], point: DecisionPoint, condition_id: str | None) -> bool:
+    """Say whether a recorded decision is the one of this place."""
+    passes = cast("Sequence[Mapping[str, Json]]", recorded.get("passes", ()))
+    return (
+        recorded.get("at") == point.node_id
+        and recorded.get("conditionId") == condition_id
+        and [(one.get("loopId"), one.get("iteration")) for one in passes]
+        == [(frame.loop_id, frame.iteration) for frame in point.frames]
+    )
