@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX
 from interlock.kernel.ids import AttemptId, NodeId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.outcome import Blocked, BlockerReport
-from interlock.views.session import Node, Session
+from interlock.views.session import Advance, BrokenHistoryError, Node, Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,21 @@ def chain_head(session: Session, node: Node) -> Node:
 
 def refusal_of(session: Session, node: Node) -> BlockerReport | None:
     """Return why the attempt that made this node was refused, if it was."""
-    if node.kind != "blocked_attempt" or node.parent is None:
+    if node.kind != "blocked_attempt":
         return None
+    outcome = advance_to(session, node).outcome
+    return outcome.blockers if isinstance(outcome, Blocked) else None
+
+
+def advance_to(session: Session, node: Node) -> Advance:
+    """Return the recorded attempt that made a node, which is neither a root nor a checkpoint."""
+    assert node.parent is not None, "a root is made by no attempt"
     parent = session.nodes[node.parent]
     for attempt in attempts_on(parent):
         advance = session.advance(parent.node, attempt)
-        if node_of_attempt(attempt) == node.node and advance is not None and isinstance(advance.outcome, Blocked):
-            return advance.outcome.blockers
-    return None
+        if advance is not None and advance.child == node.node:
+            return advance
+    raise BrokenHistoryError(f"{node.node} was made by no recorded attempt")
 
 
 def attempts_on(node: Node) -> list[AttemptId]:

@@ -1,0 +1,29 @@
+"""Reads what the lifecycle of a run is derived from: pinned plan, captures and snapshots."""
+
+from collections.abc import Mapping
+
+from interlock.kernel.canonical import Json
+from interlock.kernel.ids import Digest
+from interlock.service.run.attempts import stored_object
+from interlock.service.run.context import RunContext
+from interlock.store.ports.errors import ContentDamagedError
+from interlock.store.ports.reader import SessionReader
+from interlock.views.lifecycle.projection import Lifecycle, Sources, lifecycle_of
+from interlock.views.session import Node
+
+
+def read_lifecycle(reader: SessionReader, run_context: RunContext, tip: Node) -> Lifecycle:
+    """Return the lifecycle of a branch of a run, to a node of it.
+
+    Raises:
+        ContentDamagedError: A snapshot is needed that is missing or damaged.
+    """
+
+    def capture(digest: Digest) -> Mapping[str, Json] | None:
+        try:
+            return stored_object(reader, digest)
+        except ContentDamagedError:
+            return None
+
+    sources = Sources(capture=capture, snapshot=run_context.snapshot)
+    return lifecycle_of(run_context.session, tip, run_context.workflow, sources)

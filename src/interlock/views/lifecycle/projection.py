@@ -1,0 +1,247 @@
+"""The lifecycle of one branch of a run: a pure function of the log, the pinned plan and the captures (LIFE-8).
+
+Nothing of it is stored, so it cannot disagree with the log. The plan is walked again with the recorded decisions, and
+after every report the position is compared with the stored snapshot by digest. Where decisions are missing, the view is
+partial and says so; it never guesses.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Literal
+
+from interlock.engine.request import REPLY_CONTENT_TYPE
+from interlock.engine.walk.flow import Move
+from interlock.engine.walk.recorded import repeat_walk
+from interlock.kernel.budgets import LIFECYCLE_REFS_MAX
+from interlock.kernel.canonical import Json, digest_of_bytes
+from interlock.kernel.ids import Digest, NodeId
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.walk import ExecutionState
+from interlock.record.context import Context, merge_context
+from interlock.record.outcome import Blocked
+from interlock.record.payloads import ArtifactPayload
+from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, build_snapshot
+from interlock.views.lifecycle.events import LifecycleEvent, LifecycleKind, Ref
+from interlock.views.node_position import advance_to, path_to, walk_up
+from interlock.views.session import Advance, Node, Run, Session
+
+PartialReason = Literal["decisions_left_out", "capture_missing", "snapshot_differs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialAt:
+    """A place from which the view does not show everything: the log node to which the report led, and why."""
+
+    node: NodeId
+    event_index: int
+    reason: PartialReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the view reads content: a capture by digest, None if it is missing or damaged; the snapshot of a node."""
+
+    capture: Callable[[Digest], Mapping[str, Json] | None]
+    snapshot: Callable[[Node], ExecutionSnapshot]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """The events of one branch in the order of the log, the skipped node instances, and where the view is partial."""
+
+    events: tuple[LifecycleEvent, ...]
+    skipped: tuple[str, ...]
+    partial: tuple[PartialAt, ...]
+
+
+def lifecycle_of(session: Session, tip: Node, workflow: CompiledWorkflow, sources: Sources) -> Lifecycle:
+    """Return the lifecycle from the root of a run to a node of it.
+
+    Raises:
+        ContentDamagedError: A snapshot is needed that is missing or damaged.
+    """
+    projection = _Projection(
+        session=session,
+        run=session.runs[tip.run],
+        workflow=workflow,
+        sources=sources,
+        marks=ExecutionState(workflow.graphs),
+    )
+    projection.add_branch(tip)
+    return projection.finish()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Projection:
+    session: Session
+    run: Run
+    workflow: CompiledWorkflow
+    sources: Sources
+    marks: ExecutionState
+    context: Context = field(default_factory=dict[str, Json])
+    facts: list[tuple[int, dict[str, object]]] = field(default_factory=list[tuple[int, dict[str, object]]])
+    skipped: list[str] = field(default_factory=list[str])
+    partial: list[PartialAt] = field(default_factory=list[PartialAt])
+    _pending: str | None = None
+
+    def add_branch(self, tip: Node) -> None:
+        """Add the events from the root to a node."""
+        created = [_event(self.run.index)]
+        self._add(self.run.index, "workflow.run.created", created, workflow_hash=self.run.workflow_hash)
+        for step in path_to(self.session, tip):
+            if step.at.parent is None:
+                self._walk_to(step.at, step.at.index)
+            for attempt, refused in enumerate(step.refused, start=1):
+                self._read_context(refused)
+                self._add_refused(advance_to(self.session, refused), attempt, refused)
+            if step.passed_to is not None:
+                advance = advance_to(self.session, step.passed_to)
+                self._add_done(advance, len(step.refused) + 1, step.passed_to)
+                self._walk_to(step.passed_to, advance.index)
+        self._add_checkpoints(tip)
+
+    def finish(self) -> Lifecycle:
+        """Return what was added, in the order of the log."""
+        ordered = sorted(self.facts, key=itemgetter(0))
+        events = tuple(LifecycleEvent.model_validate(fact | {"seq": seq}) for seq, (_, fact) in enumerate(ordered))
+        return Lifecycle(events=events, skipped=tuple(self.skipped), partial=tuple(self.partial))
+
+    def _add(self, index: int, kind: LifecycleKind, refs: Sequence[Ref] = (), **fields: object) -> None:
+        fact: dict[str, object] = {"v": 1, "kind": kind, "session": self.session.session, "run": self.run.run}
+        fact |= fields
+        if refs:
+            fact["refs"] = tuple(refs[:LIFECYCLE_REFS_MAX])
+        if len(refs) > LIFECYCLE_REFS_MAX:
+            fact["refs_left_out"] = len(refs) - LIFECYCLE_REFS_MAX
+        self.facts.append((index, fact))
+
+    def _add_refused(self, advance: Advance, attempt: int, node: Node) -> None:
+        """Add a refused report: a failed attempt. The run stays open (LIFE-3)."""
+        assert isinstance(advance.outcome, Blocked), "a refused node comes from a refused attempt"
+        self._add_retried(advance, attempt)
+        code = advance.outcome.blockers.blockers[0].code
+        refs = [_event(advance.index), _log_node(node), *_outputs(node)]
+        self._add(advance.index, "workflow.node.failed", refs, **self._step(attempt), code=code)
+
+    def _add_retried(self, advance: Advance, attempt: int) -> None:
+        if attempt > 1:
+            self._add(advance.index, "workflow.node.retried", [_event(advance.index)], **self._step(attempt))
+
+    def _add_done(self, advance: Advance, attempt: int, child: Node) -> None:
+        """Add an accepted report: the step is completed, and the edges out of it are traversed."""
+        self._add_retried(advance, attempt)
+        refs = [_event(advance.index), _log_node(child), *_outputs(child)]
+        self._add(advance.index, "workflow.node.completed", refs, **self._step(attempt))
+        node_id, prefix = self._pending_id(), self.marks.prefix
+        self.marks.complete(node_id)
+        self._add_edges(advance.index, node_id, prefix, None)
+
+    def _step(self, attempt: int) -> dict[str, object]:
+        node_id = self._pending_id()
+        return {"node": node_id, "instance": self.marks.prefix + node_id, "attempt": attempt}
+
+    def _pending_id(self) -> str:
+        assert self._pending is not None, "an attempt is on a pending step"
+        return self._pending
+
+    def _read_context(self, node: Node) -> None:
+        delta = self.session.deltas.get(node.node)
+        if delta:
+            self.context = merge_context(self.context, delta)
+
+    def _walk_to(self, node: Node, index: int) -> None:
+        """Walk on by the recorded decisions to a node, add the moves, and compare the position with its snapshot."""
+        self._read_context(node)
+        capture, reason = self._capture(node)
+        walked = repeat_walk(self.workflow, self.marks, self.context, capture)
+        for move in walked.moves:
+            self._add_move(index, move, node)
+        if walked.result is None:
+            reason = reason or ("decisions_left_out" if walked.is_left_out else "snapshot_differs")
+        elif self._digest(walked.result.state) != node.snapshot:
+            reason = reason or "snapshot_differs"
+        state = walked.result.state if walked.result is not None and reason is None else None
+        if state is None:
+            assert reason is not None, "only a partial view reads the snapshot"
+            self.partial.append(PartialAt(node=node.node, event_index=index, reason=reason))
+            state = self.sources.snapshot(node).state
+            self.marks = ExecutionState(self.workflow.graphs, state)
+            self._add_pending_of(index, state, walked.moves, node)
+        self._pending = state.pending.step.step_id if isinstance(state, Running) else None
+        if isinstance(state, Complete):
+            refs = [_event(node.index), _log_node(node), _snapshot(node)]
+            self._add(index, "workflow.run.completed", refs)
+
+    def _digest(self, state: Running | Complete) -> str:
+        return digest_of_bytes(build_snapshot(self.run.workflow_hash, state).to_bytes())
+
+    def _capture(self, node: Node) -> tuple[Mapping[str, Json] | None, PartialReason | None]:
+        if not node.captures:
+            return None, None
+        found = self.sources.capture(node.captures[0])
+        return found, None if found is not None else "capture_missing"
+
+    def _add_pending_of(self, index: int, state: Running | Complete, moves: Iterable[Move], node: Node) -> None:
+        """Add that the step of a snapshot is pending, unless the moves before the gap contain it."""
+        if isinstance(state, Running):
+            move = Move("reached", state.pending.step.step_id, self.marks.prefix)
+            if move not in moves:
+                self._add_move(index, move, node)
+
+    def _add_move(self, index: int, move: Move, node: Node) -> None:
+        instance = move.prefix + move.node_id
+        fields: dict[str, object] = {"node": move.node_id, "instance": instance}
+        match move.kind:
+            case "skipped":
+                self.skipped.append(instance)
+            case "reached":
+                is_task = self.workflow.graphs.nodes[move.node_id].kind == "task"
+                refs = [_event(node.index), _log_node(node), _snapshot(node)] if is_task else [_event(index)]
+                self._add(index, "workflow.node.scheduled", refs, **fields)
+                if is_task:
+                    self._add(index, "workflow.node.started", [_log_node(node)], **fields, attempt=1)
+            case "completed":
+                is_choice = move.edge is not None and node.captures
+                refs = [Ref(kind="capture", ref=node.captures[0])] if is_choice else []
+                self._add(index, "workflow.node.completed", [_event(index), *refs], **fields)
+                self._add_edges(index, move.node_id, move.prefix, move.edge)
+
+    def _add_edges(self, index: int, node_id: str, prefix: str, chosen: str | None) -> None:
+        """Add the edges that a completed node takes: all of them, or the one that a decision chose."""
+        for edge in self.workflow.graphs.out_edges.get(node_id, ()):
+            if chosen is None or edge.edge_id == chosen:
+                fields = {"node": node_id, "instance": prefix + node_id, "edge": edge.edge_id}
+                self._add(index, "workflow.edge.traversed", [_event(index)], **fields)
+
+    def _add_checkpoints(self, tip: Node) -> None:
+        on_branch = {node.node for node in walk_up(self.session, tip)}
+        for node in self.session.nodes.values():
+            if node.kind == "checkpoint" and node.parent in on_branch:
+                refs = [_event(node.index), _log_node(node), _snapshot(node)]
+                self._add(node.index, "workflow.checkpoint.saved", refs)
+
+
+def _event(index: int) -> Ref:
+    return Ref(kind="event", ref=str(index))
+
+
+def _log_node(node: Node) -> Ref:
+    return Ref(kind="log_node", ref=node.node)
+
+
+def _snapshot(node: Node) -> Ref:
+    return Ref(kind="snapshot", ref=node.snapshot)
+
+
+def _outputs(node: Node) -> list[Ref]:
+    """Refer to what a report brought: its outputs by id, its artifacts by digest."""
+    refs: list[Ref] = []
+    for output in node.outputs:
+        if output.is_of_checkpoint:
+            continue
+        refs.append(Ref(kind="output", ref=output.output_id))
+        if isinstance(output.payload, ArtifactPayload):
+            is_answer = output.payload.content_type == REPLY_CONTENT_TYPE
+            refs.append(Ref(kind="gate_answer" if is_answer else "artifact", ref=output.payload.sha256))
+    return refs
