@@ -431,3 +431,5 @@ LIFECYCLE_KEY_CHARS_MAX = 3_000
 """Characters of the key of a node instance or of an edge in a lifecycle."""
 LIFECYCLE_CODE_CHARS_MAX = 64
 """Characters of a reason code in a lifecycle."""
+CONFORMANCE_FILE_BYTES_MAX = 64_000_000
+"""Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""

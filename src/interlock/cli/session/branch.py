@@ -1,0 +1,70 @@
+"""Selects one branch of a run: its run, and the node at its end."""
+
+import argparse
+from dataclasses import dataclass
+
+from interlock.cli.screen import StopError
+from interlock.cli.session.chosen import SelectedSession, chosen_session, read_history, referred
+from interlock.kernel.budgets import ECHO_BYTES_MAX
+from interlock.kernel.errors import ErrorCode
+from interlock.kernel.ids import NodeId
+from interlock.kernel.text import one_line
+from interlock.record.tokens import TokenFault
+from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.plans import Plans
+from interlock.store.ports.store import StoreReader
+from interlock.views.session import Node, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A run and the node at the end of the branch."""
+
+    run: RunContext
+    tip: Node
+
+
+def add_branch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a branch."""
+    named = "a session id, a run label or id, a node id, or a token (default: the only session)"
+    parser.add_argument("session", metavar="RUN", nargs="?", help=named)
+    tip = "the end of another branch: a node id or a token of it (default: the newest node of the run)"
+    parser.add_argument("--tip", metavar="NODE|TOKEN", help=tip)
+
+
+def chosen_branch(store: StoreReader, plans: Plans, name: str | None, tip: str | None) -> Branch:
+    """Return the branch that the arguments name.
+
+    Raises:
+        StopError: No run or more than one matches, or the node is not of this run.
+        SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `answered_by_store`.
+    """
+    chosen = chosen_session(store, plans, name or tip)
+    session = read_history(store, chosen).session
+    runs = chosen.runs(session)
+    if len(runs) != 1:
+        labels = ", ".join(session.label(run) for run in runs)
+        fix = "Name one run by its label." if runs else "`interlock session list` lists the runs."
+        found = f"{chosen.session} has {len(runs)} runs" + (f": {labels}." if runs else ".")
+        raise StopError(found, fix, exit_code=2)
+    run = session.runs[runs[0]]
+    assert run.tip is not None, "a run begins with its root"
+    node = _named_node(store, session, chosen, tip) if tip is not None else run.tip
+    if node not in session.nodes or session.nodes[node].run != run.run:
+        message = f"{one_line(tip or node, ECHO_BYTES_MAX)!r} names no node of run {session.label(run.run)}."
+        fix = "`interlock session graph` shows the nodes of a run."
+        raise StopError(message, fix, exit_code=1, code=ErrorCode.SESSION_NOT_FOUND)
+    end = session.nodes[node]
+    if end.kind == "checkpoint" and end.parent is not None:
+        end = session.nodes[end.parent]
+    return Branch(run=load_run_context(session, run, plans), tip=end)
+
+
+def _named_node(store: StoreReader, session: Session, chosen: SelectedSession, tip: str) -> NodeId:
+    if tip.startswith("node_"):
+        return NodeId(tip)
+    found = referred(store, tip)
+    if isinstance(found, TokenFault) or found.session != chosen.session or found.node is None:
+        fix = f"Give a node id (`node_…`) or a token of {session.session}."
+        raise StopError(f"{one_line(tip, ECHO_BYTES_MAX)!r} names no node of this session.", fix, exit_code=1)
+    return found.node
