@@ -23,6 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.support.flow import INPUTS, choose, deciding, loop, parallel, step
+from tests.support.lifecycle import hold_lifecycle
 from tests.support.model import (
     AUTONOMIES,
     NEVER_STOPS,
@@ -159,6 +160,10 @@ class RunsAgainstAModel(RuleBasedStateMachine):
             self.look_at(node)
         for earlier in self.recorded:
             assert written(self.sent(earlier.arguments, earlier.asking)) == written(earlier.answer)
+        for session, run in self.runs:
+            folded = self.harness.store.load(session)
+            assert folded is not None
+            hold_lifecycle(self.harness.store, folded, run)
         self.directory.cleanup()
 
     # -- what is done -------------------------------------------------------------------------------------------
