@@ -20,6 +20,7 @@ from interlock.record.keep import KeepMarks
 from interlock.record.manifest import SegmentClosed, SnapshotPinned
 from interlock.record.snapshot import ExecutionSnapshot
 from interlock.server.tools import TOOLS, Tool
+from interlock.views.lifecycle.events import LifecycleEvent
 from publish.builtins import builtins_page
 from publish.configuration import config_page
 from publish.diagnostics import diagnostics_page
@@ -34,6 +35,7 @@ _RECORDS: dict[str, type[BaseModel]] = {
     "manifest-segment-closed": SegmentClosed,
     "manifest-snapshot-pinned": SnapshotPinned,
     "keep-marks": KeepMarks,
+    "lifecycle-event": LifecycleEvent,
 }
 WHEEL_TOOLS = "src/interlock/server/published/tools.json"
 """The list of tools as a client receives it, in the wheel: what a server can send before any model is built."""

@@ -10,7 +10,6 @@ from interlock.kernel.budgets import (
     LIFECYCLE_REF_CHARS_MAX,
     LIFECYCLE_REFS_MAX,
 )
-from interlock.kernel.canonical import Json
 from interlock.record.base import DelimiterSafe, IndexField, Record, RunIdField, SessionIdField, WorkflowHashField
 
 LifecycleKind = Literal[
@@ -66,9 +65,3 @@ class LifecycleEvent(Record):
     workflow_hash: WorkflowHashField | None = None
     refs: Annotated[tuple[Ref, ...], Field(max_length=LIFECYCLE_REFS_MAX, strict=False)] = ()
     refs_left_out: IndexField | None = None
-
-
-def lifecycle_schema() -> dict[str, Json]:
-    """Return the JSON Schema of one event, as it is published."""
-    schema: dict[str, Json] = LifecycleEvent.model_json_schema(by_alias=True)
-    return schema
