@@ -4,7 +4,18 @@ import argparse
 import os
 import sys
 
-from benchmarks import authoring, cold_load, concurrency, durability, forgetful, history, hostile, spawning, upkeep
+from benchmarks import (
+    authoring,
+    cold_load,
+    concurrency,
+    durability,
+    forgetful,
+    history,
+    hostile,
+    lifecycle,
+    spawning,
+    upkeep,
+)
 from benchmarks.table import Figure, table
 
 BENCHMARKS = {
@@ -15,6 +26,7 @@ BENCHMARKS = {
     "spawning": spawning.figures,
     "authoring": authoring.figures,
     "upkeep": upkeep.figures,
+    "lifecycle": lifecycle.figures,
     "forgetful": forgetful.figures,
     "hostile": hostile.figures,
 }
