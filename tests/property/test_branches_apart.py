@@ -92,8 +92,8 @@ class History:
 
     def expected(self, node: str, pending: dict[str, Any]) -> str:
         found = self.context(node)
-        shown = {key: found.get(key, f"[unset: {key}]") for key in ("x", "y", "goal")}
-        deep = found["o"]["k"] if "o" in found else "[unset: o.k]"
+        shown = {key: found.get(key, f"[context key not set: {key}]") for key in ("x", "y", "goal")}
+        deep = found["o"]["k"] if "o" in found else "[context key not set: o.k]"
         text = f"x={shown['x']} y={shown['y']} deep={deep} of {shown['goal']}"
         if "loop" in pending:
             at = pending["loop"]["pass"] - 1

@@ -8,6 +8,7 @@ from tests.support.server import Server, blockers_of, events_of, step_of, tree
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.text import TRUNCATION_MARKER
+from interlock.service.tools.recap import DONE_SO_FAR
 
 
 @pytest.mark.inv("ADV-8", "READ-1", "ANS-13")
@@ -53,7 +54,7 @@ def test_what_was_said_on_one_branch_is_not_seen_on_another(make: Maker) -> None
     second = served.advance(first, context={"mode": "fast"})
     assert (second["pending"]["prompt"], step_of(served.advance(second))) == ("fast", "c")
     other = served.fork(first)
-    assert other["pending"]["prompt"] == "[unset: mode]"
+    assert other["pending"]["prompt"] == "[context key not set: mode]"
     assert blockers_of(served.advance(other)) == [("MISSING_REQUIRED_OUTPUT", "mode")]
 
 
@@ -65,6 +66,6 @@ def test_a_recap_of_a_long_history_keeps_the_newest_and_marks_the_cut(make: Make
         answer = served.advance(answer, f"Notes {at}. " + "word " * 200)
     recap = served.look(answer)["recap"]
     assert len(recap.encode()) <= RECAP_BYTES_MAX
-    assert recap.startswith("`Step s11`:\n> Notes 11. ")
+    assert recap.startswith(f"{DONE_SO_FAR}`Step s11`:\n> Notes 11. ")
     assert recap.endswith(TRUNCATION_MARKER)
     assert "Notes 0. " not in recap

@@ -10,6 +10,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
 from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
+from interlock.service.tools.recap import DONE_SO_FAR
 from interlock.testing.harness import FIXED_KEYS, Called, Harness, linear_workflow
 from interlock.views.session import Session
 
@@ -98,9 +99,10 @@ def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: 
     assert looked["pending"] == second["pending"]
     assert looked.ack == second.ack
     headline = "**Notes of the last checkpoint of this step, `Step b`**"
-    assert looked["recap"] == f"{headline}\n> Half of b.\n\n`Step a`:\n> Did a."
+    assert looked["recap"] == f"{headline}\n> Half of b.\n\n{DONE_SO_FAR}`Step a`:\n> Did a."
     assert harness.look(second)["recap"] == looked["recap"]
-    assert harness.look(harness.advance(second, "Did b."))["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
+    after = harness.look(harness.advance(second, "Did b."))["recap"]
+    assert after == f"{DONE_SO_FAR}`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
 
 
 @pytest.mark.inv("CHK-3", "READ-5")
@@ -239,4 +241,4 @@ def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting
 def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
     recap = harness.look(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
-    assert recap == "`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"
+    assert recap == f"{DONE_SO_FAR}`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"

@@ -35,9 +35,9 @@ def nested(levels: int) -> Any:
 @pytest.mark.inv("CTX-2", "PLAN-6")
 def test_what_was_sent_once_holds_for_all_later_steps(memory: Harness) -> None:
     first = memory.start("test.show", goal="G", context={"x": 1})
-    assert prompt(first) == "x=1 y=[unset: y] deep=[unset: o.k] goal=G"
+    assert prompt(first) == "x=1 y=[context key not set: y] deep=[context key not set: o.k] goal=G"
     second = memory.advance(first, context={"y": "two"})
-    assert prompt(second) == "x=1 y=two deep=[unset: o.k] goal=G"
+    assert prompt(second) == "x=1 y=two deep=[context key not set: o.k] goal=G"
     third = memory.advance(second)
     assert prompt(third) == prompt(second)
     assert prompt(memory.look(third)) == prompt(third)
@@ -56,9 +56,11 @@ def test_the_delta_is_recorded_and_not_the_whole(memory: Harness) -> None:
 def test_a_delta_merges_at_the_top_and_null_removes(memory: Harness) -> None:
     first = memory.start("test.show", context={"x": 1, "o": {"k": 1, "l": 2}})
     second = memory.advance(first, context={"x": None, "o": {"l": 3}, "y": [1, {"a": None}]})
-    assert prompt(second) == 'x=[unset: x] y=[1,{"a":null}] deep=[unset: o.k] goal=[unset: goal]'
+    assert prompt(second) == (
+        'x=[context key not set: x] y=[1,{"a":null}] deep=[context key not set: o.k] goal=[context key not set: goal]'
+    )
     third = memory.advance(second, context={"x": 5, "o": {"k": "back"}, "y": None})
-    assert prompt(third) == "x=5 y=[unset: y] deep=back goal=[unset: goal]"
+    assert prompt(third) == "x=5 y=[context key not set: y] deep=back goal=[context key not set: goal]"
 
 
 @pytest.mark.inv("CTX-2", "ADV-10")
@@ -67,9 +69,11 @@ def test_a_value_of_one_branch_is_never_seen_from_another(memory: Harness) -> No
     second = memory.advance(first, context={"x": "main", "y": "main"})
     third = memory.advance(second, context={"o": {"k": "main"}})
     forked = memory.advance(memory.look(first)["fork"]["ackToken"], context={"x": "fork"})
-    assert prompt(forked) == "x=fork y=[unset: y] deep=[unset: o.k] goal=[unset: goal]"
+    assert prompt(forked) == (
+        "x=fork y=[context key not set: y] deep=[context key not set: o.k] goal=[context key not set: goal]"
+    )
     assert prompt(memory.advance(forked)) == prompt(forked)
-    assert prompt(memory.look(third)) == "x=main y=main deep=main goal=[unset: goal]"
+    assert prompt(memory.look(third)) == "x=main y=main deep=main goal=[context key not set: goal]"
     assert prompt(memory.advance(third)) == prompt(third)
     assert prompt(memory.look(first)) == prompt(first)
 
@@ -88,7 +92,7 @@ def test_context_that_came_with_a_refused_attempt_need_not_be_sent_again(memory:
     assert prompt(blocked).startswith("x=kept")
     assert prompt(memory.advance(blocked)).startswith("x=kept")
     assert prompt(memory.look(blocked)).startswith("x=kept")
-    assert prompt(memory.look(first)).startswith("x=[unset")
+    assert prompt(memory.look(first)).startswith("x=[context key not set")
 
 
 @pytest.mark.inv("CTX-6", "CTX-2")

@@ -345,7 +345,7 @@ def test_the_kind_of_a_choice_is_shown_in_every_question_and_recorded_with_the_a
     free = harness.start("test.flow", preferences=NEVER_STOPS)
     harness.advance(free)
     assert [gap.summary for gap in gaps_in(harness, free)] == [
-        "The run continued without the user's choice: scope boundary. Not asked: Which one?"
+        "The run continued without the user's choice: scope boundary. The question, which was not asked: Which one?"
     ]
 
 

@@ -272,6 +272,6 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
         assert played.is_complete
         assert played.steps
         for answer in played.answers:
-            assert "[unset:" not in answer.text
+            assert "[context key not set:" not in answer.text
             assert len(answer.text) < 10_000
     assert not list(tmp_path.iterdir())

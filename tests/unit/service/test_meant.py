@@ -74,7 +74,10 @@ def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) 
 def test_where_nothing_can_be_known_a_search_is_shown(memory: Harness) -> None:
     memory.start("test.abc")
     for text in ("garbage", "ack_zzzz", f"ack_zzzz{'A' * 52}", "st.v1.x.y"):
-        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == ("resume_session", {})
+        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == (
+            "resume_session",
+            {"query": "<a few words of the run's goal or notes>"},
+        )
 
 
 def test_the_token_of_another_run_is_left_for_the_caller_to_name(memory: Harness) -> None:

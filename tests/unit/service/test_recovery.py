@@ -24,7 +24,7 @@ def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(ha
     harness.advance(fork, "Did a anew.")
     assert harness.look(first)["recap"] == (
         "**Done after this step, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
-        "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (preferred)"
+        "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (continued last)"
     )
     of_second = harness.look(second)["recap"]
     assert of_second.startswith("**Done after this step, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b.")

@@ -7,6 +7,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.record.events import EdgeCreatedEvent
+from interlock.service.tools.recap import DONE_SO_FAR
 from interlock.testing.harness import Called, Harness, linear_workflow
 
 
@@ -26,7 +27,7 @@ def test_looking_at_the_pending_step_shows_it_with_the_tokens_that_were_given(ha
     assert looked["pending"] == second["pending"]
     assert (looked.ack, looked.state, looked["nextCall"]) == (second.ack, second.state, second["nextCall"])
     assert looked["nextIntent"] == "rehydrate_only"
-    assert looked["recap"] == "`Step a`:\n> Did a."
+    assert looked["recap"] == f"{DONE_SO_FAR}`Step a`:\n> Did a."
     assert "Did a." in looked.text
     assert looked.warnings == []
     assert {"sessionId", "runId", "workflowName", "goal"} <= set(looked["run"])
@@ -88,8 +89,8 @@ def test_a_fork_makes_a_sibling_and_leaves_the_other_branch_alone(harness: Harne
     (root, _, _), _, (from_node, _, _) = edges(harness, first)
     assert from_node == root
     assert harness.look(third) == before
-    assert harness.look(forked)["recap"] == "`Step a`:\n> Did a otherwise."
-    assert harness.look(third)["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
+    assert harness.look(forked)["recap"] == f"{DONE_SO_FAR}`Step a`:\n> Did a otherwise."
+    assert harness.look(third)["recap"] == f"{DONE_SO_FAR}`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
     assert harness.advance(third)["isComplete"]
 
 
@@ -111,8 +112,8 @@ def test_where_the_run_prefers_another_branch_it_is_named(harness: Harness) -> N
     forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Otherwise.")
     looked = harness.look(second)
     assert looked["nextCall"]["arguments"]["stateToken"] == third.state
-    assert "preferred branch is at step 2 of 3: `Step b`" in looked["warnings"][0]["message"]
-    assert "preferred branch" in looked.text.partition("\n")[0]
+    assert "the branch that was continued last is at step 2 of 3: `Step b`" in looked["warnings"][0]["message"]
+    assert "continued last" in looked.text.partition("\n")[0]
     assert harness.look(first)["nextCall"]["arguments"]["stateToken"] == forked.state
 
 
@@ -158,7 +159,7 @@ def test_a_refused_fork_is_a_blocked_attempt_whose_tokens_go_on(harness: Harness
     assert harness.advance(fork, None) == blocked
     forked = harness.advance(blocked, "Otherwise.")
     assert (forked["kind"], forked["pending"]["stepId"]) == ("ok", "b")
-    assert harness.look(forked)["recap"] == "`Step a`:\n> Otherwise."
+    assert harness.look(forked)["recap"] == f"{DONE_SO_FAR}`Step a`:\n> Otherwise."
 
 
 def long_run(notes: list[str]) -> tuple[Harness, Called]:
@@ -172,7 +173,8 @@ def long_run(notes: list[str]) -> tuple[Harness, Called]:
 @pytest.mark.inv("ANS-6")
 def test_the_recap_has_the_newest_notes_first() -> None:
     _, looked = long_run(["first notes", "second notes", "third notes"])
-    assert looked["recap"] == "`Step s2`:\n> third notes\n\n`Step s1`:\n> second notes\n\n`Step s0`:\n> first notes"
+    notes = "`Step s2`:\n> third notes\n\n`Step s1`:\n> second notes\n\n`Step s0`:\n> first notes"
+    assert looked["recap"] == DONE_SO_FAR + notes
 
 
 @pytest.mark.inv("ANS-6")
@@ -182,7 +184,7 @@ def test_a_recap_above_the_budget_loses_the_oldest_and_is_marked(size: int) -> N
     recap = looked["recap"]
     assert utf8_bytes(recap) <= RECAP_BYTES_MAX
     assert recap.endswith(TRUNCATION_MARKER) or size == 50
-    assert recap.startswith("`Step s59`:\n> 059 ")
+    assert recap.startswith(f"{DONE_SO_FAR}`Step s59`:\n> 059 ")
     assert recap in looked.text
     whole = [at for at in range(60) if f"{at:03d} {'é' * ((size - 4) // 2)}" in recap]
     assert whole == list(range(60 - len(whole), 60))
@@ -191,7 +193,7 @@ def test_a_recap_above_the_budget_loses_the_oldest_and_is_marked(size: int) -> N
 @pytest.mark.inv("ANS-6")
 def test_a_recap_that_fits_but_would_cost_a_walk_of_the_whole_run_is_marked_as_cut() -> None:
     _, looked = long_run(["x"] * 250)
-    assert looked["recap"].startswith("`Step s249`:\n> x\n\n`Step s248`:\n> x")
+    assert looked["recap"].startswith(f"{DONE_SO_FAR}`Step s249`:\n> x\n\n`Step s248`:\n> x")
     assert looked["recap"].endswith(TRUNCATION_MARKER)
     assert "`Step s0`" not in looked["recap"]
 
@@ -206,7 +208,7 @@ def test_notes_of_refused_attempts_are_no_part_of_the_recap(harness: Harness) ->
     first = harness.start("test.abc")
     blocked = harness.advance(first, None, output={"artifacts": [{"kind": "k"}]})
     second = harness.advance(blocked, "Good.")
-    notes, _, named = harness.look(second)["recap"].partition("\n\n")
+    notes, _, named = harness.look(second)["recap"].removeprefix(DONE_SO_FAR).partition("\n\n")
     assert notes == "`Step a`:\n> Good."
     assert named.startswith("**Stored artifacts, newest first**\n- `k` sha256:")
     assert len(named.splitlines()) == 2, "what a retry keeps is named once"

@@ -102,7 +102,7 @@ def test_nothing_is_set_to_null_where_the_key_is_required_and_elsewhere_it_is_re
         if is_required:
             assert blocker(answer)["details"] == {"key": "copy", "found": "nothing", "wanted": "a string"}
         else:
-            assert answer["pending"]["prompt"] == "[unset: copy]"
+            assert answer["pending"]["prompt"] == "[context key not set: copy]"
 
 
 def test_a_refused_set_is_told_the_same_when_it_is_sent_again() -> None:

@@ -7,6 +7,7 @@ from tests.support.flow import INPUTS, IS_FAST, Document, deciding, declared, do
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent, DecisionTraceAppendedEvent
+from interlock.service.tools.recap import DONE_SO_FAR
 from interlock.testing.harness import Called, Harness
 
 REVIEW: Document = {
@@ -212,7 +213,7 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
     third = harness.advance(second, "Done y.")
     assert "loop" not in third["pending"]
     assert harness.look(third)["recap"] == (
-        "`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
+        f"{DONE_SO_FAR}`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
     )
 
 
