@@ -7,7 +7,7 @@ import pytest
 from tests.support.calls import assert_shown, with_samples
 
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 pytestmark = pytest.mark.inv("ANS-15")
 
@@ -20,7 +20,7 @@ def memory() -> Harness:
     return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.other", "x", "y"))
 
 
-def corrected(refused: Called) -> tuple[str, dict[str, Any]]:
+def corrected(refused: ToolResult) -> tuple[str, dict[str, Any]]:
     """Return the call that a refusal shows, which both channels show alike."""
     assert refused.is_error
     call = refused["details"]["correctedCall"]
@@ -131,7 +131,7 @@ def test_bookmarks_and_tokens_of_other_branches_are_spelled_right_as_well(memory
     first = memory.start("test.abc")
     bookmark = memory.checkpoint(first)
     second = memory.advance(first)
-    memory.advance(memory.look(first)["fork"]["ackToken"])
+    memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
     for token in (bookmark.state, second.state):
         assert corrected(memory.call(CONTINUE, {"stateToken": token[:-4]}))[1] == {"stateToken": token}
     refused = memory.call(CONTINUE, {"ackToken": second.ack.lower(), "output": DONE})

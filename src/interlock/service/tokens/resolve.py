@@ -193,6 +193,6 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
 def _add_look_call(refusal: Refusal, place: RunTokens | None) -> Refusal:
     """Add the call that shows the run's current step; if the run is not known, the call that finds runs."""
     if place is not None:
-        return replace(refusal, correction=Correction(tool=CONTINUE_TOOL, instead=place.look()))
+        return replace(refusal, correction=Correction(tool=CONTINUE_TOOL, instead=place.show_arguments()))
     words = Blank(what="a few words of the run's goal or notes")
     return replace(refusal, correction=Correction(tool=RESUME_TOOL, instead={"query": words}))
