@@ -45,7 +45,7 @@ OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one action. No node reads it.
+    """The outcome of one action.
 
     `why` says why the action was rejected, or which undecided trigger skipped it.
     """
@@ -103,7 +103,10 @@ class PassAborted:
 
 
 def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
-    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
+    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result.
+
+    If the computation of a node fails, the result is `PassAborted`: no action takes effect.
+    """
     state = _PassState(inputs=inputs)
     for scheduled in schedule.nodes:
         aborted = state.evaluate(scheduled)

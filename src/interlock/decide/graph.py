@@ -131,7 +131,7 @@ class Trigger(Term):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The truth that it needs, if it is conditional, and the events that must occur first."""
+        """The ports of the condition that must be true, if there is one, and of the events that must occur first."""
         when = (Port("when", "truth"),) if self.is_conditional else ()
         return (*when, *(Port(f"after.{number}", "event") for number in range(self.after)))
 

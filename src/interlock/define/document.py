@@ -264,7 +264,7 @@ class WorkflowDocument:
     """A whole workflow.
 
     `requires_declared_keys`: conditions may read only keys that the document declares. It is False for the WorkRail
-    dialect, which has no declarations. `warnings` are those found while its form was read.
+    dialect, which has no declarations. `warnings` are the warnings of its parser.
     """
 
     id: str

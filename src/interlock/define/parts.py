@@ -50,7 +50,7 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 def drop_defaults(part: _Part) -> _Part:
-    """Return a part without fields that equal their defaults. Writing a default has no effect."""
+    """Return a part without fields that equal their defaults: a written default means the same as an absent field."""
     return type(part).model_validate(part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 

@@ -15,7 +15,7 @@ from interlock.kernel.canonical import Json
 
 
 class ErrorCode(StrEnum):
-    """Everything that can go wrong for a caller. Closed: a new code needs a decision record (ANS-8)."""
+    """Every error code that a caller can receive. Closed: a new code needs a decision record (ANS-8)."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"

@@ -87,7 +87,7 @@ def _requirements(node: PlanNode) -> str:
 
 
 def loop_words(workflow: CompiledWorkflow, loop: Loop) -> str:
-    """Return how a loop's passes are decided, in words."""
+    """Describe how the number of a loop's passes is decided."""
     bound = f"at most {loop.max_iterations} passes"
     match loop.kind:
         case "for":

@@ -57,7 +57,7 @@ class Completions:
 
 
 def completed(typed: str, choices: Iterable[Choice]) -> list[str]:
-    """Return the values that begin with the typed text, then those with words that do. Keeps the given order."""
+    """Return the values that begin with the typed text, then those in which any word begins with it, in their order."""
     wanted, beginnings = _words(typed), typed.strip().lower()
     beginning: list[str] = []
     by_word: list[str] = []

@@ -88,7 +88,7 @@ def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: s
 
 
 def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
-    """Return the most similar argument for an unknown one: at the same level, or a member of an object."""
+    """Return the known argument that is most similar to an unknown one: at the same level, or a member of an object."""
     wrong = str(loc[-1])
     if len(loc) > 1:
         holder = str(loc[0])

@@ -188,7 +188,7 @@ class Catalog:
             data = self._sources.read(file)
         except OSError:
             source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
-            unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
+            unreadable = fault("", "not_utf8", "The file cannot be read.", "Check the permissions of the file.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
-    """Return no git position: the default of a surface that does not read git."""
+    """Return an empty git position: the default of a surface that does not read git."""
     return NOWHERE
 
 

@@ -27,7 +27,7 @@ _TIERS: tuple[Why, ...] = get_args(Why)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """What the caller knows of the run. `repo` is the digest of the repository that the caller is in."""
+    """What the caller knows of the run to find. `repo` is the digest of the repository that the caller is in."""
 
     words: frozenset[str] = frozenset()
     branch: str | None = None
@@ -38,12 +38,12 @@ class RunQuery:
 
     @property
     def is_exact(self) -> bool:
-        """Whether an id was given: then no other run is a candidate."""
+        """Whether the query names an id: then no other run is a candidate."""
         return self.session is not None or self.run is not None
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing was given that a run could match."""
+        """Whether the query is empty, so that every run matches."""
         return not (self.is_exact or self.words or self.branch or self.head_sha)
 
 

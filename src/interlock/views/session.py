@@ -171,7 +171,7 @@ class Session:
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
-        """Return whether the tag of a node refers to this node: the first node of the session with that tag (TOK-8)."""
+        """Return whether the tag of a node refers to it: it is the first node of the session with this tag (TOK-8)."""
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:

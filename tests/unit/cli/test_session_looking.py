@@ -8,7 +8,7 @@ from tests.support.history import READ_ONLY_COMMANDS, Place, checkpointed, damag
 from tests.support.modes import NEVER_STOPS
 from tests.support.server import tree
 
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 COMMANDS = [
@@ -22,7 +22,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP)
 
 
-def worked(harness: Harness) -> Called:
+def worked(harness: Harness) -> ToolResult:
     """Record one session with a bit of everything."""
     first = harness.start("team.ship", goal="Ship", preferences=NEVER_STOPS)
     harness.advance(first, None, output={"artifacts": [{"kind": "team.verdict"}]})

@@ -13,7 +13,7 @@ from interlock.kernel.ids import OutputId, derived_id
 from interlock.record import payloads as data
 from interlock.record.append_plan import EventDraft
 from interlock.store.git import GitAnchors
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", "c", name="Ship it")
 
@@ -23,7 +23,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP)
 
 
-def worked(place: Place, harness: Harness) -> Called:
+def worked(place: Place, harness: Harness) -> ToolResult:
     """Do the first step with evidence, be refused in the second, keep a checkpoint, do it; leave the third."""
     first = harness.start("team.ship", goal="Ship 1.0", context={"mode": "fast"})
     place.later(1)

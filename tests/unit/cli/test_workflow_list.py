@@ -34,7 +34,7 @@ def test_a_list_shows_what_can_be_started_and_what_cannot(project: Project, caps
     assert project.run("list", "--query", "team") == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1].split()[:4] == ["team.fine", "2", "project", "demo"]
-    refused = told[told.index("Cannot be started:") :]
+    refused = told[told.index("Files with faults; no run can start from them:") :]
     assert [row.split()[0] for row in refused[2:4]] == ["faulty.json", "uncompiled.json"]
     assert "steps[0].title" in refused[2]
     assert "wr.templates.none" in refused[3]

@@ -10,7 +10,7 @@ from tests.support.modes import NEVER_STOPS, codes, events_of, serving
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import build_server
-from interlock.testing.harness import ERAS, Called, Era, Harness, call_through
+from interlock.testing.harness import ERAS, Era, Harness, ToolResult, call_through
 
 PEN = types.Implementation(name="pen", version="1")
 GATED = step("a", requireConfirmation=True)
@@ -31,7 +31,9 @@ def person(result: types.ElicitResult) -> ElicitationFnT:
     return answer
 
 
-async def advanced(harness: Harness, era: Era, result: types.ElicitResult, **more: Any) -> tuple[Called, Called]:
+async def advanced(
+    harness: Harness, era: Era, result: types.ElicitResult, **more: Any
+) -> tuple[ToolResult, ToolResult]:
     """Return the start of a run, and what reporting its first step comes to where the user answers so."""
     first = harness.start("test.flow")
     sent: Document = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}, **more}

@@ -87,7 +87,7 @@ def test_the_catalogue_says_what_cannot_be_started_and_why(client: Served, harne
         harness.workflows.put(linear_workflow(f"test.more{number}", "a"))
     text = read(client, "interlock://workflows")
     assert text.count("\n- `test.more") == LIST_ENTRIES_MAX < RESOURCES_MAX
-    assert "Cannot be started:\n- test.faulty.json (project): " in text
+    assert "Files with faults; no run can start from them:\n- test.faulty.json (project): " in text
 
 
 def test_the_record_of_a_session_tells_of_its_runs_and_their_notes(client: Served, harness: Harness) -> None:

@@ -10,19 +10,20 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
 from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
-from interlock.testing.harness import FIXED_KEYS, Called, Harness, linear_workflow
+from interlock.service.tools.recap import DONE_SO_FAR
+from interlock.testing.harness import FIXED_KEYS, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
 
 ARTIFACT = {"kind": "report", "passed": 3}
 
 
-def fold_of(harness: Harness, answer: Called) -> Session:
-    fold = harness.ports.read.reader.load(harness.session_of(harness.look(answer)))
+def fold_of(harness: Harness, answer: ToolResult) -> Session:
+    fold = harness.ports.read.reader.load(harness.session_of(harness.rehydrate(answer)))
     assert fold is not None
     return fold
 
 
-def node_of(harness: Harness, answer: Called) -> NodeId:
+def node_of(harness: Harness, answer: ToolResult) -> NodeId:
     ref = harness.reference_of(answer)
     assert isinstance(ref, StateRef)
     return ref.node
@@ -60,7 +61,7 @@ def test_every_token_stays_good_and_the_next_ordinary_advance_is_no_fork(harness
     assert third.warnings == []
     causes = [
         event.data.cause.kind
-        for event in harness.events(harness.session_of(harness.look(third)))
+        for event in harness.events(harness.session_of(harness.rehydrate(third)))
         if isinstance(event, EdgeCreatedEvent)
     ]
     assert causes == ["tip_advance", "checkpoint_created", "checkpoint_created", "tip_advance"]
@@ -87,20 +88,21 @@ def test_an_advance_that_is_repeated_after_a_checkpoint_carries_the_tokens_of_th
     second = harness.advance(first)
     harness.checkpoint(second)
     assert harness.advance(first) == second
-    assert harness.look(second)["checkpointToken"] != second["checkpointToken"]
+    assert harness.rehydrate(second)["checkpointToken"] != second["checkpointToken"]
 
 
 @pytest.mark.inv("CHK-1", "REC-1")
 def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "Did a.")
     kept = harness.checkpoint(second, "Half of b.")
-    looked = harness.look(kept["stateToken"])
+    looked = harness.rehydrate(kept["stateToken"])
     assert looked["pending"] == second["pending"]
     assert looked.ack == second.ack
     headline = "**Notes of the last checkpoint of this step, `Step b`**"
-    assert looked["recap"] == f"{headline}\n> Half of b.\n\n`Step a`:\n> Did a."
-    assert harness.look(second)["recap"] == looked["recap"]
-    assert harness.look(harness.advance(second, "Did b."))["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
+    assert looked["recap"] == f"{headline}\n> Half of b.\n\n{DONE_SO_FAR}`Step a`:\n> Did a."
+    assert harness.rehydrate(second)["recap"] == looked["recap"]
+    after = harness.rehydrate(harness.advance(second, "Did b."))["recap"]
+    assert after == f"{DONE_SO_FAR}`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
 
 
 @pytest.mark.inv("CHK-3", "READ-5")
@@ -111,8 +113,8 @@ def test_later_notes_supersede_those_of_the_checkpoint_before_and_never_those_of
     harness.checkpoint(bare, "Two.")
     outputs = fold_of(harness, second).nodes[node_of(harness, second)].outputs
     assert [output.supersedes for output in outputs] == [None, None, outputs[1].output_id]
-    assert "Two." in harness.look(second)["recap"]
-    assert "One." not in harness.look(second)["recap"]
+    assert "Two." in harness.rehydrate(second)["recap"]
+    assert "One." not in harness.rehydrate(second)["recap"]
 
 
 @pytest.mark.inv("CHK-3")
@@ -131,7 +133,7 @@ def test_an_empty_checkpoint_is_a_bookmark(harness: Harness) -> None:
         "checkpoint_workflow", {"checkpointToken": second["checkpointToken"], "stateToken": second.state}
     )
     assert kept["checkpoint"]["nodeId"].startswith("node_")
-    assert "recap" in harness.look(kept["stateToken"]).structure
+    assert "recap" in harness.rehydrate(kept["stateToken"]).structure
 
 
 def test_of_a_step_that_is_done_a_checkpoint_leads_to_where_the_run_stands(harness: Harness) -> None:
@@ -160,7 +162,7 @@ def test_a_run_at_its_end_offers_no_checkpoint(harness: Harness) -> None:
     done = harness.advance(harness.start("test.one"))
     assert done["isComplete"]
     assert "checkpointToken" not in done.structure
-    assert "checkpointToken" not in harness.look(done).structure
+    assert "checkpointToken" not in harness.rehydrate(done).structure
 
 
 def test_long_notes_are_cut_as_those_of_a_step_are_and_kept_whole_beside(harness: Harness) -> None:
@@ -209,7 +211,7 @@ def test_one_step_has_as_many_checkpoints_as_a_token_can_count() -> None:
     for _ in range(CHECKPOINTS_PER_NODE_MAX):
         answer = harness.checkpoint(answer, None)
     assert "checkpointToken" not in answer.structure
-    assert "checkpointToken" not in harness.look(first).structure
+    assert "checkpointToken" not in harness.rehydrate(first).structure
     assert harness.advance(first)["kind"] == "ok"
 
 
@@ -221,8 +223,8 @@ def test_a_checkpoint_in_a_pass_of_a_loop_keeps_to_its_pass(harness: Harness) ->
     kept = looped.checkpoint(first, "First pass.")
     second = looped.advance(first)
     assert second["pending"]["loop"]["pass"] == 2
-    assert "First pass." not in (looped.look(second).structure.get("recap") or "")
-    assert looped.look(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
+    assert "First pass." not in (looped.rehydrate(second).structure.get("recap") or "")
+    assert looped.rehydrate(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
 
 
 def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting_the_step(harness: Harness) -> None:
@@ -238,5 +240,5 @@ def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting
 @pytest.mark.inv("REC-1")
 def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
-    recap = harness.look(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
-    assert recap == "`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"
+    recap = harness.rehydrate(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
+    assert recap == f"{DONE_SO_FAR}`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"

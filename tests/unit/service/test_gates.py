@@ -32,13 +32,13 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.store.local import layout
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 GATED = step("a", requireConfirmation=True)
 BLOCKING = [{}, STOPS]
 
 
-def question_of(harness: Harness, answer: Called) -> HumanInputRequired:
+def question_of(harness: Harness, answer: ToolResult) -> HumanInputRequired:
     """Return what a person would be asked by an ack of an answer."""
     tokens = SentTokens(argument="ackToken", token=decode_token(answer.ack))
     command = ContinueCommand(tokens=tokens, request=Request(notes="Done.", asking=harness.asking))
@@ -300,7 +300,13 @@ def test_no_answer_of_a_run_that_never_stops_asks_the_agent_to_ask_or_wait_for_a
     needs = [need | ({"choiceKind": "scope_boundary"} if "choice" in need["reason"] else {}) for need in needs]
     harness = serving(step("a", requireConfirmation=True, needsUser=needs), step("b", requireConfirmation=True))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
-    answers = [first, harness.look(first), second := harness.advance(first), harness.look(first), harness.look(second)]
+    answers = [
+        first,
+        harness.rehydrate(first),
+        second := harness.advance(first),
+        harness.rehydrate(first),
+        harness.rehydrate(second),
+    ]
     for answer in [*answers, harness.advance(second), harness.checkpoint(second)]:
         words = (answer.text + str(answer.structure)).lower()
         assert [one for one in ASKS_A_PERSON if one in words] == []
@@ -326,7 +332,7 @@ def test_a_question_to_clarify_is_asked_of_the_user_only_in_a_run_that_may_stop(
     assert harness.start("test.flow")["guidance"] == ["Ask the user if it is not clear: Which branch?"]
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     assert first["guidance"][-1] == "If it is not clear, assume an answer: Which branch?"
-    assert harness.look(first)["guidance"] == first["guidance"]
+    assert harness.rehydrate(first)["guidance"] == first["guidance"]
 
 
 @pytest.mark.inv("MODE-9")
@@ -345,7 +351,7 @@ def test_the_kind_of_a_choice_is_shown_in_every_question_and_recorded_with_the_a
     free = harness.start("test.flow", preferences=NEVER_STOPS)
     harness.advance(free)
     assert [gap.summary for gap in gaps_in(harness, free)] == [
-        "The run continued without the user's choice: scope boundary. Not asked: Which one?"
+        "The run continued without the user's choice: scope boundary. The question, which was not asked: Which one?"
     ]
 
 

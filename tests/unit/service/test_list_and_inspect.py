@@ -11,7 +11,7 @@ from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def memory() -> Harness:
     )
 
 
-def ids(answer: Called) -> list[str]:
+def ids(answer: ToolResult) -> list[str]:
     return [one["workflowId"] for one in answer["workflows"]]
 
 
@@ -172,7 +172,7 @@ GUIDED = linear_workflow(
 )
 
 
-def inspected(detail: str | None = None) -> Called:
+def inspected(detail: str | None = None) -> ToolResult:
     harness = Harness.in_memory(GUIDED)
     return harness.call("inspect_workflow", {"workflowId": "team.guided", "detail": detail})
 
@@ -272,6 +272,6 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
         assert played.is_complete
         assert played.steps
         for answer in played.answers:
-            assert "[unset:" not in answer.text
+            assert "[context key not set:" not in answer.text
             assert len(answer.text) < 10_000
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 from tests.support.calls import assert_shown, with_samples
 
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 pytestmark = pytest.mark.inv("ANS-15")
 
@@ -20,7 +20,7 @@ def memory() -> Harness:
     return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.other", "x", "y"))
 
 
-def corrected(refused: Called) -> tuple[str, dict[str, Any]]:
+def corrected(refused: ToolResult) -> tuple[str, dict[str, Any]]:
     """Return the call that a refusal shows, which both channels show alike."""
     assert refused.is_error
     call = refused["details"]["correctedCall"]
@@ -74,7 +74,10 @@ def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) 
 def test_where_nothing_can_be_known_a_search_is_shown(memory: Harness) -> None:
     memory.start("test.abc")
     for text in ("garbage", "ack_zzzz", f"ack_zzzz{'A' * 52}", "st.v1.x.y"):
-        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == ("resume_session", {})
+        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == (
+            "resume_session",
+            {"query": "<a few words of the run's goal or notes>"},
+        )
 
 
 def test_the_token_of_another_run_is_left_for_the_caller_to_name(memory: Harness) -> None:
@@ -128,7 +131,7 @@ def test_bookmarks_and_tokens_of_other_branches_are_spelled_right_as_well(memory
     first = memory.start("test.abc")
     bookmark = memory.checkpoint(first)
     second = memory.advance(first)
-    memory.advance(memory.look(first)["fork"]["ackToken"])
+    memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
     for token in (bookmark.state, second.state):
         assert corrected(memory.call(CONTINUE, {"stateToken": token[:-4]}))[1] == {"stateToken": token}
     refused = memory.call(CONTINUE, {"ackToken": second.ack.lower(), "output": DONE})

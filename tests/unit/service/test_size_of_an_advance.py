@@ -5,14 +5,14 @@ import json
 import pytest
 from tests.agents.scenarios import DOCUMENTS
 
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 GOAL = "Mend the lamp of the lighthouse by noon."
 CHANNEL_MAX, BOTH_MAX, WRITTEN_MAX = 900, 1_300, 120
 WORKFLOWS = ("wr.quick_task", "errand.linear")
 
 
-def added(answer: Called) -> tuple[int, int]:
+def added(answer: ToolResult) -> tuple[int, int]:
     """Return the bytes of the structure, as it is sent, and of the text, both without the prompt."""
     prompt = answer["pending"]["prompt"]
     structure = json.dumps(dict(answer.structure), ensure_ascii=False, separators=(",", ":"))

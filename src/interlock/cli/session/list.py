@@ -77,7 +77,9 @@ def run(options: argparse.Namespace) -> int:
     """
     store, now_ms = open_chosen_reader(options), SystemClock().unix_ms()
     if options.limit < 1 or options.page < 1:
-        raise StopError("--limit and --page must be at least 1.", "Leave them out for the first page.", exit_code=2)
+        raise StopError(
+            "--limit and --page must be at least 1.", "Leave both options out for the first page.", exit_code=2
+        )
     since_ms = since(options.since, now_ms) if options.since is not None else None
     with answered_by_store():
         found = _find_runs(store, options, since_ms)

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
     days = read_config_of(data_dir).retention_days
     collector = open_store(data_dir).upkeep
-    # Without a data directory there is nothing to collect, and none is created.
+    # Without a data directory there is nothing to collect. The command does not create one.
     is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
     with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
@@ -73,7 +73,7 @@ def read_config_of(data_dir: Path) -> Config:
     """
     config = read_config(data_dir / CONFIG_FILE)
     if isinstance(config, FaultyConfig):
-        raise StopError("The configuration cannot be used.", "\n".join(config.lines()), exit_code=1)
+        raise StopError("The configuration file has faults.", "\n".join(config.lines()), exit_code=1)
     return config
 
 
@@ -88,7 +88,7 @@ def count_by_kind(due: Due) -> dict[Kind, tuple[int, int]]:
 
 def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     if found.is_safe_mode:
-        say("Safe mode: nothing is deleted until these problems are solved.")
+        say("Safe mode: `interlock gc` deletes nothing until these problems are solved.")
         for blocker in found.blockers:
             say(f"{blocker.message}\n  {blocker.fix}")
         return

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         say("No workflow that can be started matches. Leave out --tag and --query to see all.")
     if refused:
-        say("\nCannot be started:")
+        say("\nFiles with faults; no run can start from them:")
         say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
         say("\n`interlock workflow validate` reports every fault of the project's files.")
     return 0

@@ -65,7 +65,7 @@ def _check_id(workflow_id: str) -> None:
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for built-in workflows."
     elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         message = f"The id has {len(workflow_id)} characters; the limit is {WORKFLOW_ID_CHARS_MAX}."
-        raise StopError(message, "Shorten it.", exit_code=2)
+        raise StopError(message, "Choose a shorter id.", exit_code=2)
     elif classify_id(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
     else:

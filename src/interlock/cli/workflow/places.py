@@ -92,7 +92,9 @@ class WorkflowLocations:
             data = read_regular(path, DOCUMENT_BYTES_MAX)
         except OSError as error:
             source = Source(kind=kind, ref=ref, form="json", data=b"")
-            unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
+            unreadable = fault(
+                "", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check the permissions of the file."
+            )
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data))
 
@@ -150,7 +152,7 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Work
     with checked_settings():
         settings = read_settings(environment, arguments)
     if isinstance(settings, FaultyConfig):
-        raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
+        raise StopError("The configuration file has faults.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
     return WorkflowLocations(
         workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source
@@ -241,6 +243,6 @@ def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     if isinstance(compiled, RefusedFile):
         faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
         message = f"{file} contains no workflow that can run."
-        raise FaultyFileError(message, "Correct each fault as described.", file=file, faults=faults)
+        raise FaultyFileError(message, "Correct each fault listed here.", file=file, faults=faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

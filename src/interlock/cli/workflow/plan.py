@@ -17,7 +17,7 @@ _HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    parser.add_argument("workflow", metavar="ID|FILE")
+    parser.add_argument("workflow", metavar="ID|FILE", help="the id of a workflow, or the path of a workflow file")
     add_json(parser)
 
 

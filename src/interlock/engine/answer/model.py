@@ -250,7 +250,7 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
         lines = [_render_reference(facts.occasion, reference) for reference in facts.references]
         parts.append("**References**\n" + "\n".join(lines))
     if facts.recap is not None:
-        parts.append(f"**Done so far, newest first**\n\n{facts.recap}")
+        parts.append(facts.recap)
     if facts.step is not None:
         parts.append(_render_step(facts.step))
     parts.append(_render_footer(facts, call))
@@ -305,7 +305,7 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
     """Render the call to make. It shows one token, so that a reader cannot mix two (ANS-23)."""
     lines = ["---"]
     if facts.fork is not None:
-        lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
+        lines.append(facts.fork.in_one_line())
     if call is None:
         return "\n".join([*lines, _COMPLETE])
     return "\n".join([*lines, _next_call_line(facts), call.in_lines()])
@@ -335,7 +335,7 @@ def _approval_line(awaited: PendingApproval) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanInputRequired:
-    """Only an answer of a person is missing.
+    """An attempt is complete except for an answer of a person.
 
     `subject` names what the answer is for, so that it counts for nothing else; `answer` is returned if the client
     cannot ask, or the person did not answer.

@@ -2,7 +2,7 @@
 
 A warning and never a refusal, so it leans towards silence: names count only as whole words in the place where English
 puts the thing itself (`githubToken`, not `tokenCount`), and a reference to a secret is what the warning asks for, so it
-causes none. Linear in the size of what is scanned: no pattern looks at a character more than a few times.
+causes none. Linear in the size of what is scanned: no pattern reads a character more than a few times.
 """
 
 import json

@@ -50,7 +50,7 @@ class FillOut(Published):
         return cls(path=fill.path, what=blank.what, choices=blank.choices or None, shape=blank.shape)
 
     def in_one_line(self) -> str:
-        """Return it as the text of an answer lists it."""
+        """Return the blank as one line of an answer's text."""
         kind = " | ".join(map(_choice, self.choices or ())) or self.shape
         return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what}"
 
@@ -68,7 +68,7 @@ def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
 
 
 class NextCall(Published):
-    """What to send next: `arguments` as they are, plus each value that `fill` names."""
+    """What to send next: `arguments` unchanged, plus each value that `fill` names."""
 
     tool: str
     arguments: dict[str, JsonValue]
@@ -82,7 +82,7 @@ class NextCall(Published):
         return cls.model_construct(tool=tool, arguments=arguments, fill=tuple(map(FillOut.of, fills)))
 
     def in_lines(self) -> str:
-        """Return it as the text of an answer shows it: the arguments, and a line for each value to add."""
+        """Return the call as an answer's text shows it: the arguments, and a line for each value to add."""
         return call_lines(self.arguments, self.fill)
 
 
@@ -91,6 +91,10 @@ class Fork(Published):
 
     ack_token: str
     note: str
+
+    def in_one_line(self) -> str:
+        """Return the note with the token, as texts show it."""
+        return f"{self.note.removesuffix('.')}: `{self.ack_token}`"
 
 
 WarningCode = Literal[
@@ -119,7 +123,7 @@ class Warned(Published):
     message: str
 
     def in_one_line(self) -> str:
-        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
+        """Return the warning as one line of an answer's text. It is no quote: only texts of others are quoted."""
         return f"**Note** `{self.code}`: {self.message}"
 
 
@@ -171,7 +175,7 @@ class ReferenceOut(Published):
 
     @classmethod
     def of(cls, reference: Reference) -> Self:
-        """Return all of a workflow's reference."""
+        """Return a workflow's reference with all its members."""
         return cls.model_validate(reference.model_dump(mode="json", by_alias=True))
 
 

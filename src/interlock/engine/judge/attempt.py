@@ -19,8 +19,8 @@ from interlock.record.snapshot import ExecutionSnapshot, Running
 class Attempt:
     """One attempt to advance a node.
 
-    `context` is the node's own; `earlier` is the request of the refused attempt that made the node, if one did;
-    `open_gaps` are those that other attempts on the same step left.
+    `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
+    `open_gaps` are the gaps that earlier attempts on the same step left.
     """
 
     session: SessionId
@@ -39,7 +39,7 @@ class Attempt:
 
     @property
     def evidence(self) -> Request:
-        """The evidence to check: this request, completed by the earlier one."""
+        """The evidence to check: this request, completed by that of the refused attempt before it."""
         if self.earlier is None:
             return self.request.in_stored_order()
         return self.request.over(self.earlier, unnamed=self._sole_assessment()).in_stored_order()
@@ -86,7 +86,7 @@ class AttemptLimitReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalMissing:
-    """Only a person's approval is missing; nothing is recorded without it (GATE-1)."""
+    """Only a person's approval is missing. Until it is given, the attempt records nothing (GATE-1)."""
 
     question: Question
     blockers: tuple[Blocker, ...]

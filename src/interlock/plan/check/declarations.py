@@ -75,7 +75,7 @@ def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
         at = f"inputs[{number}]"
         yield from _reserved(declared.key, f"{at}.key")
         if declared.key == "goal" and declared.type != "string":
-            yield fault(f"{at}.type", "wrong_type", "The goal of a run is a string.", "Write `string`.")
+            yield fault(f"{at}.type", "wrong_type", "The input `goal` must be of type `string`.", "Write `string`.")
         for place, choice in enumerate(declared.choices):
             if kind_of_value(choice) != declared.type:
                 message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, which `type` requires."
@@ -101,4 +101,4 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
 def _reserved(key: str, at: str) -> Iterator[Diagnostic]:
     if key in RESERVED_KEYS:
         message = f"The context key {key!r} is reserved: it can never be sent."
-        yield fault(at, "wrong_value", message, "Give it another name.")
+        yield fault(at, "wrong_value", message, "Give the key another name.")

@@ -65,7 +65,12 @@ class _Sets:
         if action.key in self.variables:
             loop, _ = self.variables[action.key]
             message = f"{action.key!r} is a variable of the loop {loop!r}; only the loop sets it."
-            yield fault(f"{at}.key", "wrong_value", message, "Set another key, or rename the variable in the loop.")
+            yield fault(
+                f"{at}.key",
+                "wrong_value",
+                message,
+                f"Set a key other than {action.key!r}, or rename the variable in the loop {loop!r}.",
+            )
             return
         declared = self.declared.get(action.key)
         source = self._source(step, action.source) if action.source is not None else None
@@ -122,8 +127,8 @@ def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
     setting: dict[str, SetAction] = {}
     for number, action in enumerate(step.sets):
         if setting.setdefault(action.key, action) is not action:
-            message = f"The step sets the key {action.key!r} already."
-            yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Keep one of the two.")
+            message = f"The step sets the key {action.key!r} twice."
+            yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Remove one of the two actions.")
     for number, action in enumerate(step.sets):
         read = (action.source or "").partition(".")[0]
         if read in setting and read != action.key and read not in EVIDENCE_ROOTS:

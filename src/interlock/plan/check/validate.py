@@ -58,17 +58,19 @@ def _names(plan: Plan) -> Iterator[Diagnostic]:
                 yield _node(node.node_id, "unknown_capability", f"There is no capability {capability!r}.", fix)
     for edge in plan.edges:
         if not edge.edge_id.strip():
-            yield _edge(edge, "invalid_identifier", "An edge has no id.", "Give it one.")
+            yield _edge(edge, "invalid_identifier", "An edge has no id.", "Give the edge an id.")
 
 
 def _duplicates(plan: Plan) -> Iterator[Diagnostic]:
     for node_id, times in Counter(node.node_id for node in plan.nodes).items():
         if times > 1:
-            yield _node(node_id, "duplicate_node_id", f"{times} nodes have the id {node_id!r}.", "Rename one.")
+            yield _node(
+                node_id, "duplicate_node_id", f"{times} nodes have the id {node_id!r}.", "Rename one of the nodes."
+            )
     for edge_id, times in Counter(edge.edge_id for edge in plan.edges).items():
         if times > 1:
             message = f"{times} edges have the id {edge_id!r}."
-            yield fault(f"plan.edges[{edge_id}]", "duplicate_edge_id", message, "Keep one of them.")
+            yield fault(f"plan.edges[{edge_id}]", "duplicate_edge_id", message, "Rename or remove all but one.")
 
 
 def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
@@ -82,28 +84,31 @@ def _wiring(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
             yield _edge(edge, "self_loop", f"{edge.source!r} leads to itself.", "Use a loop.")
         elif graphs.scope_of[edge.source] != graphs.scope_of[edge.target]:
             yield _edge(
-                edge, "dangling_edge", "The edge leads into or out of a loop's body.", "Keep it within one graph."
+                edge,
+                "dangling_edge",
+                "The edge leads into or out of a loop's body.",
+                "Connect only nodes of the same loop body, or nodes outside of all loops.",
             )
         elif at[edge.source] > at[edge.target]:
             yield _edge(
                 edge, "unbounded_loop", f"The edge leads back to {edge.target!r}.", "Use a loop with `maxIterations`."
             )
         if edge.kind == "conditional" and edge.condition_id not in graphs.conditions:
-            yield _edge(edge, "missing_condition", "A conditional edge has no condition.", "Give it one.")
+            yield _edge(edge, "missing_condition", "A conditional edge has no condition.", "Give the edge a condition.")
 
 
 def _schemas(plan: Plan, known: frozenset[str] | None) -> Iterator[Diagnostic]:
     for node in plan.nodes:
         if node.owner in _NEEDS_EVIDENCE and node.evidence_schema_ref is None:
             message = f"{node.node_id!r} does not name its evidence contract."
-            yield _node(node.node_id, "missing_evidence_schema", message, "Name a contract.")
+            yield _node(node.node_id, "missing_evidence_schema", message, "Name a contract of the node.")
         if node.owner in _NEEDS_INPUT and node.input_schema_ref is None:
             message = f"{node.node_id!r} does not name its input contract."
-            yield _node(node.node_id, "missing_input_schema", message, "Name a contract.")
+            yield _node(node.node_id, "missing_input_schema", message, "Name a contract of the node.")
         for ref in (node.input_schema_ref, node.evidence_schema_ref):
             if known is not None and ref is not None and ref not in known:
                 yield _node(
-                    node.node_id, "unknown_contract_ref", f"There is no contract {ref!r}.", "Name an existing one."
+                    node.node_id, "unknown_contract_ref", f"There is no contract {ref!r}.", "Name an existing contract."
                 )
 
 
@@ -112,21 +117,28 @@ def _loops(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
     for loop in plan.loops:
         at = loop.loop_id
         if at not in graphs.nodes or graphs.nodes[at].kind != "loop":
-            yield fault(f"plan.loops[{at}]", "dangling_edge", f"There is no loop node {at!r}.", "Add it.")
+            yield fault(f"plan.loops[{at}]", "dangling_edge", f"There is no loop node {at!r}.", "Add the loop node.")
         missing = [node_id for node_id in loop.body if node_id not in graphs.nodes or listed[node_id] > 1]
         if missing:
-            message = f"{missing[0]!r} in its body is not a node, or is in two bodies."
-            yield fault(f"plan.loops[{at}]", "dangling_edge", message, "Name each node in one body.")
+            message = (
+                f"{missing[0]!r} in the body of the loop {at!r} is not a node of the plan, or is in two loop bodies."
+            )
+            yield fault(f"plan.loops[{at}]", "dangling_edge", message, "Name each node in exactly one loop body.")
         elif not _has_work(at, graphs, frozenset()):
             message = f"The loop {at!r} contains no step for an agent or a person."
-            yield fault(f"plan.loops[{at}]", "automatic_cycle", message, "Put a step into its body.")
+            yield fault(f"plan.loops[{at}]", "automatic_cycle", message, "Put a step into the body of the loop.")
         needs_condition = loop.kind in {"while", "until"}
         if needs_condition and loop.condition_id not in graphs.conditions:
-            yield fault(f"plan.loops[{at}]", "missing_condition", "The loop has no condition.", "Give it one.")
+            yield fault(
+                f"plan.loops[{at}]",
+                "missing_condition",
+                f"The loop {at!r} has no condition.",
+                "Give the loop a condition.",
+            )
     for node in plan.nodes:
         if node.kind == "loop" and node.node_id not in graphs.loops:
             message = f"The loop {node.node_id!r} has no body and no bound."
-            yield _node(node.node_id, "unbounded_loop", message, "Give it a body and `maxIterations`.")
+            yield _node(node.node_id, "unbounded_loop", message, "Give the loop a body and `maxIterations`.")
 
 
 def _has_work(loop_id: str, graphs: Graphs, above: frozenset[str]) -> bool:
@@ -151,7 +163,7 @@ def _parts(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
         for kind, held, name in (("for", loop.count, "count"), ("for_each", loop.items, "items")):
             if loop.kind == kind and held is None:
                 message = f"The loop {loop.loop_id!r} does not say its `{name}`."
-                yield fault(f"plan.loops[{loop.loop_id}]", "unfit_node", message, "Add it.")
+                yield fault(f"plan.loops[{loop.loop_id}]", "unfit_node", message, f"Add `{name}` to the loop.")
     for edge in plan.edges:
         source = graphs.nodes.get(edge.source)
         if edge.kind == "conditional" and source is not None and source.kind != "decision":
@@ -166,9 +178,16 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
     entries = [node for node in nodes if not graphs.in_edges.get(node.node_id)]
     terminals = [node.node_id for node in nodes if node.kind == "terminal"]
     if not entries:
-        yield fault(where, "missing_entry", "Every node has a node before it.", "Remove the edges into the first.")
+        yield fault(
+            where,
+            "missing_entry",
+            "The graph has no first node: every node has an edge into it.",
+            "Remove the edges into the first node.",
+        )
     if not terminals:
-        yield fault(where, "no_terminal_node", "The graph has no end.", "Add a terminal node.")
+        yield fault(
+            where, "no_terminal_node", "The graph has no terminal node, which ends the run.", "Add a terminal node."
+        )
     from_entry = _reached([node.node_id for node in entries[:1]], _targets(graphs))
     to_terminal = _reached(terminals, _sources(graphs))
     for terminal in terminals:
@@ -186,10 +205,10 @@ def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:
             yield warning(f"plan.nodes[{node.node_id}]", "isolated_node", message, "Connect it or remove it.")
         elif entries and node.node_id not in from_entry:
             message = f"No path leads from the entry to {node.node_id!r}."
-            yield _node(node.node_id, "unreachable_node", message, "Add an edge to it.")
+            yield _node(node.node_id, "unreachable_node", message, "Add an edge to this node.")
         elif terminals and node.node_id not in to_terminal:
             message = f"No path leads from {node.node_id!r} to an end."
-            yield _node(node.node_id, "unreachable_terminal", message, "Add an edge from it.")
+            yield _node(node.node_id, "unreachable_terminal", message, "Add an edge from this node.")
 
 
 def _exits(node: PlanNode, graphs: Graphs) -> Iterator[Diagnostic]:

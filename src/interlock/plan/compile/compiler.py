@@ -106,7 +106,7 @@ def placement_diagnostics(
     suggestion = suggest_id(workflow_id, source_kind, taken)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
-        return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
+        return (fault("id", "reserved_namespace", message, f"Rename the workflow, for example to `{suggestion}`."),)
     if classify_id(workflow_id) == "legacy":
         return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
     return ()

@@ -11,7 +11,10 @@ from interlock.plan.builtins.packs import pack_named
 
 
 def requirement_lines(step: doc.AgentStep, assessments: Mapping[str, Assessment]) -> tuple[str, ...]:
-    """Return the lines: contracts, ratings, criteria, context keys. The last one counts those beyond the limit."""
+    """Return a line for each requirement of a step: contracts, ratings, criteria, context keys, up to the limit.
+
+    If there are more, the last line counts them.
+    """
     lines = [*_contract(step), *_ratings(step, assessments), *_criteria(step), *_keys(step)]
     if len(lines) <= REQUIREMENT_LINES_MAX:
         return tuple(lines)

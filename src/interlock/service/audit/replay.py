@@ -66,7 +66,7 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
 
 
 def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> AppendPlan | str:
-    """Return the plan that the recorded input leads to, or why it leads to none.
+    """Return the plan that the recorded input gives when it is decided again, or why it gives none.
 
     Raises:
         BrokenChainError: The plan starts from a node at which the run is complete.

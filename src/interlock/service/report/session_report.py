@@ -118,7 +118,7 @@ class SessionReporter:
         self._times = _times(history)
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
-        """Report these runs, each with at most its last `steps_max` steps.
+        """Return the report of these runs, each with at most its last `steps_max` steps.
 
         Raises:
             ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
@@ -131,7 +131,7 @@ class SessionReporter:
         )
 
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
-        """Report the open gaps of a run.
+        """Return the open gaps of a run.
 
         Raises:
             ContentDamagedError: Its pinned workflow or a snapshot is missing or damaged.

@@ -79,7 +79,7 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
 
 
 def answered_at(reader: SessionReader, node: Node) -> Answered | None:
-    """Return the answer of a person who was asked before the run came to a node; None if nobody was asked.
+    """Return the answer that a person gave before the run came to a node; None if no person was asked.
 
     Raises:
         ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.

@@ -88,7 +88,7 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
 def unreadable_by(
     session: SessionId, error: SessionUnhealthyError | UnknownVersionError | ContentDamagedError
 ) -> Unreadable:
-    """Return how a list reports a session that was met with this error."""
+    """Return how a list reports a session whose reading failed with this error."""
     match error:
         case SessionUnhealthyError():
             return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")

@@ -37,7 +37,7 @@ class RunTokens:
         """The run's label."""
         return self.run_context.session.label(self.run_context.run.run)
 
-    def look(self) -> dict[str, Json]:
+    def show_arguments(self) -> dict[str, Json]:
         """Return the arguments of `continue_workflow` that show the run's current step."""
         return {"stateToken": self.mint.state(self._tip.node), "run": self.label}
 

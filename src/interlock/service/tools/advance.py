@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.answer.model import Answer, AnswerModel, HumanInputRequired, PendingApproval, render_answer
+from interlock.engine.answer.model import (
+    CONTINUE_TOOL,
+    Answer,
+    AnswerModel,
+    HumanInputRequired,
+    PendingApproval,
+    render_answer,
+)
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
@@ -166,14 +173,14 @@ def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, bl
     run_view, first = run_context.view(node), chain_head(run_context.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
-        note="To retry the step on a new branch, send this as `ackToken`.",
+        note=f"To retry the step on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
     )
     return Refusal(
         code=ErrorCode.ATTEMPT_LIMIT_REACHED,
         message=f"The step of run `{run_view.label}` ({run_view.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times"
         f" in a row; no further attempt is recorded. Last reason: {blockers[0].message}",
-        suggestion="Stop and tell the user what is missing. To retry on a new branch, send `continue_workflow`"
-        f' with `ackToken` set to `details.fork.ackToken`, `run: "{run_view.label}"` and the evidence.',
+        suggestion="Stop and tell the user what is missing. To retry on a new branch, call `continue_workflow`"
+        f' with the `ackToken` of `details.fork`, `run: "{run_view.label}"` and the evidence.',
         details={
             "run": run_view.to_json(),
             "fork": fork.to_json(),

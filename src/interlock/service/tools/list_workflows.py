@@ -122,10 +122,10 @@ def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshow
     if more:
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
-        lines = [*lines, "\nCannot be started:"]
+        lines = [*lines, "\nFiles with faults; no run can start from them:"]
         lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].render_line()}" for file in refused]
     if unshown:
-        lines = [*lines, f"- {unshown} more files that cannot be started"]
+        lines = [*lines, f"- {unshown} more files with faults"]
     if listed:
         lines = [*lines, "\nBegin one with `start_workflow` and its `workflowId`."]
     return "\n".join(lines)

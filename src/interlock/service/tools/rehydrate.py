@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import Answer, AnswerModel, render_answer
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, render_answer
 from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
@@ -94,12 +94,12 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     run_tip = run_context.run.tip
     if run_tip is not None and run_tip != tip.node:
         preferred = run_context.describe_position(run_context.session.nodes[run_tip])
-        where = f"already done; this branch is at {tip_place}; the run's preferred branch is at {preferred}"
+        where = f"already done; this branch is at {tip_place}; the branch that was continued last is at {preferred}"
     assert answer_model.step is not None, "a step that is done was a step"
     return replace(
         answer_model,
         redirect=view.mint.state(tip.node),
-        fork=_fork(view, "To redo this step on a new branch, keeping the old one,"),
+        fork=_fork(view, "To redo this step on a new branch (the old branch stays),"),
         where=where,
         warnings=(
             Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(answer_model.step.title)} is {where}."),
@@ -129,4 +129,5 @@ def _add_retry_fork(view: _View, answer_model: AnswerModel) -> AnswerModel:
 
 def _fork(view: _View, words: str) -> Fork:
     first = view.position.first
-    return Fork(ack_token=view.mint.fork(first.node, first.forks), note=f"{words} send this as `ackToken`.")
+    note = f"{words} call `{CONTINUE_TOOL}` with this `ackToken`."
+    return Fork(ack_token=view.mint.fork(first.node, first.forks), note=note)

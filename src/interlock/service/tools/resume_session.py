@@ -59,7 +59,7 @@ class _Found:
 
 
 class CandidateOut(Published):
-    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
+    """A run that matches the search. `nextCall` can be sent unchanged."""
 
     run: RunIdentity
     title: str

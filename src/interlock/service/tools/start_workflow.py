@@ -232,7 +232,7 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
         code=ErrorCode.WORKFLOW_INVALID,
         message=f"The workflow {workflow_id!r} ({where}) cannot run:\n{lines}"
         + (f"\n- and {more} more" if more else ""),
-        suggestion="Correct the file as each line says, then send the same call again; no restart is needed.",
+        suggestion="Correct the file as each line says, then call `start_workflow` again; no restart is needed.",
         details={
             "source": file.source.ref,
             "sourceKind": file.source.kind,
@@ -255,8 +255,9 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
     wanted = [one for one in workflow.inputs if one.required or one.key in mismatches or one.key not in workflow.set_by]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"`context` lacks inputs that the workflow declares, or holds invalid ones:\n{lines}",
-        suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
+        message=f"These inputs of the workflow are missing from `context`, or their values are invalid:\n{lines}",
+        suggestion="Ask the user for what you do not know. Then call `start_workflow` again with valid values"
+        " of these keys in `context`.",
         details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
         correction=Correction(instead={"context": {one.key: declared_blank(one) for one in wanted}}),
     )
@@ -300,7 +301,7 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was started."
         + (f" {reply_words}" if reply_words else ""),
-        suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
+        suggestion="Call `start_workflow` again without `preferences.autonomy`, or talk with the user first.",
         details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
     )
     if reply is not None and reply.action == "decline":
@@ -318,7 +319,7 @@ def _refuse_start(finding: Violation) -> Refusal:
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The run cannot start: {finding.message}",
-        suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
+        suggestion=f"Call `start_workflow` again with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
         correction=Correction(instead=instead) if instead is not None else None,
     )

@@ -114,7 +114,7 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
         return refusal
     other = place.run_context.view()
     named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
-    look = json.dumps(place.look(), separators=(",", ":"))
+    look = json.dumps(place.show_arguments(), separators=(",", ":"))
     return replace(
         refusal,
         suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"

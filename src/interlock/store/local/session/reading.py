@@ -219,7 +219,7 @@ def read_with_recheck(
 def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session, oldest first: the verified state that includes it, and its segment.
 
-    `folds` is as `add_group` has it.
+    `folds` has the same meaning as in `add_group`.
 
     Raises:
         DamageError: See the module.
