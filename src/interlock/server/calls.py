@@ -24,7 +24,7 @@ from interlock.engine.answer.structure import FillOut, call_lines
 from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
@@ -198,12 +198,16 @@ def _result(outcome: Answer | Refusal) -> types.CallToolResult:
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
+    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one.
+
+    It says when the same call may be repeated, but not that it may not be: most refused calls can be sent corrected.
+    """
     envelope = refusal.envelope()
     retry = envelope["retry"]
     assert isinstance(retry, dict), "the envelope has a retry rule"
     after = f" after {retry['afterMs']} ms" if "afterMs" in retry else ""
-    lines = [f"**{refusal.code}** ({retry['kind']}{after})", refusal.message, f"**What to do:** {refusal.suggestion}"]
+    advice = "" if retry["kind"] == RetryKind.NOT_RETRYABLE else f" ({retry['kind']}{after})"
+    lines = [f"**{refusal.code}**{advice}", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
     if isinstance(call, dict):
         fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]

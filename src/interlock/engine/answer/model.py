@@ -36,6 +36,8 @@ from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, 
 CONTINUE_TOOL = "continue_workflow"
 RESUME_TOOL = "resume_session"
 LIST_TOOL = "list_workflows"
+START_TOOL = "start_workflow"
+WORKFLOW_BLANK = Blank(what="an id that list_workflows returned")
 
 Occasion = Literal["start", "advance", "rehydrate"]
 
