@@ -61,7 +61,7 @@ class CheckpointArguments(Arguments):
                 token=token,
                 check=None if state is None else decode_token(state),
             ),
-            request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),
+            request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ()), asking=caller.asking),
             actor=caller.actor,
         )
         return Call(run=lambda ports: checkpoint_workflow(ports, command), session=token.session)

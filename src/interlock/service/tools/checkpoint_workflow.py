@@ -138,7 +138,7 @@ def _render_recorded(ports: Ports, call: _Call, session: Session, attempt: Attem
     target = call.target
     run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(attempt)]
-    step = render_pending_step(run_context, node)
+    step = render_pending_step(run_context, node, call.request.asking)
     assert step is not None, "a checkpoint is of a step"
     mint = minting(ports.read, call.ring, session, run_context.run)
     following = _number(node, attempt) + 1
