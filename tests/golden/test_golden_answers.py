@@ -164,7 +164,7 @@ def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> N
         assert copied.rehydrate(said[name]).warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]
     recap = [line for line in copied.rehydrate(said["third"])["recap"].splitlines() if line[:1] in ("`", ">", "-")]
     assert recap == ["`Act`:", "> Acted.", "`Look at T-1`:", "> Looked.", "- `report` sha256:82278effd28e"]
-    assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"
+    assert copied.follow(said["third"])["isComplete"], "a gate that a claim opens"
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]
     assert copied.follow(said["branch"])["pending"]["stepId"] == "two"

@@ -124,6 +124,11 @@ class ApprovalContext:
         """Say whether an agent's claim is enough."""
         return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
 
+    @property
+    def needs_claim(self) -> bool:
+        """Say whether an agent's claim is the only approval that can be given, so a call for it shows one (GATE-9)."""
+        return self.takes_claims and not self.client_can
+
 
 NO_APPROVAL = ApprovalContext()
 

@@ -182,6 +182,8 @@ ECHO_BYTES_MAX = 80
 NEAR_TOKEN_CHARS_MAX = 12
 """Adjacent characters in which a damaged token may differ from the token that is suggested: most of the 22 characters
 of the signature always remain."""
+SPLICED_TOKEN_CHARS_MIN = 12
+"""Characters of the signature with which a text must begin to count as a token with the end of another one."""
 NEAR_TOKEN_NODES_MAX = 64
 """Nodes of a run, the latest first, whose tokens are compared with a damaged one."""
 SECRETS_NAMED_MAX = 5

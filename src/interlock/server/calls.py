@@ -198,23 +198,21 @@ def _result(outcome: Answer | Refusal) -> types.CallToolResult:
 
 
 _RETRY_WORDS: Mapping[RetryKind, str] = {
-    RetryKind.NOT_RETRYABLE: "do not repeat the call unchanged",
-    RetryKind.RETRYABLE_IMMEDIATE: "you may repeat the call",
-    RetryKind.RETRYABLE_AFTER_MS: "you may repeat the call after {after} ms",
+    RetryKind.RETRYABLE_IMMEDIATE: " (retryable_immediate: you may repeat the call)",
+    RetryKind.RETRYABLE_AFTER_MS: " (retryable_after_ms: you may repeat the call after {after} ms)",
 }
 
 
 def refusal_text(refusal: Refusal) -> str:
-    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
+    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one.
+
+    It says when the same call may be repeated, but not that it may not be: most refused calls can be sent corrected.
+    """
     envelope = refusal.envelope()
     retry = envelope["retry"]
     assert isinstance(retry, dict), "the envelope has a retry rule"
-    advice = _RETRY_WORDS[RetryKind(retry["kind"])].format(after=retry.get("afterMs"))
-    lines = [
-        f"**{refusal.code}** ({retry['kind']}: {advice})",
-        refusal.message,
-        f"**What to do:** {refusal.suggestion}",
-    ]
+    advice = _RETRY_WORDS.get(RetryKind(retry["kind"]), "").format(after=retry.get("afterMs"))
+    lines = [f"**{refusal.code}**{advice}", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
     if isinstance(call, dict):
         fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]

@@ -130,28 +130,19 @@ def test_the_nearest_id_may_be_near_without_its_namespace() -> None:
 
 
 @pytest.mark.inv("SRC-2")
-def test_an_undotted_id_is_listed_as_legacy_with_what_it_should_be_called() -> None:
+def test_an_undotted_id_is_listed_as_legacy_and_gets_a_suggested_id() -> None:
     harness = Harness.in_memory()
     harness.workflows.put(linear_workflow("Old-One", "a"), kind="user")
     harness.workflows.put(linear_workflow("user.old_two", "a"), kind="user")
     harness.workflows.put(linear_workflow("Old-Two", "a"), kind="user")
-    listed = {one["workflowId"]: one for one in harness.call("list_workflows")["workflows"]}
-    assert (listed["Old-One"]["idStatus"], listed["Old-One"]["suggestedId"]) == ("legacy", "user.old_one")
-    assert listed["user.old_two"]["idStatus"] == "namespaced"
-    assert "suggestedId" not in listed["user.old_two"]
-    assert listed["Old-Two"]["suggestedId"].startswith("user.old_two_")
-    assert classify_id(listed["Old-Two"]["suggestedId"]) == "namespaced"
+    listed = {one["workflowId"]: one["idStatus"] for one in harness.call("list_workflows")["workflows"]}
+    assert listed == {"Old-One": "legacy", "Old-Two": "legacy", "user.old_two": "namespaced"}
+    view = harness.ports.catalog.view(None)
+    suggested = {name: view.suggested(entry) for name, entry in view.entries.items()}
+    assert (suggested["Old-One"], suggested["user.old_two"]) == ("user.old_one", None)
+    assert (suggested["Old-Two"] or "").startswith("user.old_two_")
+    assert classify_id(suggested["Old-Two"] or "") == "namespaced"
     assert not harness.start("Old-Two").is_error
-
-
-@pytest.mark.inv("SRC-2")
-def test_a_warning_suggests_the_same_id_as_the_list_does() -> None:
-    harness = Harness.in_memory()
-    harness.workflows.put(linear_workflow("user.old", "a"), kind="user")
-    harness.workflows.put(linear_workflow("Old", "a"), kind="user")
-    inspected = harness.call("inspect_workflow", {"workflowId": "Old"})
-    assert [one["code"] for one in inspected["warnings"]] == ["legacy_id"]
-    assert f"`{inspected['suggestedId']}`" in inspected["warnings"][0]["fix"]
 
 
 @pytest.fixture

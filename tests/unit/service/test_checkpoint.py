@@ -5,11 +5,13 @@ import json
 import pytest
 from tests.support.flow import loop, step
 
+from interlock.define.schemas import flat_schema
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, NOTES_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
 from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
+from interlock.server.tools import tool_named
 from interlock.service.tools.recap import DONE_SO_FAR
 from interlock.testing.harness import FIXED_KEYS, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
@@ -242,3 +244,68 @@ def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) 
     second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
     recap = harness.rehydrate(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
     assert recap == f"{DONE_SO_FAR}`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"
+
+
+def checkpoint_by_ack(harness: Harness, answer: ToolResult, notes: str, **arguments: object) -> ToolResult:
+    sent = {"ackToken": answer.ack, "output": {"notesMarkdown": notes}, **arguments}
+    return harness.call("checkpoint_workflow", sent)
+
+
+@pytest.mark.inv("CHK-5", "CHK-1")
+def test_an_ack_token_saves_a_checkpoint_and_does_not_report_the_step(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    by_ack = checkpoint_by_ack(harness, second, "Half.")
+    assert by_ack == harness.checkpoint(second, "Half.")
+    assert "> Half." in harness.rehydrate(second)["recap"]
+    assert harness.rehydrate(second)["pending"] == second["pending"]
+    assert harness.advance(second)["pending"]["stepId"] == "c"
+
+
+@pytest.mark.inv("CHK-5")
+def test_a_repeated_ack_token_returns_the_checkpoint_with_its_content_and_else_makes_the_next(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    one, two = (checkpoint_by_ack(harness, second, notes) for notes in ("One.", "Two."))
+    before = len(harness.events(harness.session_of(harness.rehydrate(second))))
+    assert one["checkpoint"] != two["checkpoint"]
+    assert checkpoint_by_ack(harness, second, "One.") == one
+    assert checkpoint_by_ack(harness, second, "Two.") == two
+    assert (one.warnings, two.warnings) == ([], [])
+    assert len(harness.events(harness.session_of(harness.rehydrate(second)))) == before
+    harness.advance(second)
+    assert checkpoint_by_ack(harness, second, "Two.") == two
+
+
+@pytest.mark.inv("CHK-5", "CHK-4")
+def test_an_ack_token_has_no_more_checkpoints_than_a_checkpoint_token() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
+    first = harness.start("test.abc")
+    for number in range(CHECKPOINTS_PER_NODE_MAX):
+        checkpoint_by_ack(harness, first, f"Note {number}.")
+    refused = checkpoint_by_ack(harness, first, "One more.")
+    assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "ackToken")
+
+
+@pytest.mark.inv("CHK-5", "ANS-15")
+def test_a_checkpoint_needs_exactly_one_of_its_tokens(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    neither = harness.call("checkpoint_workflow", {"output": {"notesMarkdown": "Half."}})
+    call = neither["details"]["correctedCall"]
+    assert call["arguments"] == {"output": {"notesMarkdown": "Half."}}
+    assert [one["path"] for one in call["fill"]] == ["ackToken"]
+    both = checkpoint_by_ack(harness, first, "Half.", checkpointToken=first["checkpointToken"])
+    call = both["details"]["correctedCall"]
+    assert call["arguments"] == {"checkpointToken": first["checkpointToken"], "output": {"notesMarkdown": "Half."}}
+    assert harness.call(call["tool"], call["arguments"]) == checkpoint_by_ack(harness, first, "Half.")
+
+
+@pytest.mark.inv("TOK-6")
+def test_a_state_token_is_no_published_argument_of_a_checkpoint_and_is_still_checked(harness: Harness) -> None:
+    tool = tool_named("checkpoint_workflow")
+    assert tool is not None
+    schema = flat_schema(tool.arguments, "validation")
+    assert isinstance(schema["properties"], dict)
+    assert set(schema["properties"]) == {"ackToken", "checkpointToken", "output"}
+    first, other = harness.start("test.abc"), harness.start("test.abc")
+    assert checkpoint_by_ack(harness, first, "Half.", stateToken=first.state)["kind"] == "ok"
+    refused = checkpoint_by_ack(harness, first, "More.", stateToken=other.state)
+    assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH

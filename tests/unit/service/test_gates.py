@@ -1,5 +1,6 @@
 """A gate opens by a person's word alone: it is asked for last, kept with its client, and told again on replay."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -362,3 +363,40 @@ def test_a_choice_without_a_kind_is_no_workflow() -> None:
     assert [(one["path"], one["code"]) for one in found["details"]["diagnostics"]] == [
         ("steps[0].needsUser[0]", "missing_key")
     ]
+
+
+def claim_blanks(answer: ToolResult) -> list[str]:
+    """Return the members of the claim that the next call of an answer asks for."""
+    kinds = answer["nextCall"]["arguments"].get("output", {}).get("artifacts", [])
+    assert kinds in ([], [{"kind": "wr.confirmation"}])
+    return [one["path"] for one in answer["nextCall"]["fill"] if "artifacts" in one["path"]]
+
+
+CLAIM_BLANKS = ["output.artifacts[0].confirmedBy", "output.artifacts[0].statement"]
+
+
+@pytest.mark.inv("GATE-9")
+@pytest.mark.parametrize(
+    "gate", [{"requireConfirmation": True}, {"needsUser": [{"reason": "needs_user_secret_or_token", "ask": "Set it."}]}]
+)
+def test_a_gate_where_no_one_can_be_asked_shows_its_claim_in_the_first_call(gate: Document) -> None:
+    harness = asking(serving(step("z"), step("a", **gate), step("b")), client_can=False)
+    answer = harness.advance(harness.start("test.flow"))
+    kept = harness.checkpoint(answer)
+    refused = harness.advance(answer, None)
+    for shown in (answer, harness.rehydrate(answer), kept, refused):
+        assert claim_blanks(shown) == CLAIM_BLANKS
+        assert "`output.artifacts[0].statement`" in shown.text
+    assert harness.follow(refused)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("GATE-9")
+def test_where_a_person_can_be_asked_or_no_claim_counts_no_claim_is_shown() -> None:
+    gated = serving(GATED, step("b"))
+    assert claim_blanks(asking(gated, client_can=True).start("test.flow")) == []
+    never = asking(gated, client_can=False)
+    never = replace(never, asking=replace(never.asking, claims="never"))
+    answer = never.start("test.flow")
+    assert [*claim_blanks(answer), *claim_blanks(never.rehydrate(answer)), *claim_blanks(never.advance(answer))] == []
+    assert claim_blanks(gated.start("test.flow", preferences=NEVER_STOPS)) == []
+    assert claim_blanks(serving(step("a"), step("b")).start("test.flow")) == []

@@ -8,7 +8,7 @@ from tests.agents.scenarios import DOCUMENTS
 from interlock.testing.harness import Harness, ToolResult
 
 GOAL = "Mend the lamp of the lighthouse by noon."
-CHANNEL_MAX, BOTH_MAX, WRITTEN_MAX = 900, 1_300, 120
+CHANNEL_MAX, BOTH_MAX, WRITTEN_MAX, CLAIM_MAX = 900, 1_300, 120, 300
 WORKFLOWS = ("wr.quick_task", "errand.linear")
 
 
@@ -37,6 +37,6 @@ def test_an_advance_adds_little_and_asks_for_little() -> None:
 @pytest.mark.inv("ANS-16")
 def test_an_advance_in_a_loop_or_to_a_gate_adds_little_in_each_channel() -> None:
     harness = Harness.in_memory(*DOCUMENTS)
-    for workflow in ("errand.looping", "errand.gated"):
+    for workflow, claim in (("errand.looping", 0), ("errand.gated", CLAIM_MAX)):
         answer = harness.advance(harness.start(workflow, goal=GOAL))
-        assert max(added(answer)) < CHANNEL_MAX
+        assert max(added(answer)) < CHANNEL_MAX + claim

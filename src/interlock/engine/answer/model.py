@@ -3,10 +3,10 @@
 Pure: a first answer and its replay come from the same records through the same function.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import Literal, cast
+from typing import Literal
 
 from interlock.define.parts import EVIDENCE_ROOTS, Reference
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
@@ -36,6 +36,8 @@ from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, 
 CONTINUE_TOOL = "continue_workflow"
 RESUME_TOOL = "resume_session"
 LIST_TOOL = "list_workflows"
+START_TOOL = "start_workflow"
+WORKFLOW_BLANK = Blank(what="an id that list_workflows returned")
 
 Occasion = Literal["start", "advance", "rehydrate"]
 
@@ -113,18 +115,16 @@ def _next_call(facts: AnswerModel) -> NextCall | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    evidence = evidence_outline(facts.step, facts.blockers if facts.awaited is None else None)
-    if facts.awaited is not None and facts.awaited.claim is not None:
-        output = cast("Mapping[str, Outline]", evidence.get("output", {}))
-        artifacts = (*cast("Sequence[Outline]", output.get("artifacts", ())), facts.awaited.claim)
-        evidence["output"] = {**output, "artifacts": artifacts}
-    return ack_call(token, facts.run.label, evidence)
+    step, awaited = facts.step, facts.awaited
+    if awaited is None:
+        return ack_call(token, facts.run.label, evidence_outline(step, facts.blockers))
+    return ack_call(token, facts.run.label, evidence_outline(replace(step, claim=awaited.claim)))
 
 
 def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Outline]:
     """Return what a call must contain: all evidence of the step, or after a refusal only the refused parts.
 
-    Everything sent before is kept.
+    Everything sent before is kept, but not a claim that a person approved.
     """
     refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
     contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
@@ -135,8 +135,9 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or wanted) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
     output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
-    if artifacts:
-        output["artifacts"] = artifacts
+    claims = (step.claim,) if step.claim is not None else ()
+    if artifacts or claims:
+        output["artifacts"] = (*artifacts, *claims)
     evidence: dict[str, Outline] = {"output": output} if output else {}
     context = (
         {path.partition(".")[0]: _key_blank(step, path, wanted[path]) for path in keys} if is_refused else step.context

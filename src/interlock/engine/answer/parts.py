@@ -57,6 +57,7 @@ class PendingStepView:
 
     `artifacts` are outlines of the smallest valid artifacts, `context` has the keys that the step must set; a blank
     replaces each value that the caller supplies. `parallel_with` are the unfinished steps that do not depend on it.
+    `claim` is the artifact with which the agent claims that a person approved, if no one can be asked.
     """
 
     number: int
@@ -71,3 +72,4 @@ class PendingStepView:
     artifacts: tuple[Mapping[str, Outline], ...] = ()
     context: Mapping[str, Blank] = field(default_factory=dict[str, Blank])
     parallel_with: tuple[str, ...] = ()
+    claim: Mapping[str, Outline] | None = None

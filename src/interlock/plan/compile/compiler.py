@@ -99,11 +99,9 @@ def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
     return any(path.startswith(rests_on) for path in removed) if rests_on else False
 
 
-def placement_diagnostics(
-    workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
-) -> Diagnostics:
+def placement_diagnostics(workflow_id: str, source_kind: SourceKind) -> Diagnostics:
     """Check a workflow id in its source: the reserved namespace is an error, no namespace a warning (SRC-2, SRC-3)."""
-    suggestion = suggest_id(workflow_id, source_kind, taken)
+    suggestion = suggest_id(workflow_id, source_kind)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
         return (fault("id", "reserved_namespace", message, f"Rename the workflow, for example to `{suggestion}`."),)

@@ -96,13 +96,12 @@ class ContinueArguments(Arguments):
 CONTINUE_WORKFLOW = Tool(
     name="continue_workflow",
     title="Continue a workflow",
-    description="With ackToken: reports the pending step as done, with its notes, and returns the next step. If the"
-    " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
-    " returns what was recorded. With stateToken alone: shows the current step, for example after a lost answer, and"
-    " records nothing. Not for an unfinished step: use checkpoint_workflow. Every answer contains the next call as"
-    " nextCall. If you deviated from the step, add the artifact wr.workflow_divergence. If a person confirmed, add"
-    " the wr.confirmation that the answer shows."
-    ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
+    description="When the pending step is done: reports it and returns the next one. Never for a step that is not done:"
+    " use checkpoint_workflow if you must stop. Send the arguments of the last answer's nextCall"
+    " and add what its fill names, written by you: without output.notesMarkdown most steps are refused. If the evidence"
+    " is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it returns what"
+    " was recorded. With stateToken alone it only shows the current step, as after a lost answer. If you"
+    " deviated from the step, add the artifact wr.workflow_divergence.",
     arguments=ContinueArguments,
     output=ExecutionAnswer,
     hints=Hints(is_read_only=False, is_idempotent=True),

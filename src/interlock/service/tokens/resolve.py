@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL
+from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL, START_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.parts import RunView
 from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json
@@ -179,6 +179,12 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
+    if not ports.listing().sessions and not ports.listing().unreadable:
+        return replace(
+            refusal,
+            suggestion=f"No run exists yet: call `{START_TOOL}`.",
+            correction=Correction(tool=START_TOOL, instead={"workflowId": WORKFLOW_BLANK}),
+        )
     suggested = suggest_token(ports, text, argument, sent.run)
     if suggested is not None:
         near = (

@@ -162,7 +162,7 @@ def _require_person(
         run=run_context.view(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
-        step=render_pending_step(run_context, node),
+        step=render_pending_step(run_context, node, call.request.asking),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
     )
@@ -196,7 +196,7 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, run_context.run)
-    step = render_pending_step(run_context, child)
+    step = render_pending_step(run_context, child, request.asking)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     later_tip = _find_later_tip(request, run_context, recorded, child)

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from interlock.define.document import count_steps
 from interlock.define.workflow_ids import classify_id
@@ -11,7 +13,7 @@ from interlock.engine.answer.structure import DiagnosticOut
 from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
 from interlock.kernel.text import one_line, tokens
-from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
+from interlock.service.catalog import Catalog, Entry, RefusedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +35,6 @@ class ListedWorkflow(Published):
     steps: int
     source_kind: str
     id_status: Literal["namespaced", "legacy"]
-    canonical_id: str | None = None
-    suggested_id: str | None = None
 
 
 class RefusedOut(Published):
@@ -50,24 +50,36 @@ class ListAnswer(Published):
     """Answer of `list_workflows`."""
 
     workflows: tuple[ListedWorkflow, ...]
+    reason: Annotated[str | None, Field(description="Why the list is not what was searched for.")] = None
     more: int | None = None
     refused: tuple[RefusedOut, ...] | None = None
     more_refused: int | None = None
 
 
 def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int = LIST_ENTRIES_MAX) -> Answer:
-    """Return the matching workflows and the refused files, at most `entries_max` of each."""
+    """Return the matching workflows and the refused files, at most `entries_max` of each.
+
+    If nothing matches, return all workflows and say so: an agent that finds nothing gives up (SRC-8).
+    """
     view = catalog.view(command.workspace)
-    matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
+    every = [entry for _, entry in sorted(view.entries.items())]
+    matching = [entry for entry in every if matches(entry, command)]
+    reason = _NO_MATCH if every and not matching else None
+    matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
     data = ListAnswer(
-        workflows=tuple(_entry(view, entry) for entry in shown),
+        workflows=tuple(map(_entry, shown)),
+        reason=reason,
         more=more or None,
         refused=tuple(map(_refused, refused)) or None,
         more_refused=unshown or None,
     )
-    return Answer(data=data, text=_text([_line(view, entry) for entry in shown], more, refused, unshown))
+    head = [f"{reason}\n"] if reason is not None else []
+    return Answer(data=data, text="\n".join([*head, _text(list(map(_line, shown)), more, refused, unshown)]))
+
+
+_NO_MATCH = "No workflow matches; these are all workflows."
 
 
 def matches(entry: Entry, command: ListCommand) -> bool:
@@ -85,7 +97,7 @@ def matches(entry: Entry, command: ListCommand) -> bool:
     return bool(wanted) and wanted <= have
 
 
-def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
+def _entry(entry: Entry) -> ListedWorkflow:
     document = entry.document
     return ListedWorkflow(
         workflow_id=document.id,
@@ -95,7 +107,6 @@ def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
         steps=count_steps(document),
         source_kind=entry.source.kind,
         id_status=classify_id(document.id) or "legacy",
-        suggested_id=view.suggested(entry),
     )
 
 
@@ -108,17 +119,15 @@ def _refused(file: RefusedFile) -> RefusedOut:
     )
 
 
-def _line(view: CatalogView, entry: Entry) -> str:
+def _line(entry: Entry) -> str:
     document = entry.document
     tags = f" [{', '.join(document.tags)}]" if document.tags else ""
-    suggested = view.suggested(entry)
-    rename = f" Rename it to `{suggested}`." if suggested else ""
     described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {document.name} ({count_steps(document)} steps){tags}: {described}{rename}"
+    return f"- `{entry.workflow_id}` {document.name} ({count_steps(document)} steps){tags}: {described}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
-    lines = listed or ["No workflow matches. Call `list_workflows` without arguments to list all."]
+    lines = listed or ["No workflow can be started."]
     if more:
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:

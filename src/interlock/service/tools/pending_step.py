@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.gates import needs_confirmation
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
+from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
@@ -16,8 +17,12 @@ from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
 
-def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView | None:
+def render_pending_step(
+    run_context: RunContext, node: Node, asking: ApprovalContext = NO_APPROVAL
+) -> PendingStepView | None:
     """Render the pending step of a node with the node's context; None if the run is complete there.
+
+    `asking` is how the caller's client can ask people.
 
     Raises:
         ContentDamagedError: The node's snapshot is missing or damaged.
@@ -45,6 +50,7 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
+        claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
     )
 
 

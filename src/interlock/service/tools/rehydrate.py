@@ -6,6 +6,7 @@ from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, re
 from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
+from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
@@ -29,9 +30,12 @@ class _View:
     node: Node
     position: NodePosition
     mint: Mint
+    asking: ApprovalContext
 
 
-def rehydrate(ports: ReadPorts, target: Target, source: WorkflowHash | SourceRemoved | None = None) -> Answer:
+def rehydrate(
+    ports: ReadPorts, target: Target, asking: ApprovalContext, source: WorkflowHash | SourceRemoved | None = None
+) -> Answer:
     """Show the addressed node: its step and its position. `source` is the hash of the workflow's current source.
 
     Raises:
@@ -47,6 +51,7 @@ def rehydrate(ports: ReadPorts, target: Target, source: WorkflowHash | SourceRem
         node=node,
         position=node_position(run_context.session, node.node),
         mint=Mint(ring=ring, session=run_context.session, run=run_context.run, form=ports.token_format),
+        asking=asking,
     )
     with ports.trace.span("render"):
         answer_model = _build_model(view)
@@ -64,7 +69,7 @@ def _build_model(view: _View) -> AnswerModel:
         occasion="rehydrate",
         run=run_context.view(node),
         state_token=view.mint.state(at.node),
-        step=render_pending_step(run_context, node),
+        step=render_pending_step(run_context, node, view.asking),
         preferences=at.preferences,
         recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
         guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),

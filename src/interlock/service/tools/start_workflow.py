@@ -15,7 +15,7 @@ from interlock.engine.answer.model import (
 )
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
-from interlock.engine.gates import Question, QuestionItem
+from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request, is_sample
@@ -79,7 +79,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
-    earlier = _find_earlier_start(ports, key)
+    earlier = _find_earlier_start(ports, key, command.request.asking)
     if isinstance(earlier, Answer):
         return earlier
     joined = _load_joined(ports, command.session)
@@ -101,7 +101,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     return outcome
 
 
-def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None:
+def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) -> Answer | StartIds | None:
     """Return the answer of an equal, unanswered start; if that is not recorded, only its ids.
 
     None if the call begins a new run: there was no such start, its run has advanced (so a caller found it in another
@@ -124,7 +124,7 @@ def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None
                 return ids
             run = session.runs[ids.run]
             if run.tip == run.root:
-                answer = _render_begun(ports, ring, session, run)
+                answer = _render_begun(ports, ring, session, run, asking)
     except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
         answer = None
     ports.unanswered.forget(ids)
@@ -164,7 +164,7 @@ def _begin(
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
         session = append_plan(ports, lock, plan, command.actor)
-    return _render_begun(ports, ring, session, session.runs[ids.run])
+    return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 
 def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
@@ -175,12 +175,12 @@ def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal |
 
 
 @after_append()
-def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
+def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run, asking: ApprovalContext) -> Answer:
     """Render the first step of a new run."""
     assert run.root is not None, "a start makes a root"
     run_context, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, ring, session, run)
-    step = render_pending_step(run_context, node)
+    step = render_pending_step(run_context, node, asking)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(

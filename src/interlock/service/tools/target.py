@@ -70,7 +70,13 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
             f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
             instead={"stateToken": None, sent.argument: _token_blank(sent.argument, "the run you mean")},
         )
-    return check if isinstance(check, Refusal) else check.ref
+    if isinstance(check, Refusal):
+        return replace(
+            check,
+            suggestion=f"Leave `stateToken` out: the `{sent.argument}` is enough.",
+            correction=Correction(instead={"stateToken": None}),
+        )
+    return check.ref
 
 
 def _check_agreement(
