@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from evaluation.arms import Arm
-from evaluation.model import Message, ModelCall, NoCallError
+from evaluation.model import Message, ModelCall, NoCallError, Tool, call_text
 from evaluation.product import Product, Response
 
 Channel: TypeAlias = Literal["text", "structured"]
@@ -18,7 +18,7 @@ CALLS_MAX = 12
 class Chooser(Protocol):
     """Whatever chooses the next call: the model, or a script in a test."""
 
-    def next_call(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], seed: int) -> ModelCall:
+    def next_call(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int) -> ModelCall:
         """Return the call to make after these messages."""
         ...
 
@@ -65,8 +65,8 @@ def play(product: Product, model: Chooser, arm: Arm, channel: Channel, seed: int
         raise RuntimeError(f"the start of {arm.workflow_id} was refused: {response.text}")
     messages = _opening(product.instructions, arm, start)
     episode, offered = Episode(), response.next_call
-    for number in range(CALLS_MAX):
-        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": _shown(response, channel)})
+    for _ in range(CALLS_MAX):
+        messages.append(Message(role="tool", content=_shown(response, channel)))
         try:
             call = model.next_call(messages, product.tools, seed)
         except NoCallError as error:
@@ -80,7 +80,7 @@ def play(product: Product, model: Chooser, arm: Arm, channel: Channel, seed: int
         if response.is_complete:
             episode.ended = "done"
             break
-        messages.append(_called(f"call_{number + 1}", call.tool, call.arguments))
+        messages.append(Message(role="assistant", content=call_text(call.tool, call.arguments)))
     return episode
 
 
@@ -115,19 +115,10 @@ def _value_at(arguments: Mapping[str, Any], path: str) -> object:
 def _opening(instructions: str, arm: Arm, start: Mapping[str, str]) -> list[Message]:
     """Return the messages up to the start, which is the user's wish and no decision of the model."""
     return [
-        {"role": "system", "content": f"You are an agent. You work alone, without questions.\n\n{instructions}"},
-        {"role": "user", "content": f"{arm.goal}. Use the workflow {arm.workflow_id}, to its end."},
-        _called("call_0", "start_workflow", start),
+        Message(role="system", content=f"You are an agent. You work alone, without questions.\n\n{instructions}"),
+        Message(role="user", content=f"{arm.goal}. Use the workflow {arm.workflow_id}, to its end."),
+        Message(role="assistant", content=call_text("start_workflow", start)),
     ]
-
-
-def _called(identity: str, tool: str, arguments: Mapping[str, Any]) -> Message:
-    function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"id": identity, "type": "function", "function": function}],
-    }
 
 
 def _shown(response: Response, channel: Channel) -> str:

@@ -20,7 +20,6 @@ def main() -> None:
     parameters.cache_ram_mib = 0
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
-    parameters.use_jinja = True
     parameters.ui = False
     server = engine.Server(parameters)
     print(json.dumps({"address": server.listening_address}), flush=True)

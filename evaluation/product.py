@@ -51,14 +51,7 @@ class Product:
         self.instructions = str(wire.hello()["instructions"])
         listed = cast("list[dict[str, Any]]", wire.request("tools/list", {})["tools"])
         self.tools = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool["name"],
-                    "description": tool["description"],
-                    "parameters": tool["inputSchema"],
-                },
-            }
+            {"name": tool["name"], "description": tool["description"], "parameters": tool["inputSchema"]}
             for tool in listed
         ]
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from evaluation.agent import CALLS_MAX, Channel, Episode, count_blanks, play
 from evaluation.arms import ARMS
-from evaluation.model import Message, ModelCall, NoCallError
+from evaluation.model import Message, ModelCall, NoCallError, Tool, call_schema, render_prompt
 from evaluation.product import Product, serving_product
+from jsonschema import Draft202012Validator
 from tests.agents.reading import read
 
 from interlock.testing.harness import Called, filled_call
@@ -29,12 +30,12 @@ class Script:
     def __init__(self, choose: Callable[[str], Choice]) -> None:
         self.choose, self.shown = choose, list[str]()
 
-    def next_call(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], seed: int) -> ModelCall:
-        assert messages[-1]["tool_call_id"] == messages[-2]["tool_calls"][0]["id"]
+    def next_call(self, messages: Sequence[Message], tools: Sequence[Tool], seed: int) -> ModelCall:
+        assert [one.role for one in messages] == ["system", "user", *["assistant", "tool"] * (len(self.shown) + 1)]
         assert len(tools) == 6
         assert seed == 1
-        self.shown.append(messages[-1]["content"])
-        tool, arguments = self.choose(messages[-1]["content"])
+        self.shown.append(messages[-1].content)
+        tool, arguments = self.choose(messages[-1].content)
         return ModelCall(tool=tool, arguments=arguments, prompt_tokens=100, fresh_tokens=10)
 
 
@@ -116,3 +117,23 @@ def test_a_blank_is_missing_or_empty_or_a_copy_of_what_asked_for_it(output: Mapp
     call = ModelCall(tool="continue_workflow", arguments=arguments, prompt_tokens=0, fresh_tokens=0)
     assert count_blanks(offered, call) == expected
     assert count_blanks(None, call) == 0
+
+
+def test_a_prompt_continues_the_one_before_it_and_the_schema_admits_the_calls_of_the_tools_alone() -> None:
+    tool = {"name": "act", "description": "Acts.", "parameters": {"type": "object", "required": ["now"]}}
+    opening = [Message(role="system", content="Work."), Message(role="user", content="Act.")]
+    call = Message(role="assistant", content='{"name": "act", "arguments": {}}')
+    first = render_prompt(opening, [tool])
+    second = render_prompt([*opening, call, Message(role="tool", content="Refused.")], [tool])
+    assert first.endswith("<|im_start|>user\nAct.<|im_end|>\n<|im_start|>assistant\n<tool_call>\n")
+    assert second.startswith(
+        f"{first}{call.content}\n</tool_call><|im_end|>\n<|im_start|>user\n<tool_response>\nRefused."
+    )
+    schema = call_schema([tool])
+    assert is_valid({"name": "act", "arguments": {"now": 1}}, schema)
+    assert not is_valid({"name": "act", "arguments": {}}, schema)
+    assert not is_valid({"name": "other", "arguments": {"now": 1}}, schema)
+
+
+def is_valid(value: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    return Draft202012Validator(schema).is_valid(value)
