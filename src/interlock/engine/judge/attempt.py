@@ -10,6 +10,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Preferences
 from interlock.record.context import Context
+from interlock.record.events import Actor
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot, Running
@@ -20,7 +21,8 @@ class Attempt:
     """One attempt to advance a node.
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
-    `open_gaps` are the gaps that earlier attempts on the same step left.
+    `open_gaps` are the gaps that earlier attempts on the same step left. `actor` makes the attempt; None if it is
+    not known.
     """
 
     session: SessionId
@@ -34,6 +36,7 @@ class Attempt:
     workflow: CompiledWorkflow
     request: Request
     context: Context
+    actor: Actor | None = None
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
 

@@ -12,6 +12,7 @@ from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
@@ -22,26 +23,31 @@ from interlock.views.session import Node, Session
 
 
 def attempt_on(
-    reader: SessionReader, run_context: RunContext, node: Node, attempt: AttemptId, request: Request
+    reader: SessionReader,
+    run_context: RunContext,
+    attempt: tuple[Node, AttemptId],
+    request: Request,
+    actor: Actor | None,
 ) -> Attempt:
-    """Build an attempt on a node from the request and the log.
+    """Build an actor's attempt on a node from the request and the log.
 
     Raises:
         ContentDamagedError: A snapshot or an artifact is missing or damaged.
     """
-    session = run_context.session
+    session, (node, attempt_id) = run_context.session, attempt
     return Attempt(
         session=session.session,
         run=node.run,
         node=node.node,
-        attempt=attempt,
-        is_fork=attempt != ack_attempt(node.node),
+        attempt=attempt_id,
+        is_fork=attempt_id != ack_attempt(node.node),
         refusals=node.refusals,
         snapshot=run_context.snapshot(node),
         preferences=node.preferences,
         workflow=run_context.workflow,
         request=request,
         context=session.context(node.node),
+        actor=actor,
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
     )
