@@ -92,7 +92,7 @@ class Resources:
             types.Resource(
                 uri=plan_link(workflow_id),
                 name=workflow_id,
-                title=f"Plan of {entry.document.name}",
+                title=f"Plan of {entry.content.name}",
                 mime_type=_MARKDOWN,
             )
             for workflow_id, entry in entries

@@ -7,6 +7,7 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
 from interlock.decide.condition import describe_condition
+from interlock.plan.check.plan_file import plan_document
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, loop_words, outline_lines
 from interlock.plan.records import PlanNode
@@ -30,15 +31,7 @@ def run(options: argparse.Namespace) -> int:
     _, pinned = chosen_workflow(chosen_places(options), options.workflow)
     compiled = pinned.workflow
     if options.as_json:
-        say_json(
-            {
-                "workflowId": compiled.workflow_id,
-                "name": compiled.name,
-                "workflowHash": pinned.workflow_hash,
-                "schemaVersion": compiled.schema_version,
-                "plan": compiled.plan.to_json(),
-            }
-        )
+        say_json(plan_document(compiled))
         return 0
     say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
     say("\n".join([*input_lines(compiled), *outline_lines(compiled)]) + "\n")
