@@ -145,6 +145,8 @@ class AgentStep:
     sets: tuple[SetAction, ...] = ()
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()
+    verifies: tuple[str, ...] = ()
+    by: Literal["another"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

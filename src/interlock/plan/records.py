@@ -85,6 +85,8 @@ class Task(Record):
     sets: Annotated[tuple[SetAction, ...], Field(strict=False)] = ()
     needs_user: Annotated[tuple[UserNeed, ...], Field(strict=False)] = ()
     injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
+    verifies: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)] = ()
+    by: Literal["another"] | None = None
 
 
 class PlanNode(Record):

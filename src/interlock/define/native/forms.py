@@ -263,6 +263,13 @@ class StepForm(Part):
             description="client capabilities that it uses; a capability observation is about the first",
         ),
     ] = ()
+    verifies: Annotated[
+        tuple[SafeId, ...],
+        Field(max_length=20, strict=False, description="earlier steps whose results this step checks, by id"),
+    ] = ()
+    by: Literal["another"] | None = Field(
+        default=None, description="`another`: who reported a step of `verifies` cannot report this step"
+    )
 
 
 class ForForm(Part):

@@ -1,6 +1,7 @@
 """An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
@@ -22,7 +23,7 @@ class Attempt:
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
     `open_gaps` are the gaps that earlier attempts on the same step left. `actor` makes the attempt; None if it is
-    not known.
+    not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     """
 
     session: SessionId
@@ -39,6 +40,7 @@ class Attempt:
     actor: Actor | None = None
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
+    reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
 
     @property
     def evidence(self) -> Request:

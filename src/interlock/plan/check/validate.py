@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, warning
+from interlock.define.diagnostics import Diagnostic, DiagnosticCode, Diagnostics, fault, suggest_name, warning
 from interlock.plan.graph import Graphs
 from interlock.plan.records import NodeKind, Owner, Plan, PlanEdge, PlanNode
 from interlock.record.outcome import Capability
@@ -42,6 +42,7 @@ def validate_plan(plan: Plan, contracts: Iterable[str] | None = None) -> Diagnos
         *_schemas(plan, known),
         *_loops(plan, graphs),
         *_parts(plan, graphs),
+        *_verified(plan),
     ]
     for scope in graphs.members:
         faults += _shape(scope, graphs)
@@ -210,6 +211,24 @@ def _parts(plan: Plan, graphs: Graphs) -> Iterator[Diagnostic]:
         if edge.kind == "conditional" and source is not None and source.kind != "decision":
             message = f"The edge's condition is never read: {edge.source!r} is not a decision."
             yield _edge(edge, "unfit_node", message, "Put a decision before it.")
+
+
+def _verified(plan: Plan) -> Iterator[Diagnostic]:
+    """Check that a step verifies only steps that come before it in the plan (IR-16)."""
+    before: list[str] = []
+    for node in plan.nodes:
+        if node.task is None:
+            continue
+        for verified in node.task.verifies:
+            if verified not in before:
+                guess = suggest_name(verified, before)
+                message = f"{node.node_id!r} verifies {verified!r}, which is no step before it."
+                fix = f"Did you mean `{guess}`?" if guess else "Name a step that comes before it."
+                yield _node(node.node_id, "unknown_step", message, fix)
+        if node.task.by is not None and not node.task.verifies:
+            message = f"{node.node_id!r} verifies no step, so nobody is excluded from it."
+            yield _node(node.node_id, "unfit_node", message, "Name the steps that it verifies, or leave out `by`.")
+        before.append(node.node_id)
 
 
 def _shape(scope: str | None, graphs: Graphs) -> Iterator[Diagnostic]:

@@ -164,6 +164,8 @@ class Builder:
             "sets": tuple(map(drop_defaults, step.sets)),
             "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
+            "verifies": step.verifies,
+            "by": step.by,
         }
         present = {name: value for name, value in fields.items() if value not in (None, ())}
         return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})

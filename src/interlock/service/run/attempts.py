@@ -14,6 +14,7 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
+from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -50,7 +51,34 @@ def attempt_on(
         actor=actor,
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
+        reporters=dict(_reporters(run_context, node)),
     )
+
+
+def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor | None]]:
+    """Yield who last reported each step that the pending one verifies, on this branch; a skipped step has nobody.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    task = run_context.workflow.steps[_pending(run_context, node)].task
+    assert task is not None, "a pending step is a task"
+    wanted = set(task.verifies if task.by is not None else ())
+    here = chain_head(run_context.session, node)
+    # A step node was made by the report of the step that was pending at the node before it.
+    while wanted and here.parent is not None:
+        parent = run_context.session.nodes[here.parent]
+        reported = _pending(run_context, parent)
+        if reported in wanted:
+            wanted.discard(reported)
+            yield reported, here.actor
+        here = chain_head(run_context.session, parent)
+
+
+def _pending(run_context: RunContext, node: Node) -> str:
+    state = run_context.snapshot(node).state
+    assert isinstance(state, Running), "a node with an attempt is not complete"
+    return state.pending.step.step_id
 
 
 def brought_by(reader: SessionReader, node: Node) -> Request:
