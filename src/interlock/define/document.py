@@ -145,6 +145,8 @@ class AgentStep:
     sets: tuple[SetAction, ...] = ()
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()
+    hints: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     verifies: tuple[str, ...] = ()
     by: Literal["another"] | None = None
 

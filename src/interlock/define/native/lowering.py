@@ -203,6 +203,8 @@ class _Lowering:
             needs_user=form.needs_user,
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
             owner="verifier" if form.verifies else "agent",
+            hints=form.hints,
+            metadata=form.metadata,
             verifies=form.verifies,
             by=form.by,
         )

@@ -140,6 +140,10 @@ class Builder:
             "evidence_schema_ref": evidence_ref,
             "task": self._task_record(step, prompt, injections),
         }
+        if step.hints:
+            fields["hints"] = step.hints
+        if step.metadata:
+            fields["metadata"] = dict(sorted(step.metadata.items()))
         if step.capabilities:
             fields["capabilities"] = tuple(dict.fromkeys(step.capabilities))
         self._add(step.id, "task", step.title, step.at, entries, **fields)
