@@ -93,7 +93,7 @@ class Task(Record):
 class PlanNode(Record):
     """One unit of the plan. If it is in the body of a loop, the loop lists it there.
 
-    `hints` and `metadata` are for readers: nothing is decided with them (IR-17).
+    `hints` and `metadata` are for readers: no decision reads them (IR-17).
     """
 
     node_id: DelimiterSafe

@@ -1,4 +1,4 @@
-"""A plan file is read back as it was exported, and whatever is wrong with one is reported before anything runs."""
+"""A plan file is read back unchanged, and every fault of one is reported before a run begins."""
 
 import copy
 import json
@@ -29,6 +29,7 @@ from interlock.cli.workflow.graph import drawn
 from interlock.config.settings import BUNDLED
 from interlock.define.diagnostics import Diagnostics
 from interlock.define.patterns import PatternChecker
+from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import WalkResult, run_to_next_task
 from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PATTERN_CHARS_MAX, PLAN_DEPTH_MAX
 from interlock.kernel.canonical import canonical_bytes
@@ -146,7 +147,11 @@ FAULTS: dict[str, tuple[Callable[[Value], None], str, str]] = {
         "wrong_value",
         f"plan.nodes[{A}].kind",
     ),
-    "an owner that nobody is": (setter("plan", "nodes", A, "owner", to="plugin"), "unfit_node", f"plan.nodes[{A}]"),
+    "an owner that executes no step": (
+        setter("plan", "nodes", A, "owner", to="plugin"),
+        "unfit_node",
+        f"plan.nodes[{A}]",
+    ),
     "an id with a delimiter": (setter("plan", "nodes", A, "nodeId", to="a::b"), "bad_id", f"plan.nodes[{A}].nodeId"),
     "a dangling edge": (setter("plan", "edges", 2, "target", to="nowhere"), "dangling_edge", "plan.edges[2]"),
     "an edge id that is a key of another graph": (
@@ -425,7 +430,7 @@ def walked(workflow: CompiledWorkflow) -> bool:
     """Walk a plan to its end without stopping, whatever its conditions read."""
     marks = ExecutionState(workflow.graphs)
     for _ in range(WALK_STEPS_MAX):
-        found = run_to_next_task(workflow, marks, {"mode": "fast"}, never_stops=True)
+        found = run_to_next_task(workflow, marks, {"mode": "fast"}, Evaluating(workflow.graphs), never_stops=True)
         assert isinstance(found, WalkResult)
         if isinstance(found.state, Complete):
             return True

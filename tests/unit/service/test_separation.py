@@ -105,7 +105,7 @@ def test_a_step_that_verifies_is_one_of_a_verifier_and_says_who_must_report_it()
     node = workflow.steps["check"]
     assert node.task is not None
     assert (node.owner, node.task.verifies, node.task.by) == ("verifier", ("build",), "another")
-    assert node.task.requirements == ("Another client than the one that reported `build` must report this step.",)
+    assert node.task.requirements == ("A client that reported `build` cannot report this step: another client must.",)
 
 
 def faults(*steps: Document) -> list[tuple[str, str]]:

@@ -226,7 +226,7 @@ def _verified(plan: Plan) -> Iterator[Diagnostic]:
                 fix = f"Did you mean `{guess}`?" if guess else "Name a step that comes before it."
                 yield _node(node.node_id, "unknown_step", message, fix)
         if node.task.by is not None and not node.task.verifies:
-            message = f"{node.node_id!r} verifies no step, so nobody is excluded from it."
+            message = f"{node.node_id!r} verifies no step, so `by` excludes no actor."
             yield _node(node.node_id, "unfit_node", message, "Name the steps that it verifies, or leave out `by`.")
         before.append(node.node_id)
 

@@ -65,7 +65,7 @@ def _flat(criteria: Criteria) -> Iterator[Criteria]:
 def _separation(step: doc.AgentStep) -> Iterator[str]:
     if step.by == "another":
         steps = ", ".join(f"`{verified}`" for verified in step.verifies)
-        yield one_line(f"Another client than the one that reported {steps} must report this step.", WORDS_BYTES_MAX)
+        yield one_line(f"A client that reported {steps} cannot report this step: another client must.", WORDS_BYTES_MAX)
 
 
 def _keys(step: doc.AgentStep) -> Iterator[str]:
