@@ -13,7 +13,7 @@ from tests.support.server import Served, serving, tree
 from interlock.engine.answer.secret_scanning import WITHHELD, without_secrets
 from interlock.record.payloads import ArtifactPayload
 from interlock.store.memory.store import MemoryStore
-from interlock.testing.harness import ERAS, Called, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import ERAS, FixedKeyRing, Harness, ToolResult, linear_workflow
 
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 REPORT = {"kind": "wr.verification_report", "status": "passed", "checks": [{"name": "tests", "status": "passed"}]}
@@ -53,11 +53,11 @@ def refused(client: Served, uri: str) -> str:
     return caught.value.error.message
 
 
-def address(harness: Harness, begun: Called) -> str:
+def address(harness: Harness, begun: ToolResult) -> str:
     return f"interlock://sessions/{harness.session_of(begun)}"
 
 
-def run_of(harness: Harness, begun: Called) -> str:
+def run_of(harness: Harness, begun: ToolResult) -> str:
     return f"{address(harness, begun)}/runs/{begun['run']['label']}"
 
 
@@ -76,7 +76,7 @@ def test_an_agent_reads_the_prompts_of_the_steps_that_need_not_wait(client: Serv
 def test_a_step_is_read_with_its_role_its_confirmation_and_the_current_pass(client: Served, harness: Harness) -> None:
     begun = harness.start("test.flow", goal="the wall")
     uri = run_of(harness, begun)
-    assert "Round [unset:" in read(client, f"{uri}/steps/round")[1]
+    assert "Round [context key not set: iteration]" in read(client, f"{uri}/steps/round")[1]
     answer = begun
     for _ in range(3):
         answer = harness.advance(answer, "Done, with the result at hand.")

@@ -10,7 +10,7 @@ from tests.support.verify import unsound
 
 from interlock.server.app import build_server
 from interlock.service.catalog import Catalog, Pinnable, RefusedFile
-from interlock.testing.harness import Called, Harness, InlineWorkflows, call_through
+from interlock.testing.harness import Harness, InlineWorkflows, ToolResult, call_through
 
 NOTES = {"notesMarkdown": "Done and looked at, with the result at hand."}
 CHECK = step("check", verifies=["build"], by="another")
@@ -20,18 +20,18 @@ def flow(*steps: Document) -> Document:
     return {"id": "test.flow", "name": "Flow", "steps": list(steps)}
 
 
-async def call(harness: Harness, name: str, tool: str, arguments: Mapping[str, Any]) -> Called:
+async def call(harness: Harness, name: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
     """Call a tool as a client of this name."""
     info = types.Implementation(name=name, version="1")
     async with Client(build_server(harness.ports, None), client_info=info) as client:
         return await call_through(client, tool, arguments)
 
 
-async def report(harness: Harness, name: str, answer: Called) -> Called:
+async def report(harness: Harness, name: str, answer: ToolResult) -> ToolResult:
     return await call(harness, name, "continue_workflow", {"ackToken": answer["ackToken"], "output": NOTES})
 
 
-async def begun(harness: Harness, **more: object) -> Called:
+async def begun(harness: Harness, **more: object) -> ToolResult:
     return await call(harness, "maker", "start_workflow", {"workflowId": "test.flow", **more})
 
 
