@@ -75,12 +75,10 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         ),
         Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
         Command("status", "print the status of each run in one line", "session.status"),
-        Command(
-            "lifecycle", "print the events of a run: scheduled, started, refused, completed", "session.lifecycle.events"
-        ),
+        Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
         Command(
-            "conformance", "check that runs, or a file of events, follow their plan", "session.lifecycle.conformance"
+            "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
         Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),

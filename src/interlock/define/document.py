@@ -145,6 +145,10 @@ class AgentStep:
     sets: tuple[SetAction, ...] = ()
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()
+    hints: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    verifies: tuple[str, ...] = ()
+    by: Literal["another"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

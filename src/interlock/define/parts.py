@@ -8,6 +8,12 @@ from pydantic.alias_generators import to_camel
 from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, STEP_ID_CHARS_MAX, TITLE_CHARS_MAX
 from interlock.kernel.canonical import Json
 
+Hint = Annotated[str, Field(min_length=1, max_length=100)]
+"""A free tag of a step, for readers."""
+Hints = Annotated[tuple[Hint, ...], Field(max_length=20, strict=False)]
+Metadata = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=64)], Hint], Field(max_length=20)
+]
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
 """Delimiter-safe: it contains no delimiter of a step instance key (SNAP-3)."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]

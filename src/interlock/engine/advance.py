@@ -30,6 +30,7 @@ from interlock.engine.judge.confirmation import Approved, NotApproved, approved_
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
 from interlock.engine.judge.recommended import recommendation_trace
+from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
@@ -108,7 +109,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     violations = _Violations(attempt.never_stops)
     judgement = judge(workflow, node, attempt.evidence, seen)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
-    violations.findings += [*judgement.findings, *observed.findings]
+    violations.findings += [*judgement.findings, *observed.findings, *check_separation(attempt, node)]
     if violations.is_refused():
         return violations.findings
     effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)

@@ -256,6 +256,9 @@ LOOP_DEPTH_MAX = 8
 """Nested loops: each adds to the key of every step inside it."""
 CHOICE_DEPTH_MAX = 16
 """Nested branches and blocks: deeper nesting is unreadable, and functions over them recurse."""
+PLAN_DEPTH_MAX = 32
+"""Nested decisions and branches of a plan file: a step with a condition is a decision around the step, so each level of
+steps is at most two levels of a plan."""
 WALK_NODES_MAX = 20_000
 """Nodes that one advance may resolve without a step: loops whose steps are all skipped must end in one call."""
 TRACE_ENTRIES_MAX = 25

@@ -12,8 +12,9 @@ from pydantic import Field, ValidationError
 from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, RecommendedPreferences, Reference
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import WorkflowHash
+from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
-from interlock.plan.records import Plan, PlanNode
+from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
 from interlock.record.base import IndexField, Record, classify_read_error
 from interlock.record.outcome import Capability
 
@@ -115,6 +116,23 @@ class CompiledWorkflow(Record):
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}
+
+
+def packs_of(plan: Plan) -> tuple[ContractPack, ...]:
+    """Return the packs that a plan refers to, in the order of their references, whole (EVID-1).
+
+    A reference without a pack is left out; validation of the plan reports it.
+    """
+    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
+    refs |= {ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
+    packs: list[ContractPack] = []
+    for pack in (PACKS[ref] for ref in sorted(refs) if ref in PACKS):
+        fields: dict[str, object] = {"artifact_kind": pack.kind, "artifact_schema": pack.schema}
+        present = {name: value for name, value in fields.items() if value is not None}
+        packs.append(
+            ContractPack.model_validate({"contract_ref": pack.contract_ref, "version": pack.version, **present})
+        )
+    return tuple(packs)
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:

@@ -113,3 +113,23 @@ class Graphs:
                 found.append(here)
             frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
         return found
+
+
+def find_meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:
+    """Return for each node the nearest node on every path from it. The end of a graph has none."""
+    meets: dict[str, str] = {}
+    depth: dict[str, int] = {}
+    # Plans list nodes in topological order, so in reverse the targets of a node come before it.
+    for node in reversed(plan.nodes):
+        targets = [edge.target for edge in graphs.out_edges.get(node.node_id, ())]
+        if not targets:
+            depth[node.node_id] = 0
+            continue
+        common = targets[0]
+        for other in targets[1:]:
+            while common != other:
+                deeper, common = (other, common) if depth[other] > depth[common] else (common, other)
+                other = meets[deeper]  # noqa: PLW2901 — the node further from the end advances
+        meets[node.node_id] = common
+        depth[node.node_id] = depth[common] + 1
+    return meets

@@ -67,7 +67,8 @@ class Node:
     """A node and everything recorded on it. `children` omits checkpoints, which are never tips (CHK-1).
 
     `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
-    `observed` the observed capabilities of the client. `context_at` is the nearest node at or above that set context.
+    `observed` the observed capabilities of the client. `context_at` is the nearest node at or above that set
+    context. `actor` made the node, by its own account.
     """
 
     node: NodeId
@@ -89,6 +90,7 @@ class Node:
     forks: int = 0
     checkpoints: int = 0
     request_digest: Digest | None = None
+    actor: ev.Actor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +340,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         preferences=parent.preferences if parent else BASELINE,
         context_at=parent.context_at if parent else None,
         request_digest=payload.request_digest,
+        actor=event.actor,
     )
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)

@@ -123,6 +123,17 @@ def test_a_plan_tells_which_context_keys_its_steps_set(project: Project, capsys:
     assert "- `context.outcome` (string) is set by `a`; you need not send it: The outcome." in told
 
 
+@pytest.mark.inv("IR-17")
+def test_a_plan_shows_gates_and_constraints(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"id": "b", "title": "B", "prompt": "Do b.", "requireConfirmation": True, "hints": ["slow"]}
+    write("gated", "a", asked)
+    assert project.run("plan", "team.gated") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["b", "task", "agent", "wr.contracts.step_input", "wr.contracts.notes", "-", "authored", "b--gate"] in rows
+    assert ["b--gate", "gate", "human_gate", "-", "wr.contracts.confirmation", "-", "authored", "--end"] in rows
+    assert ["b", "hint", "slow"] in rows
+
+
 def test_a_plan_as_json_holds_all_of_it_and_what_it_hashes_to(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from evaluation.product import Product, serving_product
 from jsonschema import Draft202012Validator
 from tests.agents.reading import read
 
-from interlock.testing.harness import Called, filled_call
+from interlock.testing.harness import ToolResult, filled_call
 
 Choice = tuple[str, Mapping[str, Any]]
 NOTES = "Wrote it, checked it, and compared the result with the goal. " * 3
@@ -46,7 +46,7 @@ def played(product: Product, script: Script, arm: str = "linear", channel: Chann
 def follow(shown: str, notes: str = NOTES) -> Choice:
     """Read the call that a channel shows, and fill it in."""
     is_structure = shown.startswith("{")
-    called = Called(structure=json.loads(shown) if is_structure else {}, text=shown, is_error=False)
+    called = ToolResult(structure=json.loads(shown) if is_structure else {}, text=shown, is_error=False)
     call = read(called, "structure" if is_structure else "text").call
     assert call is not None, shown
     return call.tool, filled_call({"tool": call.tool, "arguments": call.arguments, "fill": call.fill}, notes)

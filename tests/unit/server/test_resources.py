@@ -79,7 +79,12 @@ def test_the_catalogue_the_latest_sessions_and_the_plans_are_listed(client: Serv
 
 def test_the_templates_are_the_addresses_that_are_listed(client: Served) -> None:
     templates = client.ask("list_resource_templates").resource_templates
-    assert [one.uri_template for one in templates] == [PLAN, RECORD]
+    assert [one.uri_template for one in templates] == [
+        *(PLAN, RECORD),
+        f"{RECORD}/artifacts/{{digest}}",
+        f"{RECORD}/runs/{{label}}/context",
+        f"{RECORD}/runs/{{label}}/steps/{{stepId}}",
+    ]
 
 
 def test_the_catalogue_says_what_cannot_be_started_and_why(client: Served, harness: Harness) -> None:

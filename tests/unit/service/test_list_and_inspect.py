@@ -7,6 +7,7 @@ import pytest
 from tests.agents.agent import Agent, Task
 
 from interlock.config.settings import Settings
+from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import local_ports
@@ -288,8 +289,9 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
     assert all(workflow_id.startswith("wr.") for workflow_id in entries)
     assert catalog.view(None).refused == ()
     for entry in entries.values():
-        assert 2 <= len(entry.document.steps) <= 10
-        assert entry.document.description
+        assert isinstance(entry.content, WorkflowDocument)
+        assert 2 <= len(entry.content.steps) <= 10
+        assert entry.content.description
         assert isinstance(entry.compiled, Pinnable)
         assert entry.compiled.warnings == ()
         harness = Harness.in_memory()

@@ -13,6 +13,8 @@ from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, FOLDED_CHARS_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.plan.check.plan_file import HASH_KEY
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.catalog import Entry, RefusedFile, Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
@@ -85,7 +87,8 @@ def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, te
     """Render the new file: the example, or a copy of the origin."""
     if origin_id is not None:
         origin, _ = workflow_of(places, origin_id)
-        value = {**origin.value, "id": workflow_id}
+        key = "workflowId" if isinstance(origin.content, CompiledWorkflow) else "id"
+        value = {name: member for name, member in origin.value.items() if name != HASH_KEY} | {key: workflow_id}
     else:
         name = workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
         example = read_regular(_EXAMPLE, DOCUMENT_BYTES_MAX).decode()

@@ -12,6 +12,7 @@ from interlock.cli.screen import FaultyFileError, StopError, printable_line
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
+from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
@@ -24,6 +25,7 @@ from interlock.service.catalog import (
     RefusedFile,
     Source,
     bindings_of,
+    id_of,
     read_source,
 )
 from interlock.store.regular_file import read_regular
@@ -73,7 +75,8 @@ class WorkflowLocations:
             if ROUTINE_MARK not in data:
                 continue
             parsed = read_source(Source(kind="bundled", ref=file.ref, form=file.form, data=data))
-            routine = None if isinstance(parsed, RefusedFile) else routine_of(parsed.document)
+            content = None if isinstance(parsed, RefusedFile) else parsed.content
+            routine = routine_of(content) if isinstance(content, WorkflowDocument) else None
             if routine is not None:
                 found[routine.template_id] = routine
         return {**builtin_routines(), **found}
@@ -109,9 +112,9 @@ class WorkflowLocations:
             parsed = read_source(replace(source, kind="bundled"))
         if isinstance(parsed, RefusedFile):
             return parsed
-        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, parsed.document.id))
+        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, id_of(parsed.content)))
         return Entry(
-            document=parsed.document,
+            content=parsed.content,
             value=parsed.value,
             source=source,
             library=library,

@@ -17,8 +17,10 @@ from interlock.define.parts import (
     DeclaredKey,
     ExtensionPoint,
     FunctionDefinition,
+    Hints,
     Lines,
     LongText,
+    Metadata,
     Name,
     Part,
     RecommendedPreferences,
@@ -263,6 +265,15 @@ class StepForm(Part):
             description="client capabilities that it uses; a capability observation is about the first",
         ),
     ] = ()
+    hints: Hints = Field(default=(), description="free tags for readers; never enforced")
+    metadata: Metadata = Field(default_factory=dict, description="free texts by name, for readers; never enforced")
+    verifies: Annotated[
+        tuple[SafeId, ...],
+        Field(max_length=20, strict=False, description="earlier steps whose results this step checks, by id"),
+    ] = ()
+    by: Literal["another"] | None = Field(
+        default=None, description="`another`: who reported a step of `verifies` cannot report this step"
+    )
 
 
 class ForForm(Part):

@@ -202,6 +202,11 @@ class _Lowering:
             sets=form.set,
             needs_user=form.needs_user,
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
+            owner="verifier" if form.verifies else "agent",
+            hints=form.hints,
+            metadata=form.metadata,
+            verifies=form.verifies,
+            by=form.by,
         )
 
     def _check_sets(self, sets: tuple[SetAction, ...], at: str) -> None:

@@ -253,7 +253,7 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
     if facts.recap is not None:
         parts.append(facts.recap)
     if facts.step is not None:
-        parts.append(_render_step(facts.step))
+        parts.append(render_step(facts.step))
     parts.append(_render_footer(facts, call))
     return "\n\n".join(parts)
 
@@ -288,7 +288,8 @@ def _render_reply(answered: Answered) -> str:
     return "\n".join(lines)
 
 
-def _render_step(step: PendingStepView) -> str:
+def render_step(step: PendingStepView) -> str:
+    """Render a step as an agent receives it: its role, its prompt, whether a person must confirm it."""
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
     confirm = "\n\nThis step needs the user's confirmation: ask before you continue." if step.needs_confirmation else ""
     return f"{role}{step.prompt}{confirm}"

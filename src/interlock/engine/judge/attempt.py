@@ -1,6 +1,7 @@
 """An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
@@ -10,6 +11,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Preferences
 from interlock.record.context import Context
+from interlock.record.events import Actor
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot, Running
@@ -20,7 +22,8 @@ class Attempt:
     """One attempt to advance a node.
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
-    `open_gaps` are the gaps that earlier attempts on the same step left.
+    `open_gaps` are the gaps that earlier attempts on the same step left. `actor` makes the attempt; None if it is
+    not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     """
 
     session: SessionId
@@ -34,8 +37,10 @@ class Attempt:
     workflow: CompiledWorkflow
     request: Request
     context: Context
+    actor: Actor | None = None
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
+    reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
 
     @property
     def evidence(self) -> Request:

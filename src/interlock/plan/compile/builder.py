@@ -140,6 +140,10 @@ class Builder:
             "evidence_schema_ref": evidence_ref,
             "task": self._task_record(step, prompt, injections),
         }
+        if step.hints:
+            fields["hints"] = step.hints
+        if step.metadata:
+            fields["metadata"] = dict(sorted(step.metadata.items()))
         if step.capabilities:
             fields["capabilities"] = tuple(dict.fromkeys(step.capabilities))
         self._add(step.id, "task", step.title, step.at, entries, **fields)
@@ -164,6 +168,8 @@ class Builder:
             "sets": tuple(map(drop_defaults, step.sets)),
             "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
+            "verifies": step.verifies,
+            "by": step.by,
         }
         present = {name: value for name, value in fields.items() if value not in (None, ())}
         return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})

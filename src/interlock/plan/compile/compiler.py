@@ -25,8 +25,8 @@ from interlock.plan.compiled import (
     CapabilityDemand,
     CompiledWarning,
     CompiledWorkflow,
-    ContractPack,
     ScopedFunction,
+    packs_of,
 )
 
 
@@ -176,7 +176,7 @@ def _workflow(
         "inputs": tuple(sorted(map(drop_defaults, document.inputs), key=lambda one: one.key)),
         "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
         "assessments": tuple(sorted(map(drop_defaults, document.assessments), key=lambda one: one.id)),
-        "contracts": tuple(_packs(plan)),
+        "contracts": packs_of(plan),
         "plan": plan,
         "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
     }
@@ -192,17 +192,3 @@ def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[Sco
     loops = [step for step in doc.walk_steps(document.steps) if isinstance(step, doc.LoopStep)]
     for step in (*loops, *builder.steps.values()):
         yield from (ScopedFunction(function=drop_defaults(function), owner=step.id) for function in step.own_functions)
-
-
-def _packs(plan: records.Plan) -> Iterator[ContractPack]:
-    """Yield the packs that the plan refers to, in the order of their references, whole (EVID-1)."""
-    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
-    refs |= {records.ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
-    for ref in sorted(refs):
-        pack = PACKS[ref]
-        fields: dict[str, object] = {
-            "artifact_kind": pack.kind,
-            "artifact_schema": pack.schema,
-        }
-        present = {name: value for name, value in fields.items() if value is not None}
-        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **present})

@@ -99,6 +99,7 @@ def _renamed(step: doc.Step, call: doc.TemplateStep, fill: Callable[[str], str])
                 step,
                 at=call.at,
                 id=name,
+                verifies=tuple(f"{call.id}--{verified}" for verified in step.verifies),
                 title=fill(step.title),
                 agent_role=step.agent_role or call.agent_role,
                 prompt=_filled_prompt(step.prompt, fill),

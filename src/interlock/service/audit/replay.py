@@ -164,7 +164,7 @@ def _replay_advance(
         declined = ApprovalContext(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
-    decision = decide_advance(attempt_on(reader, run_context, node, key.data.attempt_id, request))
+    decision = decide_advance(attempt_on(reader, run_context, (node, key.data.attempt_id), request, key.actor))
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 

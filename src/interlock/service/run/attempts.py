@@ -12,7 +12,9 @@ from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
+from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
+from interlock.record.snapshot import Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -22,29 +24,61 @@ from interlock.views.session import Node, Session
 
 
 def attempt_on(
-    reader: SessionReader, run_context: RunContext, node: Node, attempt: AttemptId, request: Request
+    reader: SessionReader,
+    run_context: RunContext,
+    attempt: tuple[Node, AttemptId],
+    request: Request,
+    actor: Actor | None,
 ) -> Attempt:
-    """Build an attempt on a node from the request and the log.
+    """Build an actor's attempt on a node from the request and the log.
 
     Raises:
         ContentDamagedError: A snapshot or an artifact is missing or damaged.
     """
-    session = run_context.session
+    session, (node, attempt_id) = run_context.session, attempt
     return Attempt(
         session=session.session,
         run=node.run,
         node=node.node,
-        attempt=attempt,
-        is_fork=attempt != ack_attempt(node.node),
+        attempt=attempt_id,
+        is_fork=attempt_id != ack_attempt(node.node),
         refusals=node.refusals,
         snapshot=run_context.snapshot(node),
         preferences=node.preferences,
         workflow=run_context.workflow,
         request=request,
         context=session.context(node.node),
+        actor=actor,
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
+        reporters=dict(_reporters(run_context, node)),
     )
+
+
+def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor | None]]:
+    """Yield who last reported each step that the pending one verifies, on this branch; a skipped step has nobody.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    task = run_context.workflow.steps[_pending(run_context, node)].task
+    assert task is not None, "a pending step is a task"
+    wanted = set(task.verifies if task.by is not None else ())
+    here = chain_head(run_context.session, node)
+    # A step node was made by the report of the step that was pending at the node before it.
+    while wanted and here.parent is not None:
+        parent = run_context.session.nodes[here.parent]
+        reported = _pending(run_context, parent)
+        if reported in wanted:
+            wanted.discard(reported)
+            yield reported, here.actor
+        here = chain_head(run_context.session, parent)
+
+
+def _pending(run_context: RunContext, node: Node) -> str:
+    state = run_context.snapshot(node).state
+    assert isinstance(state, Running), "a node with an attempt is not complete"
+    return state.pending.step.step_id
 
 
 def brought_by(reader: SessionReader, node: Node) -> Request:

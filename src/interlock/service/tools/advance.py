@@ -48,11 +48,12 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt on its target, the request, and the keys that sign the answer."""
+    """An attempt on its target, the request, who makes it, and the keys that sign the answer."""
 
     target: Target
     attempt: AttemptId
     request: Request
+    actor: Actor | None
     ring: KeyRing
 
 
@@ -71,7 +72,7 @@ def advance(
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before the append: after it, nothing may prevent the answer.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensure_keys())
+    call = _Call(target=target, attempt=attempt, request=request, actor=actor, ring=ports.key_ring.ensure_keys())
     # Recorded outcomes never change, so a hit needs no lock; a miss is checked again under the lock (ADV-5, ADV-6).
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
@@ -137,7 +138,8 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
         if isinstance(run_context.snapshot(node).state, Complete):
             return lost_history("ackToken", run=run_context.view(node))
         run_context = replace(run_context, session=session)
-        decision = decide_advance(attempt_on(ports.read.reader, run_context, node, call.attempt, call.request))
+        attempt = attempt_on(ports.read.reader, run_context, (node, call.attempt), call.request, call.actor)
+        decision = decide_advance(attempt)
     match decision:
         case Advanced() | Refused():
             return decision

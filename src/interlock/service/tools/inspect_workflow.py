@@ -117,20 +117,20 @@ def _with_source(data: InspectAnswer, text: str, entry: Entry) -> Answer:
 
 
 def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
-    document, workflow = entry.document, pinned.workflow
+    workflow = pinned.workflow
     return InspectAnswer(
-        workflow_id=document.id,
-        name=document.name,
-        description=document.description,
-        tags=document.tags,
+        workflow_id=workflow.workflow_id,
+        name=workflow.name,
+        description=workflow.description,
+        tags=entry.tags,
         workflow_hash=pinned.workflow_hash,
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
-        id_status=classify_id(document.id) or "legacy",
-        guidance=document.guidance,
+        id_status=classify_id(workflow.workflow_id) or "legacy",
+        guidance=workflow.guidance,
         references=tuple(map(ReferenceOut.of, workflow.references)),
         steps=tuple(_step(workflow, node) for node in workflow.steps.values()),
-        examples=document.examples or None,
+        examples=entry.examples or None,
         inputs=tuple(_input(workflow, one) for one in workflow.inputs) or None,
     )
 
@@ -156,14 +156,14 @@ def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json
 
 
 def _summary_text(entry: Entry, pinned: Pinnable) -> str:
-    document, workflow = entry.document, pinned.workflow
+    workflow = pinned.workflow
     lines = [
-        f"**{document.name}** (`{document.id}`), {entry.source.kind}, `{pinned.workflow_hash}`",
-        document.description,
+        f"**{workflow.name}** (`{workflow.workflow_id}`), {entry.source.kind}, `{pinned.workflow_hash}`",
+        workflow.description,
     ]
-    lines += [f"- {rule}" for rule in document.guidance]
+    lines += [f"- {rule}" for rule in workflow.guidance]
     lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
     lines += input_lines(workflow)
-    lines += [f"- for example: {example}" for example in document.examples]
+    lines += [f"- for example: {example}" for example in entry.examples]
     lines += outline_lines(workflow)
     return "\n".join(line for line in lines if line)

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interlock.define.document import count_steps
 from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
@@ -84,29 +83,32 @@ _NO_MATCH = "No workflow matches; these are all workflows."
 
 def matches(entry: Entry, command: ListCommand) -> bool:
     """Say whether a workflow matches the call's query and tag."""
-    document = entry.document
-    if command.tag is not None and command.tag not in document.tags:
+    if command.tag is not None and command.tag not in entry.tags:
         return False
     if command.query is None:
         return True
     words = " ".join(
-        (document.id.replace(".", " ").replace("_", " "), document.id, document.name, document.description)
+        (
+            entry.workflow_id.replace(".", " ").replace("_", " "),
+            entry.workflow_id,
+            entry.content.name,
+            entry.content.description,
+        )
     )
-    have = tokens(words) | set(document.tags)
+    have = tokens(words) | set(entry.tags)
     wanted = tokens(command.query)
     return bool(wanted) and wanted <= have
 
 
 def _entry(entry: Entry) -> ListedWorkflow:
-    document = entry.document
     return ListedWorkflow(
-        workflow_id=document.id,
-        name=document.name,
-        description=one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
-        tags=document.tags,
-        steps=count_steps(document),
+        workflow_id=entry.workflow_id,
+        name=entry.content.name,
+        description=one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX),
+        tags=entry.tags,
+        steps=entry.step_count,
         source_kind=entry.source.kind,
-        id_status=classify_id(document.id) or "legacy",
+        id_status=classify_id(entry.workflow_id) or "legacy",
     )
 
 
@@ -120,10 +122,9 @@ def _refused(file: RefusedFile) -> RefusedOut:
 
 
 def _line(entry: Entry) -> str:
-    document = entry.document
-    tags = f" [{', '.join(document.tags)}]" if document.tags else ""
-    described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {document.name} ({count_steps(document)} steps){tags}: {described}"
+    tags = f" [{', '.join(entry.tags)}]" if entry.tags else ""
+    described = one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX)
+    return f"- `{entry.workflow_id}` {entry.content.name} ({entry.step_count} steps){tags}: {described}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:

@@ -12,7 +12,7 @@ from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
-from interlock.record.snapshot import Running
+from interlock.record.snapshot import LoopFrame, Running
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
@@ -31,11 +31,27 @@ def render_pending_step(
     if not isinstance(state, Running):
         return None
     pending = state.pending.step
-    step = run_context.workflow.steps[pending.step_id]
-    assert step.task is not None, "a pending step is a task"
+    return render_step_at(run_context, node, pending.step_id, pending.loop_path, asking)
+
+
+def render_step_at(
+    run_context: RunContext,
+    node: Node,
+    step_id: str,
+    loop_path: tuple[LoopFrame, ...],
+    asking: ApprovalContext = NO_APPROVAL,
+) -> PendingStepView:
+    """Render a step of the plan with a node's context, as if it were pending there in these passes.
+
+    Raises:
+        ContentDamagedError: The node's snapshot is missing or damaged.
+    """
+    step = run_context.workflow.steps[step_id]
+    assert step.task is not None, "a step is a task"
     graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
-    seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
-    marks = ExecutionState(graphs, state)
+    seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
+    marks = ExecutionState(graphs, run_context.snapshot(node).state)
+    marks.stack = list(loop_path)
     parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
@@ -46,7 +62,7 @@ def render_pending_step(
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
-        loop=run_context.passing(pending.loop_path),
+        loop=run_context.passing(loop_path),
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
