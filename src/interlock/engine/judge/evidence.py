@@ -5,11 +5,13 @@ Each fault is a violation. It says what was found and what to send instead, with
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import cast
 
 from interlock.decide.condition import iter_loop_controls
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import ABSENT, value_at
+from interlock.define.declared import TypeMismatch
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
 from interlock.engine.judge.schema_words import in_words
@@ -28,6 +30,7 @@ from interlock.record.outcome import Capability
 from interlock.record.payloads import StepRef, TraceEntry
 
 _ASSESSMENT_KIND = "wr.assessment"
+_ALL_FIT: Mapping[str, TypeMismatch] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +46,17 @@ class Judgement:
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judgement:
-    """Check the evidence of a step. `context` is that of its node with the sent values on top."""
+def judge(
+    workflow: CompiledWorkflow,
+    node: PlanNode,
+    request: Request,
+    context: Context,
+    mismatches: Mapping[str, TypeMismatch] = _ALL_FIT,
+) -> Judgement:
+    """Check the evidence of a step. `context` is that of its node with the sent values that fit on top.
+
+    `mismatches` are the sent values that do not fit, by key.
+    """
     task = node.task
     assert task is not None, "only a task has evidence"
     findings: list[Violation] = []
@@ -62,10 +74,12 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
     if rated:
         values["assessments"] = rated
     findings += _notes(node, task, request, context)
+    title = rendered_line(node.title, context)
+    findings += [reasons.unfit_value(title, key, mismatch) for key, mismatch in mismatches.items()]
     findings += [
-        reasons.missing_key(rendered_line(node.title, context), key)
+        reasons.missing_key(title, key)
         for key in task.produces
-        if value_at(context, key) is ABSENT
+        if key not in mismatches and value_at(context, key) is ABSENT
     ]
     return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 

@@ -130,6 +130,19 @@ def missing_key(step_title: str, key: str) -> Violation:
     )
 
 
+def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
+    """`contract_violation:invalid_required_output` for a sent value that its declaration does not allow (CTX-12)."""
+    wanted = one_line(mismatch.wanted, WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        _key(key),
+        f"The context key {_named(key)!r}, sent for the step {_quoted(step_title)}, is {_share(mismatch.found)}; it is"
+        f" declared as {wanted}.",
+        f"Send `nextCall` with {_place(key)} ({wanted}). The value that you sent was not taken." + _KEPT + _USE_FRESH,
+        {"found": _share(mismatch.found), "wanted": wanted},
+    )
+
+
 def unfit_key(step_title: str, key: str, source: str, mismatch: TypeMismatch) -> Violation:
     """`contract_violation:invalid_required_output` for a value that does not fit the type of the declared key.
 
