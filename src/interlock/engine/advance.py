@@ -30,6 +30,7 @@ from interlock.engine.judge.confirmation import Approved, NotApproved, approved_
 from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
+from interlock.engine.judge.own_words import is_long, is_same_text
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -112,7 +113,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     violations = _Violations(attempt.never_stops)
     judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
-    violations.findings += [*judgement.findings, *observed.findings, *check_separation(attempt, node)]
+    violations.findings += [*judgement.findings, *observed.findings]
+    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
     effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)
@@ -148,6 +150,13 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
     )
+
+
+def _notes_sent_again(attempt: Attempt) -> list[Violation]:
+    """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
+    notes = attempt.evidence.stored_notes()
+    is_again = is_long(notes) and any(is_same_text(notes, one) for one in attempt.earlier_notes)
+    return [reasons.copied_notes("are those of an earlier step")] if is_again else []
 
 
 def finding_of(suspended: Suspended) -> Violation:

@@ -87,12 +87,12 @@ def invalid_artifact(
     )
 
 
-def repeated_prompt() -> Violation:
-    """`contract_violation:invalid_required_output` for notes that are a piece of the step's prompt (BLK-1)."""
+def copied_notes(found: str) -> Violation:
+    """`contract_violation:invalid_required_output` for notes that are no account of work; `found` says why."""
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        "The notes (`output.notesMarkdown`) only repeat the prompt of the step.",
+        f"The notes (`output.notesMarkdown`) {found}.",
         "Do the step. Then write what you did, decided and produced, in your own words." + _USE_FRESH,
     )
 
