@@ -448,3 +448,5 @@ LIFECYCLE_CODE_CHARS_MAX = 64
 """Characters of a reason code in a lifecycle."""
 CONFORMANCE_FILE_BYTES_MAX = 64_000_000
 """Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
+EARLIER_NOTES_MAX = 20
+"""Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.events import Actor
@@ -151,9 +152,11 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
 
 
 def _earlier_notes(session: Session, node: Node) -> Iterator[str]:
-    """Yield the notes with which the steps before a node's own were accepted, nearest first."""
+    """Yield the notes with which the latest steps before a node's own were accepted, nearest first."""
     here: Node | None = chain_head(session, node)
-    while here is not None:
+    for _ in range(EARLIER_NOTES_MAX):
+        if here is None:
+            return
         notes = notes_of_attempt(here)
         if notes is not None:
             yield notes
