@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.bundles import exported, restoring
+from tests.support.words import many_words
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -204,14 +205,14 @@ def assert_is_one_run_in_another_process(
 
 
 TOKEN_CALLS: dict[str, Callable[[Process, ToolResult], ToolResult]] = {
-    "advance": lambda process, first: process.harness.advance(first, "Done. " * 900, output=with_artifact()),
+    "advance": lambda process, first: process.harness.advance(first, many_words(600), output=with_artifact()),
     "refused attempt": lambda process, first: process.harness.advance(first, None, context={"seen": 1}),
     "checkpoint": lambda process, first: process.harness.checkpoint(first),
 }
 
 
 def with_artifact() -> dict[str, Json]:
-    return {"notesMarkdown": "Done. " * 900, "artifacts": [{"kind": "mine"}]}
+    return {"notesMarkdown": many_words(600), "artifacts": [{"kind": "mine"}]}
 
 
 @pytest.mark.inv("FAIL-1", "APP-7")

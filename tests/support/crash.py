@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from tests.support.words import many_words
+
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.engine.advance import decide_advance
@@ -131,7 +133,7 @@ def prepared(kind: str) -> Case:
         apply(store, start_plan())
         evidence = {
             "advance": Request(notes="Done."),
-            "advance with an artifact": Request(notes="Done. " * 120, artifacts=({"kind": "report", "rows": [1, 2]},)),
+            "advance with an artifact": Request(notes=many_words(90), artifacts=({"kind": "report", "rows": [1, 2]},)),
             "refusal": Request(context={"seen": 1}),
         }
         plan = advance_plan(store, root_node(run_id("a")), evidence[kind])

@@ -42,6 +42,7 @@ class Run:
     harness: Harness
     answered: set[str] = field(default_factory=set[str])
     """The steps whose evidence said failure at least once."""
+    reports: int = 0
 
     @classmethod
     def of(cls, workflow_id: str) -> "Run":
@@ -63,7 +64,8 @@ class Run:
         assert node.task is not None
         artifacts = artifacts_for(self.workflow, node, change)
         confirmed = [claim()] if is_confirmed else []
-        output = {"notesMarkdown": NOTES, "artifacts": [*artifacts, *confirmed]}
+        self.reports += 1
+        output = {"notesMarkdown": f"{NOTES} Report {self.reports}.", "artifacts": [*artifacts, *confirmed]}
         context = {key: FULL[key] for key in node.task.produces}
         return self.harness.advance(token, None, output=output, context=context)
 

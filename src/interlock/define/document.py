@@ -18,6 +18,7 @@ from interlock.define.parts import (
     ContextInput,
     ExtensionPoint,
     FunctionDefinition,
+    ProducedKey,
     RecommendedPreferences,
     Reference,
     SetAction,
@@ -125,7 +126,10 @@ class EvidenceRequirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStep:
-    """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step."""
+    """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step.
+
+    `declares` are the produced keys that the step declares itself.
+    """
 
     at: str
     id: str
@@ -142,6 +146,7 @@ class AgentStep:
     own_functions: tuple[FunctionDefinition, ...] = ()
     needs: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
+    declares: tuple[ProducedKey, ...] = ()
     sets: tuple[SetAction, ...] = ()
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()

@@ -10,7 +10,7 @@ from typing import cast
 
 from interlock.decide.evaluate import ABSENT, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
-from interlock.define.declared import type_mismatch
+from interlock.define.declared import TypeMismatch, conform_value
 from interlock.define.parts import EVIDENCE_ROOTS, SetAction
 from interlock.engine.event_drafts import (
     advance_recorded_event,
@@ -27,8 +27,10 @@ from interlock.engine.gates import Answered
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
 from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
+from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
+from interlock.engine.judge.own_words import is_long, is_same_text
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -63,15 +65,17 @@ def decide_advance(attempt: Attempt) -> Decision:
     """Decide an attempt. The same evidence in the same state always gives the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
-    outcome = _outcome(attempt, state)
+    held = hold_context(attempt.workflow, attempt.context, attempt.request.context)
+    outcome = _outcome(attempt, state, held)
     if isinstance(outcome, ApprovalMissing):
         return outcome
     if isinstance(outcome, _Transition):
-        return _advanced(attempt, outcome)
+        return _advanced(attempt, outcome, held)
     blockers = blockers_of(outcome)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
         return AttemptLimitReached(blockers=blockers)
-    return Refused(plan=_refusal_plan(attempt, Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))))
+    blocked = Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))
+    return Refused(plan=_refusal_plan(attempt, blocked, held))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,16 +104,17 @@ class _Violations:
         return bool(self.findings) and not self.never_stops
 
 
-def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation] | ApprovalMissing":
+def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transition | list[Violation] | ApprovalMissing":
     """Check the evidence, then run to the next task; nothing changes unless both succeed."""
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
-    context = merge_context(attempt.context, attempt.request.context)
+    context = merge_context(merge_context(attempt.context, attempt.request.context), held.corrections)
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
     violations = _Violations(attempt.never_stops)
-    judgement = judge(workflow, node, attempt.evidence, seen)
+    judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
-    violations.findings += [*judgement.findings, *observed.findings, *check_separation(attempt, node)]
+    violations.findings += [*judgement.findings, *observed.findings]
+    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
     effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)
@@ -145,6 +150,13 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
         gate=Gate(step_id=node.node_id, opened_by=gate.by) if isinstance(gate, Approved) else None,
         answered=gate.record if isinstance(gate, Approved) else None,
     )
+
+
+def _notes_sent_again(attempt: Attempt) -> list[Violation]:
+    """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
+    notes = attempt.evidence.stored_notes()
+    is_again = is_long(notes) and any(is_same_text(notes, one) for one in attempt.earlier_notes)
+    return [reasons.copied_notes("are those of an earlier step")] if is_again else []
 
 
 def finding_of(suspended: Suspended) -> Violation:
@@ -183,11 +195,11 @@ def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, viola
     for action in node.task.sets:
         found = sources.at(action.source) if action.source is not None else action.value
         title = rendered_line(node.title, sources.context)
-        mismatch = unfit_set(workflow, title, action, found) if found is not ABSENT else None
-        if mismatch is not None:
-            violations.findings.append(mismatch)
+        held = _conform_set(workflow, title, action, cast("Json", found)) if found is not ABSENT else None
+        if isinstance(held, Violation):
+            violations.findings.append(held)
         elif found is not ABSENT:
-            effects[action.key] = cast("Json", found)
+            effects[action.key] = held
         elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
             violations.findings.append(reasons.missing_key(title, action.source))
     return effects
@@ -216,7 +228,7 @@ def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved 
     )
 
 
-def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
+def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> Advanced:
     child, run = node_of_attempt(attempt.attempt), attempt.run
     snapshot = build_snapshot(attempt.snapshot.workflow_hash, transition.walk.state)
     ref, written = outputs_stored(snapshot)
@@ -238,7 +250,7 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
-        *effects_draft(transition.effects, run, child, attempt.attempt),
+        *effects_draft({**held.corrections, **transition.effects}, run, child, attempt.attempt),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
@@ -254,10 +266,11 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
     return Advanced(plan=plan, snapshot=snapshot)
 
 
-def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
+def _refusal_plan(attempt: Attempt, outcome: Blocked, held: HeldContext) -> AppendPlan:
     """Plan a refused attempt: a child node with its parent's snapshot, no edge, and the sent outputs (BLK-2).
 
-    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9).
+    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9). A context
+    value that does not fit is recorded as sent and taken back (CTX-12).
     """
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
@@ -272,6 +285,7 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
         advance_recorded_event(attempt, outcome),
         node_created_event(attempt, child, "blocked_attempt", ref),
         *attempt_output_events(attempt, child, outputs, preferences),
+        *effects_draft(held.corrections, attempt.run, child, attempt.attempt),
         *on_node(attempt.run, child, failed_probes(node, attempt.evidence.artifacts, attempt.attempt)),
         *trace,
     ]
@@ -284,13 +298,13 @@ def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[Trace
     return recommendation_trace(attempt.workflow, change.over(before), before)
 
 
-def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Violation | None:
-    """Return why a value may not be set, or None if it may.
+def _conform_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: Json) -> Json | Violation:
+    """Return a value as it is set, or why it may not be set.
 
     An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
     """
-    declared = next((one for one in workflow.inputs if one.key == action.key), None)
-    mismatch = type_mismatch(declared, value) if declared is not None else None
-    if mismatch is None:
-        return None
-    return reasons.unfit_key(step_title, action.key, action.source or action.key, mismatch)
+    declared = workflow.declared.get(action.key)
+    held = conform_value(declared, value) if declared is not None else value
+    if isinstance(held, TypeMismatch):
+        return reasons.unfit_key(step_title, action.key, action.source or action.key, held)
+    return held

@@ -77,7 +77,17 @@ WANTED_BYTES_MAX = 300
 ARTIFACT_FAULTS_MAX = 3
 """Faults of one artifact in one report: nobody reads more."""
 REPEATED_WORDS_MIN = 5
-"""Notes of fewer words are not compared with the prompt: they may agree with it by chance."""
+"""A text of fewer words is not compared with the prompt or with another field: they may agree by chance."""
+COPIED_RUN_WORDS = 4
+"""So many words in a row are in another text by copying, not by chance."""
+COPIED_WORDS_SHARE_MAX = 0.7
+"""A text may quote, but not only: more copied words than this share make it a copy."""
+LONG_NOTES_WORDS_MIN = 12
+"""Shorter notes may be the same for two steps, and repeat their few words."""
+DISTINCT_WORDS_SHARE_MIN = 0.25
+"""The different words of a text, as a share of its words; a report in prose has about half."""
+DISTINCT_WORDS_ENOUGH = 25
+"""With so many different words a text says something, however long its lists and logs are."""
 WARNED_GAP_BYTES_MAX = 200
 """One gap in an answer that names several: the beginning of its summary."""
 UNREPORTED_EVIDENCE_MAX = 6
@@ -438,3 +448,5 @@ LIFECYCLE_CODE_CHARS_MAX = 64
 """Characters of a reason code in a lifecycle."""
 CONFORMANCE_FILE_BYTES_MAX = 64_000_000
 """Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
+EARLIER_NOTES_MAX = 20
+"""Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""

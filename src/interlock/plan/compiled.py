@@ -9,7 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, RecommendedPreferences, Reference
+from interlock.define.parts import (
+    Assessment,
+    ContextInput,
+    FunctionDefinition,
+    ProducedKey,
+    RecommendedPreferences,
+    Reference,
+)
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import WorkflowHash
 from interlock.plan.builtins.packs import PACKS
@@ -69,6 +76,7 @@ class CompiledWorkflow(Record):
     capabilities: Annotated[tuple[CapabilityDemand, ...], Field(strict=False)]
     features: Annotated[tuple[AppliedFeature, ...], Field(strict=False)]
     inputs: Annotated[tuple[ContextInput, ...], Field(strict=False)]
+    produced: Annotated[tuple[ProducedKey, ...], Field(strict=False)] = ()
     functions: Annotated[tuple[ScopedFunction, ...], Field(strict=False)]
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
     contracts: Annotated[tuple[ContractPack, ...], Field(strict=False)]
@@ -95,6 +103,11 @@ class CompiledWorkflow(Record):
     def packs(self) -> dict[str, ContractPack]:
         """The pinned contract packs by reference."""
         return {pack.contract_ref: pack for pack in self.contracts}
+
+    @cached_property
+    def declared(self) -> dict[str, ProducedKey]:
+        """The declarations of context keys by key: the inputs, and what steps declare that they produce (CTX-12)."""
+        return {one.key: one for one in (*self.inputs, *self.produced)}
 
     @cached_property
     def set_by(self) -> dict[str, tuple[str, ...]]:

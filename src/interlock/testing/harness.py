@@ -379,7 +379,7 @@ def _of_shape(shape: str, words: str) -> Json:
     if shape.startswith("{"):
         inner = shape[1 : shape.index("}")]
         members = [member.partition(": ") for member in inner.split(", ") if "?" not in member.partition(":")[0]]
-        return {name: _of_shape(kind or "text", words) for name, _, kind in members}
+        return {name: _of_shape(kind or "text", f"{words}: {name}") for name, _, kind in members}
     if " | " in shape:
         return _good_choice(shape.split(" | "))
     of_type: dict[str, Json] = {"list": [], "object": {}, "number": 1, "whole number": 1}

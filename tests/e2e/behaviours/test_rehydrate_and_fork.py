@@ -4,6 +4,7 @@ import pytest
 from tests.e2e.behaviours.conftest import Maker
 from tests.support.flow import IS_FAST, document, step
 from tests.support.server import Server, blockers_of, events_of, step_of, tree
+from tests.support.words import many_words
 
 from interlock.kernel.budgets import RECAP_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
@@ -63,7 +64,7 @@ def test_a_recap_of_a_long_history_keeps_the_newest_and_marks_the_cut(make: Make
     served = make(document(*(step(f"s{at}") for at in range(13))))
     answer = served.start("test.flow")
     for at in range(12):
-        answer = served.advance(answer, f"Notes {at}. " + "word " * 200)
+        answer = served.advance(answer, f"Notes {at}. " + many_words(110))
     recap = served.rehydrate(answer)["recap"]
     assert len(recap.encode()) <= RECAP_BYTES_MAX
     assert recap.startswith(f"{DONE_SO_FAR}`Step s11`:\n> Notes 11. ")

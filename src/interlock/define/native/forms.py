@@ -23,6 +23,7 @@ from interlock.define.parts import (
     Metadata,
     Name,
     Part,
+    ProducedKey,
     RecommendedPreferences,
     Reference,
     SafeId,
@@ -243,8 +244,18 @@ class StepForm(Part):
         Field(max_length=50, strict=False, description="context paths that must have a value before the step is given"),
     ] = ()
     produces: Annotated[
-        tuple[DeclaredKey, ...],
-        Field(max_length=50, strict=False, description="context keys that must have a value when it is reported"),
+        tuple[
+            Annotated[
+                Annotated[DeclaredKey, Tag("<text>")] | Annotated[ProducedKey, Tag("<object>")],
+                Discriminator(_text_or_object),
+            ],
+            ...,
+        ],
+        Field(
+            max_length=50,
+            strict=False,
+            description="context keys that must have a value when it is reported, by name or with a declaration",
+        ),
     ] = ()
     set: Annotated[
         tuple[SetAction, ...],

@@ -22,7 +22,8 @@ class Attempt:
     """One attempt to advance a node.
 
     `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
-    `open_gaps` are the gaps that earlier attempts on the same step left. `actor` makes the attempt; None if it is
+    `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
+    the notes of the steps before. `actor` makes the attempt; None if it is
     not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     """
 
@@ -41,6 +42,7 @@ class Attempt:
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
     reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
+    earlier_notes: tuple[str, ...] = ()
 
     @property
     def evidence(self) -> Request:

@@ -87,12 +87,12 @@ def invalid_artifact(
     )
 
 
-def repeated_prompt() -> Violation:
-    """`contract_violation:invalid_required_output` for notes that are a piece of the step's prompt (BLK-1)."""
+def copied_notes(found: str) -> Violation:
+    """`contract_violation:invalid_required_output` for notes that are no account of work; `found` says why."""
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        "The notes (`output.notesMarkdown`) only repeat the prompt of the step.",
+        f"The notes (`output.notesMarkdown`) {found}.",
         "Do the step. Then write what you did, decided and produced, in your own words." + _USE_FRESH,
     )
 
@@ -127,6 +127,19 @@ def missing_key(step_title: str, key: str) -> Violation:
         _key(key),
         f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
         f"Make the next call of this answer with {_place(key)}." + _KEPT + _USE_FRESH,
+    )
+
+
+def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
+    """`contract_violation:invalid_required_output` for a sent value that its declaration does not allow (CTX-12)."""
+    wanted = one_line(mismatch.wanted, WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        _key(key),
+        f"The context key {_named(key)!r}, sent for the step {_quoted(step_title)}, is {_share(mismatch.found)}; it is"
+        f" declared as {wanted}.",
+        f"Send `nextCall` with {_place(key)} ({wanted}). The value that you sent was not taken." + _KEPT + _USE_FRESH,
+        {"found": _share(mismatch.found), "wanted": wanted},
     )
 
 

@@ -161,6 +161,6 @@ def _check_source(declared: ContextInput, path: str, source: _Source, at: str) -
     foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
-        message = f"{declared.key!r} is declared as {describe_choices(declared)}; {path!r} {found}."
+        message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {path!r} {found}."
         fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {path!r} the same `choices`."
         yield fault(f"{at}.from", "wrong_value", message, fix)

@@ -182,6 +182,9 @@ def _workflow(
     }
     if document.agent_role is not None:
         fields["agent_role"] = document.agent_role
+    produced = {one.key: drop_defaults(one) for step in builder.steps.values() for one in step.declares}
+    if produced:
+        fields["produced"] = tuple(produced[key] for key in sorted(produced))
     if document.recommended is not None:
         fields["recommended"] = drop_defaults(document.recommended)
     return CompiledWorkflow.model_validate(fields)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from interlock.engine.gates import Answered
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.events import Actor
@@ -52,6 +53,7 @@ def attempt_on(
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
         reporters=dict(_reporters(run_context, node)),
+        earlier_notes=tuple(_earlier_notes(session, node)),
     )
 
 
@@ -147,6 +149,20 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
             continue
         if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
             yield output.payload.content_type, output.payload.sha256
+
+
+def _earlier_notes(session: Session, node: Node) -> Iterator[str]:
+    """Yield the notes with which the latest steps before a node's own were accepted, nearest first."""
+    here: Node | None = chain_head(session, node)
+    for _ in range(EARLIER_NOTES_MAX):
+        if here is None:
+            return
+        notes = notes_of_attempt(here)
+        if notes is not None:
+            yield notes
+        # The refused attempts between two steps hold nothing that was accepted.
+        before = session.nodes[here.parent] if here.parent is not None else None
+        here = chain_head(session, before) if before is not None else None
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:

@@ -72,5 +72,5 @@ def render_step_at(
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:
     """Return the blanks of the context keys that a step sets, as they are declared."""
-    declared = {one.key: declared_blank(one) for one in workflow.inputs}
-    return {key: declared.get(key) or Blank(what=f"the value of {key}") for key in keys}
+    known = workflow.declared
+    return {key: declared_blank(known[key]) if key in known else Blank(what=f"the value of {key}") for key in keys}

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import TypeMismatch, declared_blank, describe_type, type_mismatch
-from interlock.define.parts import ContextInput
+from interlock.define.declared import TypeMismatch, declared_blank
+from interlock.define.parts import ContextInput, ProducedKey
 from interlock.engine.answer.model import (
     LIST_TOOL,
     Answer,
@@ -17,8 +17,9 @@ from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
+from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import Request, is_sample
+from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
@@ -243,16 +244,17 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
     """Return why the initial context does not fit the declared inputs of a workflow, or None if it fits."""
-    mismatches = {
-        one.key: found for one in workflow.inputs if (found := _find_mismatch(one, context.get(one.key))) is not None
-    }
+    # A key that was not sent is held, too: it may be required.
+    sent = dict.fromkeys(one.key for one in workflow.inputs) | dict(context)
+    mismatches = hold_context(workflow, {}, sent).mismatches
     if not mismatches:
         return None
     lines = "\n".join(
-        f"- {_describe_mismatch(one, mismatches[one.key])}" for one in workflow.inputs if one.key in mismatches
+        f"- {_describe_mismatch(one, mismatches[key])}" for key, one in workflow.declared.items() if key in mismatches
     )
     # Inputs that a step sets are not asked for, unless they are required or their value does not fit.
-    wanted = [one for one in workflow.inputs if one.required or one.key in mismatches or one.key not in workflow.set_by]
+    asked = {one.key for one in workflow.inputs if one.required or one.key not in workflow.set_by}
+    wanted = [one for key, one in workflow.declared.items() if key in asked or key in mismatches]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"These inputs of the workflow are missing from `context`, or their values are invalid:\n{lines}",
@@ -263,23 +265,16 @@ def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | No
     )
 
 
-def _find_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
-    """Return why a value does not fit; the sample text of an answer does not count as a value."""
-    if isinstance(value, str) and is_sample(value, declared_blank(declared)):
-        return TypeMismatch(found="the sample text", wanted=describe_type(declared.type), is_kind=True)
-    return type_mismatch(declared, value)
-
-
-def _describe_mismatch(declared: ContextInput, mismatch: TypeMismatch) -> str:
+def _describe_mismatch(declared: ProducedKey, mismatch: TypeMismatch) -> str:
     what = f"`{declared.key}` ({declared.type}): {declared.description} Found {mismatch.found}"
     return f"{what}." if mismatch.is_kind else f"{what}; use {mismatch.wanted}."
 
 
-def _describe_input(declared: ContextInput) -> dict[str, Json]:
+def _describe_input(declared: ProducedKey) -> dict[str, Json]:
     wanted: dict[str, Json] = {
         "key": declared.key,
         "type": declared.type,
-        "required": declared.required,
+        "required": isinstance(declared, ContextInput) and declared.required,
         "description": declared.description,
     }
     if declared.choices:
