@@ -14,7 +14,7 @@ from tests.agents.filling import shortest_match
 
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.canonical import Json
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 Laziness: TypeAlias = Literal["unfilled", "one word", "any choice", "fragments", "examples", "earlier"]
 LAZINESS: tuple[Laziness, ...] = get_args(Laziness)
@@ -66,7 +66,7 @@ class LazyAgent:
             answer = answer_next
         return "complete with gaps" if "COMPLETE_WITH_GAPS" in answer.warnings else "complete"
 
-    def _filled(self, answer: Called) -> dict[str, Any]:
+    def _filled(self, answer: ToolResult) -> dict[str, Any]:
         call, prompt = answer["nextCall"], str(answer["pending"]["prompt"])
         if self.kind == "unfilled":
             return dict(call["arguments"])

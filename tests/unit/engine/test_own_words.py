@@ -4,7 +4,7 @@ import pytest
 from tests.support.flow import document, step
 
 from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 PROMPT = "Read the change from end to end and write down each place where a caller may see another result than before."
 WORK = (
@@ -54,7 +54,7 @@ def flow() -> Harness:
     return Harness.in_memory(document(step("a", prompt=PROMPT), step("b"), step("c"), inputs=[]))
 
 
-def fault(answer: Called) -> str:
+def fault(answer: ToolResult) -> str:
     (blocker,) = answer["blockers"]
     assert blocker["code"] == "INVALID_REQUIRED_OUTPUT"
     return str(blocker["message"])
@@ -80,5 +80,5 @@ def test_notes_of_a_refused_attempt_and_of_another_branch_may_be_sent_again() ->
     first = harness.start("test.flow")
     second = harness.advance(harness.advance(first, WORK), WORK, context={"x": 1})
     assert second["kind"] == "ok"
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     assert harness.advance(fork, WORK, context={"x": 2})["kind"] == "ok"

@@ -8,7 +8,7 @@ from tests.support.modes import NEVER_STOPS
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called, Harness, filled_in
+from interlock.testing.harness import Harness, ToolResult, filled_in
 
 SPEED = declared("speed", choices=["fast", "slow"])
 SHOWN = step("b", prompt="speed={{speed}} n={{n}}")
@@ -32,7 +32,7 @@ def flow(*steps: Document, inputs: list[Document] | None = None) -> Harness:
     return Harness.in_memory(document(*steps, inputs=[SPEED, declared("n", "number")] if inputs is None else inputs))
 
 
-def blocker(answer: Called) -> dict[str, Any]:
+def blocker(answer: ToolResult) -> dict[str, Any]:
     assert answer["kind"] == "blocked"
     (found,) = answer["blockers"]
     assert found["code"] == "INVALID_REQUIRED_OUTPUT"
