@@ -113,6 +113,8 @@ class Filling:
             return _merged(whole, cast("dict[str, Any]", value))
         if blank.get("choices"):
             return self._chance.choice(blank["choices"])
+        if shape.startswith("list of "):
+            return good_value(blank)
         known = [value for value in self._known.get(key, ()) if not shape or _is_of_kind(value, shape)]
         if known:
             return self._chance.choice(known)

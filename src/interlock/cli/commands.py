@@ -87,7 +87,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
         Command("import", "create a session from an exported file", "session.import_"),
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
-        Command("keep", "protect sessions from deletion because of their age", "session.keep"),
+        Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),
 )

@@ -287,12 +287,14 @@ def check_length(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnos
     """Yield the reasons why no notes can meet a length rule. `is_negated`: notes must not meet the rule."""
     if rule.min is not None and rule.max is not None and rule.min > rule.max:
         message = f"`min` is {rule.min}, which is more than `max`, {rule.max}: no notes can meet the rule."
-        yield fault(f"{at}.max", "wrong_value", message, f"Write {rule.min} or more, or a smaller `min`.")
+        yield fault(f"{at}.max", "wrong_value", message, f"Write a `max` of {rule.min} or more, or a smaller `min`.")
     if is_negated:
         return
     if rule.max == 0:
         message = "`max` is 0, but empty notes count as missing."
-        yield fault(f"{at}.max", "wrong_value", message, 'Write 1 or more, or `notes: "optional"` without this rule.')
+        yield fault(
+            f"{at}.max", "wrong_value", message, 'Write a `max` of 1 or more, or `notes: "optional"` without this rule.'
+        )
     if rule.min is not None and rule.min > NOTES_INPUT_BYTES_MAX:
         message = f"`min` is {rule.min}, but notes have at most {NOTES_INPUT_BYTES_MAX} bytes."
         yield fault(f"{at}.min", "wrong_value", message, f"Write {NOTES_INPUT_BYTES_MAX} or less.")

@@ -89,7 +89,7 @@ class Reply:
 
 
 class AskOut(Published):
-    """One question to a person, with the answer if it needs one."""
+    """One question that a person was asked. `answer` is None if the question only asks for approval."""
 
     answer: str | None = None
     ask: str

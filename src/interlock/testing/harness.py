@@ -195,7 +195,7 @@ class ToolResult:
 class Harness:
     """Interlock's use cases behind the tools that agents call. Each of the `ports` may be replaced.
 
-    `asking` is the way to ask people, with the reply to the next question.
+    `asking` says how the client can ask people, and holds the reply that they give to the next question.
     """
 
     ports: Ports

@@ -12,6 +12,7 @@ from evaluation.product import Product, serving_product
 from jsonschema import Draft202012Validator
 from tests.agents.reading import read
 
+from interlock.kernel.canonical import digest_of_bytes
 from interlock.testing.harness import ToolResult, filled_call
 
 Choice = tuple[str, Mapping[str, Any]]
@@ -43,8 +44,10 @@ def played(product: Product, script: Script, arm: str = "linear", channel: Chann
     return play(product, script, ARMS[arm], channel, 1)
 
 
-def follow(shown: str, notes: str = NOTES) -> Choice:
-    """Read the call that a channel shows, and fill it in."""
+def follow(shown: str, notes: str | None = None) -> Choice:
+    """Read the call that a channel shows, and fill it in; by default with notes of its own for each step."""
+    if notes is None:
+        notes = f"{NOTES} {digest_of_bytes(shown.encode())} " * 2
     is_structure = shown.startswith("{")
     called = ToolResult(structure=json.loads(shown) if is_structure else {}, text=shown, is_error=False)
     call = read(called, "structure" if is_structure else "text").call

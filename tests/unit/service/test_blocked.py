@@ -155,7 +155,7 @@ def test_a_chain_that_is_used_up_tells_to_send_nothing_that_it_does_not_offer(ha
     harness.follow(harness.rehydrate(first), "Did a.")
     looked = harness.rehydrate(first)
     assert "output" not in looked["nextCall"]["arguments"]
-    assert "make the next call of this answer with" not in looked.text
+    assert "make the call that this answer shows with" not in looked.text
 
 
 @pytest.mark.inv("BLK-4")

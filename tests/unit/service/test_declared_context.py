@@ -63,7 +63,7 @@ def test_a_report_and_a_start_refuse_the_same_values(sent: dict[str, Json], foun
     assert refused["nextCall"]["fill"][-1]["path"] == f"context.{key}"
     # The notes are kept and the value is not: without another value, the key is not set.
     assert harness.call("continue_workflow", {"ackToken": refused.ack})["pending"]["prompt"] == (
-        "speed=[unset: speed] n=[unset: n]"
+        "speed=[context key not set: speed] n=[context key not set: n]"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_choice_is_recorded_as_it_is_declared_and_a_free_text_as_it_was_sent()
 def test_a_run_that_never_stops_goes_on_without_the_value_and_says_so() -> None:
     harness = flow(step("a"), SHOWN)
     answer = harness.advance(harness.start("test.flow", preferences=NEVER_STOPS), context={"speed": "quick"})
-    assert answer["pending"]["prompt"] == "speed=[unset: speed] n=[unset: n]"
+    assert answer["pending"]["prompt"] == "speed=[context key not set: speed] n=[context key not set: n]"
     assert answer.warnings == ["GAP_RECORDED"]
 
 

@@ -23,11 +23,13 @@ def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(ha
     fork = harness.rehydrate(first)["fork"]["ackToken"]
     harness.advance(fork, "Did a anew.")
     assert harness.rehydrate(first)["recap"] == (
-        "**Done after this step, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
+        "**Done from this step on, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
         "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (continued last)"
     )
     of_second = harness.rehydrate(second)["recap"]
-    assert of_second.startswith("**Done after this step, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b.")
+    assert of_second.startswith(
+        "**Done from this step on, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b."
+    )
     assert of_second.endswith("`Step a`:\n> Did a.")
     assert "Branches" not in of_second
 

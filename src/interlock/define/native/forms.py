@@ -494,7 +494,7 @@ class WorkflowForm(Part):
         tuple[ExtensionPoint, ...], Field(max_length=20, strict=False, description="slots that a project may bind")
     ] = ()
     recommended_preferences: RecommendedPreferences | None = Field(
-        default=None, description="the author's recommended preferences"
+        default=None, description="the recommended preferences"
     )
     steps: Annotated[
         tuple[StepUnion, ...],

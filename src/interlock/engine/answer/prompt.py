@@ -94,7 +94,10 @@ def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[Functi
 
 
 def guidance_of(workflow: CompiledWorkflow, *, never_stops: bool = False) -> tuple[str, ...]:
-    """Return the author's guidance for the whole run, and the functions that no step refers to."""
+    """Return the guidance for the whole run: the author's, and the workflow's instructions that no step refers to.
+
+    A run that never stops is also guided to decide instead of asking the user.
+    """
     authored = workflow.guidance
     if never_stops:
         authored = (

@@ -35,7 +35,7 @@ from interlock.record.outcome import (
 from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
-_KEPT = " Everything else that you sent is kept."
+_KEPT = " The other parts that you sent are kept."
 
 
 def missing_notes(step_title: str) -> Violation:
@@ -44,7 +44,7 @@ def missing_notes(step_title: str) -> Violation:
         "missing_required_output",
         _contract(NOTES_CONTRACT),
         f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing, empty, or sample text.",
-        "Do the step. Then make the next call of this answer with `output.notesMarkdown`, written by you: what you did,"
+        "Do the step. Then make the call that this answer shows with `output.notesMarkdown`, written by you: what you did,"
         " decided and produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
@@ -126,7 +126,7 @@ def missing_key(step_title: str, key: str) -> Violation:
         "missing_required_output",
         _key(key),
         f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
-        f"Make the next call of this answer with {_place(key)}." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(key)}." + _KEPT + _USE_FRESH,
     )
 
 
@@ -154,7 +154,7 @@ def unfit_key(step_title: str, key: str, source: str, mismatch: TypeMismatch) ->
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
         f" {mismatch.found}; {_named(key)!r} is declared as {wanted}.",
-        f"Make the next call of this answer with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
         {"key": key, "found": mismatch.found, "wanted": wanted},
     )
 
@@ -174,7 +174,7 @@ def undecided(found: Undecided, what: str) -> Violation:
         _key(found.path),
         f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
         f" {found.expected}.",
-        f"Make the next call of this answer with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
         {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
     )
 
@@ -240,11 +240,11 @@ def capability_missing(capability: Capability, status: str) -> Violation:
 def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | None = None) -> Violation:
     """`user_only_dependency:*` for a missing answer of a person; `unheard` says why they gave none."""
     words = f" {_share(unheard)}" if unheard else ""
-    fix = "Ask the user. After they answer, make the next call of this answer."
+    fix = "Ask the user. After they answer, make the call that this answer shows."
     if unheard:
         fix = (
             "Stop and report the question to the user. Do not repeat the call now. When the user is ready to answer,"
-            " make the next call of this answer."
+            " make the call that this answer shows."
         )
     return _finding(
         ask.reason,
@@ -273,15 +273,16 @@ def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) ->
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{comment}",
-        "Ask the user what to change, and do it. Then make the next call of this answer; the user is asked again."
+        "Ask the user what to change, and do it. Then make the call that this answer shows; the user is asked again."
         + _USE_FRESH,
     )
 
 
 def corrupted(where: str, found: str) -> Violation:
-    """`unexpected:storage_corruption_detected`: answered and logged, never appended to a damaged log (MODE-6).
+    """Return the violation `unexpected:storage_corruption_detected`.
 
-    The step is `unknown`: the data that names it is damaged.
+    It is only answered, and never appended to the damaged log of the session (MODE-6). Its step is `unknown`, because
+    the data that names the step is damaged.
     """
     return _finding(
         "storage_corruption_detected",

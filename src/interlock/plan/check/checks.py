@@ -268,6 +268,6 @@ def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Itera
             yield fault(
                 guard.at,
                 "undeclared_key",
-                f"The condition of the loop reads the key {key!r}, which is not declared.",
+                f"The condition reads the key {key!r}, which is not declared.",
                 fix,
             )

@@ -182,7 +182,7 @@ def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, bl
         message=f"The step of run `{run_view.label}` ({run_view.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times"
         f" in a row; no further attempt is recorded. Last reason: {blockers[0].message}",
         suggestion="Stop and tell the user what is missing. To retry on a new branch, call `continue_workflow`"
-        f' with the `ackToken` of `details.fork`, `run: "{run_view.label}"` and the evidence.',
+        f' with the `ackToken` for the new branch (`details.fork`), `run: "{run_view.label}"` and the evidence.',
         details={
             "run": run_view.to_json(),
             "fork": fork.to_json(),

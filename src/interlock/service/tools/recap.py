@@ -94,7 +94,7 @@ class Recap:
         tip = session.nodes[tip_below(session, first)]
         since = recap(session, tip, self._title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
         if since is not None:
-            yield f"**Done after this step, newest first**\n\n{since}"
+            yield f"**Done from this step on, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
         if len(branches) > 1:
             lines = "\n".join(f"- {self._branch(child)}" for child in branches)

@@ -24,9 +24,9 @@ from interlock.kernel.text import in_code, one_line, printable, quoted, tokens, 
 from interlock.record.base import UnknownVersionError
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
+from interlock.service.run.observations import repo_root_hash
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import Mint
-from interlock.service.tools.observations import repo_root_hash
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE

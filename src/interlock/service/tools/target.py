@@ -22,7 +22,10 @@ from interlock.views.session import LABEL_CHARS, Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The node that a call addresses, its run, and the attempt; None for a call that only reads."""
+    """The node that a call addresses, its run, and the attempt that it makes.
+
+    `attempt` is None for a call that only reads.
+    """
 
     run_context: RunContext
     node: Node
