@@ -19,8 +19,9 @@ from interlock.store.opening import open_store
 from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
-Delete expired sessions and files that nothing refers to. The command moves them into the directory `trash`;
-when it is used the next time, it removes them from there. If a session is damaged or newer than this release, nothing is deleted.
+Delete expired sessions and files that nothing refers to. The command moves them into the directory
+`trash`; the next use of the command removes them from there. If a session is damaged or newer than this
+release, nothing is deleted.
 Exit codes: 0 success, 1 nothing was deleted for the reason printed, 2 wrong command line."""
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",

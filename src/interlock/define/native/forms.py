@@ -232,12 +232,10 @@ class StepForm(Part):
         tuple[ConsequenceForm, ...], Field(max_length=10, strict=False, description="consequences of ratings")
     ] = ()
     function_definitions: Annotated[
-        tuple[FunctionDefinition, ...],
-        Field(max_length=50, strict=False, description="instructions for this step alone"),
+        tuple[FunctionDefinition, ...], Field(max_length=50, strict=False, description="instructions for this step")
     ] = ()
     function_references: Annotated[
-        tuple[str, ...],
-        Field(max_length=50, strict=False, description="functions to show in the step, as `name()`"),
+        tuple[str, ...], Field(max_length=50, strict=False, description="functions to show in the step, as `name()`")
     ] = ()
     needs: Annotated[
         tuple[ContextPath, ...],
@@ -494,7 +492,7 @@ class WorkflowForm(Part):
         tuple[ExtensionPoint, ...], Field(max_length=20, strict=False, description="slots that a project may bind")
     ] = ()
     recommended_preferences: RecommendedPreferences | None = Field(
-        default=None, description="the recommended preferences"
+        default=None, description="what the author recommends"
     )
     steps: Annotated[
         tuple[StepUnion, ...],

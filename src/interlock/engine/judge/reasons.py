@@ -44,8 +44,8 @@ def missing_notes(step_title: str) -> Violation:
         "missing_required_output",
         _contract(NOTES_CONTRACT),
         f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing, empty, or sample text.",
-        "Do the step. Then make the call that this answer shows with `output.notesMarkdown`, written by you: what you did,"
-        " decided and produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
+        "Do the step. Then make the call that this answer shows with `output.notesMarkdown`, written by you: what you"
+        " did, decided and produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
 
