@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.record import EVENT, SESSION, History, Sent, stamps
+from tests.support.record import SESSION, History, Sent, stamps
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, ack_attempt
@@ -348,6 +348,6 @@ def test_the_same_plans_at_another_time_by_another_caller_say_the_same(moves: li
 def timeless(session: Session) -> Session:
     runs = session.runs
     for run, facts in runs.items():
-        ended = replace(facts.ended, at=None, actor=None, event=EVENT) if facts.ended is not None else None
+        ended = replace(facts.ended, at=None, actor=None) if facts.ended is not None else None
         runs = runs.insert(run, replace(facts, recorded_at=None, last_at=None, client=None, ended=ended))
     return replace(session, runs=runs)

@@ -16,7 +16,6 @@ from interlock.kernel.errors import InterlockError
 from interlock.kernel.ids import (
     AttemptId,
     Digest,
-    EventId,
     GapId,
     NodeId,
     OutputId,
@@ -68,8 +67,9 @@ class Node:
     """A node and everything recorded on it. `children` omits checkpoints, which are never tips (CHK-1).
 
     `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
-    `observed` the observed capabilities of the client. `left` says how work on its step was left before it was done
-    (END-7). `context_at` is the nearest node at or above that set context. `actor` made the node, by its own account.
+    `observed` the observed capabilities of the client. `left` says how work on its step was left before it was done,
+    or how this checkpoint left it (END-7). `context_at` is the nearest node at or above that set context. `actor` made
+    the node, by its own account.
     """
 
     node: NodeId
@@ -97,11 +97,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """The end of a run that is not its last step: what happened and why, and the event that records it (END-1)."""
+    """The end of a run that is not its last step: what happened and why, and where the log records it (END-1)."""
 
     work: data.WorkRecorded
     index: int
-    event: EventId
     at: str | None
     actor: ev.Actor | None
 
@@ -471,11 +470,10 @@ def _work_recorded(session: Session, event: ev.WorkRecordedEvent) -> Session:
         made = session.nodes[event.scope.node_id]
         if made.kind != "checkpoint" or made.parent is None:
             raise BrokenHistoryError(f"{event.kind}: {made.node} is no checkpoint")
-        return _with_node(session, made.parent, lambda node: replace(node, left=(*node.left, event.data)))
+        kept = _with_node(session, made.node, lambda node: replace(node, left=(event.data,)))
+        return _with_node(kept, made.parent, lambda node: replace(node, left=(*node.left, event.data)))
     run = session.runs[event.scope.run_id]
     if run.tip is None:
         raise BrokenHistoryError(f"{event.kind}: {run.run} has no node")
-    ended = RunEnd(
-        work=event.data, index=event.event_index, event=event.event_id, at=event.recorded_at, actor=event.actor
-    )
+    ended = RunEnd(work=event.data, index=event.event_index, at=event.recorded_at, actor=event.actor)
     return replace(session, runs=session.runs.insert(run.run, replace(run, ended=ended)))
