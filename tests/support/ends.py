@@ -9,7 +9,7 @@ from interlock.kernel.ids import RunId
 from interlock.record.payloads import WorkRecorded
 from interlock.service.ports import AppendPorts
 from interlock.service.tools.end_run import EndedRun, end_run
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 CANCELLED = WorkRecorded(work="cancelled", reason="user_request", note="No longer wanted.")
 
@@ -19,7 +19,7 @@ def work_record(work: str = "cancelled", reason: str = "user_request", **more: o
     return with_artifacts({"kind": "wr.work_record", "work": work, "reason": reason, **more}, notes=None)
 
 
-def ended_by_command(harness: Harness, start: Called, work: WorkRecorded = CANCELLED) -> EndedRun | Refusal | None:
+def ended_by_command(harness: Harness, start: ToolResult, work: WorkRecorded = CANCELLED) -> EndedRun | Refusal | None:
     """End the run that a start began, as `interlock session cancel` does."""
     ports = AppendPorts(read=harness.ports.read, writer=harness.ports.writer, clock=harness.ports.clock)
     return end_run(ports, (harness.session_of(start), RunId(start["run"]["runId"])), work, COMMAND_LINE)

@@ -11,7 +11,7 @@ from tests.support.verify import unsound
 from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.record.payloads import WorkReason
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 
@@ -22,7 +22,7 @@ def harness(place: Place) -> Harness:
 
 
 @pytest.fixture
-def first(harness: Harness) -> Called:
+def first(harness: Harness) -> ToolResult:
     started = harness.start("team.ship", goal="Ship it")
     harness.advance(started, "Did a.")
     return started
@@ -31,7 +31,7 @@ def first(harness: Harness) -> Called:
 @pytest.mark.inv("END-5", "END-6")
 @pytest.mark.parametrize(("command", "status"), [("cancel", "cancelled"), ("fail", "failed")])
 def test_a_person_ends_a_run_by_its_label_and_a_repeat_changes_nothing(
-    place: Place, harness: Harness, first: Called, command: str, status: str
+    place: Place, harness: Harness, first: ToolResult, command: str, status: str
 ) -> None:
     told = place.run(command, label_of(first), "--reason", "superseded", "--note", "Replaced by 2.0.")
     assert (told.code, told.err) == (0, "")
@@ -56,7 +56,7 @@ def test_a_person_ends_a_run_by_its_label_and_a_repeat_changes_nothing(
 
 
 @pytest.mark.inv("END-9", "READ-4")
-def test_every_view_of_an_ended_run_says_how_it_ended(place: Place, harness: Harness, first: Called) -> None:
+def test_every_view_of_an_ended_run_says_how_it_ended(place: Place, harness: Harness, first: ToolResult) -> None:
     harness.start("team.ship", goal="Other")
     place.run("cancel", label_of(first), "--reason", "user_request", "--note", "Plans changed.")
     session = first["run"]["sessionId"]
@@ -98,7 +98,7 @@ def test_how_work_was_left_is_shown_with_its_step(place: Place, harness: Harness
 
 @pytest.mark.inv("END-6")
 def test_a_run_that_ended_otherwise_and_a_complete_one_are_refused(
-    place: Place, harness: Harness, first: Called
+    place: Place, harness: Harness, first: ToolResult
 ) -> None:
     assert place.run("cancel", label_of(first), "--reason", "duplicate").code == 0
     refused = place.run("fail", label_of(first), "--reason", "duplicate", "--json")
@@ -109,7 +109,7 @@ def test_a_run_that_ended_otherwise_and_a_complete_one_are_refused(
     assert (refused.code, "is complete, so it cannot be ended" in refused.err) == (1, True)
 
 
-def test_a_name_that_refers_to_no_single_run_ends_nothing(place: Place, harness: Harness, first: Called) -> None:
+def test_a_name_that_refers_to_no_single_run_ends_nothing(place: Place, harness: Harness, first: ToolResult) -> None:
     harness.start("team.ship", sessionId=first["run"]["sessionId"])
     several = place.run("cancel", first["run"]["sessionId"], "--reason", "duplicate")
     assert (several.code, label_of(first) in several.err) == (2, True)
@@ -118,13 +118,13 @@ def test_a_name_that_refers_to_no_single_run_ends_nothing(place: Place, harness:
     assert {run["status"] for run in place.run("list", "--json").json()["runs"]} == {"in_progress"}
 
 
-def test_a_session_with_one_run_names_that_run(place: Place, first: Called) -> None:
+def test_a_session_with_one_run_names_that_run(place: Place, first: ToolResult) -> None:
     assert place.run("cancel", first["run"]["sessionId"], "--reason", "duplicate").code == 0
 
 
 @pytest.mark.inv("END-1")
 @pytest.mark.parametrize("note", ["", "  ", "é" * (WORK_NOTE_BYTES_MAX // 2) + "a", "half \udce9"])
-def test_a_note_that_cannot_be_recorded_is_refused(place: Place, first: Called, note: str) -> None:
+def test_a_note_that_cannot_be_recorded_is_refused(place: Place, first: ToolResult, note: str) -> None:
     refused = place.run("cancel", label_of(first), "--reason", "duplicate", "--note", note)
     assert (refused.code, "--note" in refused.err) == (2, True)
     assert place.run("cancel", label_of(first), "--reason", "duplicate").code == 0
@@ -141,7 +141,7 @@ def test_the_reasons_are_the_closed_set(place: Place, harness: Harness) -> None:
 
 
 @pytest.mark.inv("ANS-20")
-def test_a_note_that_looks_like_a_secret_is_warned_of(place: Place, first: Called) -> None:
+def test_a_note_that_looks_like_a_secret_is_warned_of(place: Place, first: ToolResult) -> None:
     told = place.run("cancel", label_of(first), "--reason", "policy", "--note", "password: hunter2")
     assert told.code == 0
     assert "looks like a secret" in told.err
@@ -150,9 +150,9 @@ def test_a_note_that_looks_like_a_secret_is_warned_of(place: Place, first: Calle
 
 @pytest.mark.inv("END-4", "END-5")
 def test_an_agent_is_told_of_the_end_that_a_person_made_beside_it(
-    place: Place, harness: Harness, first: Called
+    place: Place, harness: Harness, first: ToolResult
 ) -> None:
-    second = harness.look(harness.advance(first, "Did a."))
+    second = harness.rehydrate(harness.advance(first, "Did a."))
     place.run("cancel", label_of(first), "--reason", "user_request")
     assert harness.advance(second).code is ErrorCode.RUN_ENDED
     # The ack that asks for the same end gets the answer of it, and nobody is asked.

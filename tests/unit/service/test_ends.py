@@ -36,7 +36,7 @@ from interlock.record.short_tokens import decode_token
 from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.end_run import EndedRun
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 STEPS = document(step("a"), step("b"), step("c"))
 PASSWORD = "password: hunter2"
@@ -47,7 +47,7 @@ def harness(tmp_path: Path) -> Harness:
     return Harness.on_disk(tmp_path, STEPS)
 
 
-def ends_of(harness: Harness, start: Called) -> list[WorkRecordedEvent]:
+def ends_of(harness: Harness, start: ToolResult) -> list[WorkRecordedEvent]:
     found = events_of(harness, start, "work_recorded")
     return [event for event in found if isinstance(event, WorkRecordedEvent)]
 
@@ -62,7 +62,7 @@ def test_after_an_end_every_ack_and_checkpoint_is_refused_and_nothing_is_recorde
 ) -> None:
     first = harness.start("test.flow", goal="Ship")
     second = harness.advance(first)
-    fork = str(harness.look(first)["fork"]["ackToken"])
+    fork = str(harness.rehydrate(first)["fork"]["ackToken"])
     assert isinstance(ended_by_command(harness, first), EndedRun)
     before = files_below(tmp_path)
     for refused in (
@@ -106,7 +106,7 @@ def test_rehydrating_an_ended_run_says_how_it_ended_and_gives_nothing_to_do(tmp_
     second = harness.advance(first, "Did a.")
     ended_by_command(harness, first)
     before = files_below(tmp_path)
-    for seen in (harness.look(first), harness.look(second)):
+    for seen in (harness.rehydrate(first), harness.rehydrate(second)):
         assert seen["ended"]["status"] == "cancelled"
         assert (seen["isComplete"], seen["nextIntent"], seen["nextCall"], seen["pending"]) == (
             False,
@@ -138,7 +138,7 @@ def test_a_complete_run_cannot_be_ended_neither_by_a_command_nor_by_an_ack(harne
     refused = ended_by_command(harness, first)
     assert isinstance(refused, Refusal)
     assert (refused.code, "is complete" in refused.message) == (ErrorCode.VALIDATION_ERROR, True)
-    fork = str(harness.look(first)["fork"]["ackToken"])
+    fork = str(harness.rehydrate(first)["fork"]["ackToken"])
     answer = answering(harness).advance(fork, None, output=work_record())
     assert (answer.code, "is complete" in answer["message"]) == (ErrorCode.VALIDATION_ERROR, True)
     assert ends_of(harness, first) == []
@@ -349,7 +349,7 @@ def test_a_checkpoint_ends_no_run(harness: Harness) -> None:
 # Verified, carried, repaired.
 
 
-def recorded(harness: Harness, *, in_chat: bool) -> Called:
+def recorded(harness: Harness, *, in_chat: bool) -> ToolResult:
     first = harness.start("test.flow")
     second = harness.advance(first)
     if in_chat:
