@@ -267,7 +267,7 @@ def _note_last_events(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.E
 
 
 def _check_scope(session: Session, event: ev.Event) -> None:
-    """Check that the run and the node of an event are in this log and belong together, and that the run goes on."""
+    """Check that the run and the node of an event are in this log and belong together, and that the run is open."""
     scope = None if isinstance(event, ev.SessionCreatedEvent | ev.RunStartedEvent) else event.scope
     if scope is None:
         return

@@ -33,9 +33,9 @@ def first(harness: Harness) -> ToolResult:
 def test_a_person_ends_a_run_by_its_label_and_a_repeat_changes_nothing(
     place: Place, harness: Harness, first: ToolResult, command: str, status: str
 ) -> None:
-    told = place.run(command, label_of(first), "--reason", "superseded", "--note", "Replaced by 2.0.")
-    assert (told.code, told.err) == (0, "")
-    assert told.out == f"Run `{label_of(first)}` (team.ship) has ended: {status}, superseded.\n"
+    result = place.run(command, label_of(first), "--reason", "superseded", "--note", "Replaced by 2.0.")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == f"Run `{label_of(first)}` (team.ship) has ended: {status}, superseded.\n"
     event = harness.events(harness.session_of(first))[-1]
     assert event.kind == "work_recorded"
     assert event.actor is not None
@@ -86,12 +86,12 @@ def test_every_view_of_an_ended_run_says_how_it_ended(place: Place, harness: Har
 @pytest.mark.inv("END-7", "END-9")
 def test_how_work_was_left_is_shown_with_its_step(place: Place, harness: Harness) -> None:
     start = harness.start("team.ship")
-    harness.checkpoint(start, None, output=work_record("released", "handoff", note="Ada goes on.", refs=["a.md"]))
+    harness.checkpoint(start, None, output=work_record("released", "handoff", note="Ada continues.", refs=["a.md"]))
     shown = place.run("show")
-    assert "work was left: released, handoff: Ada goes on., references a.md" in shown.out
+    assert "work was left: released, handoff: Ada continues., references a.md" in shown.out
     (run,) = place.run("show", "--json").json()["runs"]
     assert run["steps"][0]["left"] == [
-        {"work": "released", "reason": "handoff", "note": "Ada goes on.", "refs": ["a.md"]}
+        {"work": "released", "reason": "handoff", "note": "Ada continues.", "refs": ["a.md"]}
     ]
     assert run["status"] == "in_progress"
 
@@ -142,19 +142,19 @@ def test_the_reasons_are_the_closed_set(place: Place, harness: Harness) -> None:
 
 @pytest.mark.inv("ANS-20")
 def test_a_note_that_looks_like_a_secret_is_warned_of(place: Place, first: ToolResult) -> None:
-    told = place.run("cancel", label_of(first), "--reason", "policy", "--note", "password: hunter2")
-    assert told.code == 0
-    assert "looks like a secret" in told.err
-    assert "hunter2" not in told.err
+    result = place.run("cancel", label_of(first), "--reason", "policy", "--note", "password: hunter2")
+    assert result.code == 0
+    assert "looks like a secret" in result.err
+    assert "hunter2" not in result.err
 
 
 @pytest.mark.inv("END-4", "END-5")
-def test_an_agent_is_told_of_the_end_that_a_person_made_beside_it(
+def test_the_next_ack_reports_the_end_that_a_person_made_meanwhile(
     place: Place, harness: Harness, first: ToolResult
 ) -> None:
     second = harness.rehydrate(harness.advance(first, "Did a."))
     place.run("cancel", label_of(first), "--reason", "user_request")
     assert harness.advance(second).code is ErrorCode.RUN_ENDED
-    # The ack that asks for the same end gets the answer of it, and nobody is asked.
+    # The ack that asks for the same end gets the answer of it, and no one is asked.
     assert harness.advance(second, None, output=work_record())["ended"]["reason"] == "user_request"
     assert answering(harness).advance(second, None, output=work_record("failed")).code is ErrorCode.RUN_ENDED

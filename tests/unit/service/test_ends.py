@@ -1,4 +1,4 @@
-"""A run that a person ended stays as it was: nothing more is recorded, and what was recorded is answered as before."""
+"""A run that a person ended is unchanged: nothing more is recorded, and what was recorded is answered as before."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +8,7 @@ from tests.support.bundles import exported, imported
 from tests.support.ends import CANCELLED, ended_by_command, work_record
 from tests.support.flow import Document, document, step
 from tests.support.history import appended
+from tests.support.lifecycle import hold_lifecycle, lifecycle_at, run_of
 from tests.support.modes import (
     CAN_ASK,
     NEVER_STOPS,
@@ -37,6 +38,7 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.end_run import EndedRun
 from interlock.testing.harness import Harness, ToolResult
+from interlock.views.lifecycle.state import resume_point
 
 STEPS = document(step("a"), step("b"), step("c"))
 PASSWORD = "password: hunter2"
@@ -123,7 +125,7 @@ def test_rehydrating_an_ended_run_says_how_it_ended_and_gives_nothing_to_do(tmp_
 
 
 @pytest.mark.inv("END-3")
-def test_another_run_of_the_session_goes_on(harness: Harness) -> None:
+def test_another_run_of_the_session_continues(harness: Harness) -> None:
     first = harness.start("test.flow")
     ended_by_command(harness, first)
     other = harness.start("test.flow", sessionId=first["run"]["sessionId"])
@@ -320,9 +322,9 @@ def test_a_note_that_looks_like_a_secret_is_warned_of_by_its_line(harness: Harne
 
 @pytest.mark.inv("END-7")
 @pytest.mark.parametrize("work", ["released", "failed"])
-def test_work_on_a_step_is_left_with_a_checkpoint_and_the_run_goes_on(harness: Harness, work: str) -> None:
+def test_work_on_a_step_is_left_with_a_checkpoint_and_the_run_continues(harness: Harness, work: str) -> None:
     first = harness.start("test.flow")
-    output = {"notesMarkdown": "Half of it.", **work_record(work, "handoff", note="Ada goes on.", refs=["a.md"])}
+    output = {"notesMarkdown": "Half of it.", **work_record(work, "handoff", note="Ada continues.", refs=["a.md"])}
     kept = harness.checkpoint(first, None, output=output)
     (event,) = ends_of(harness, first)
     assert (event.is_end, event.data.work, event.data.refs) == (False, work, ("a.md",))
@@ -429,3 +431,24 @@ def alter(root: Path, change: Callable[[Body], None]) -> None:
     (event,) = (event for plan in log.plans for event in plan if event["kind"] == "work_recorded")
     change(event)
     log.rewrite()
+
+
+# In the lifecycle.
+
+
+@pytest.mark.inv("END-9", "LIFE-3")
+@pytest.mark.parametrize("in_chat", [True, False])
+def test_the_end_is_the_last_event_of_the_lifecycle_and_a_branch_cannot_be_resumed(
+    harness: Harness, *, in_chat: bool
+) -> None:
+    first = recorded(harness, in_chat=in_chat)
+    session, run_context = session_of(harness, first), run_of(harness, first)
+    lifecycle = lifecycle_at(harness, first)
+    last = lifecycle.events[-1]
+    assert (last.kind, last.code) == ("workflow.run.cancelled", "user_request")
+    assert [ref.kind for ref in last.refs] == ["event", *(["gate_answer"] if in_chat else [])]
+    assert run_context.run.tip is not None
+    tip = session.nodes[run_context.run.tip]
+    point = resume_point(session, tip, run_context.workflow, run_context.snapshot)
+    assert (point.obstacle, point.last_completed, point.next_runnable) == ("run_ended", "a", "b")
+    hold_lifecycle(harness.store, session, run_context.run.run)

@@ -25,7 +25,7 @@ def ended_out(ended: RunEnd) -> EndedOut:
 def answer_after_end(
     ports: Ports, ring: KeyRing, run_context: RunContext, work: WorkRecorded | None
 ) -> Answer | Refusal | None:
-    """Answer an ack of an ended run: how it ended if the ack asked for that end, else a refusal; None if it goes on."""
+    """Answer an ack of an ended run: how it ended if the ack asked for that end, else a refusal; None if it is open."""
     ended = run_context.run.ended
     if ended is not None and work is not None and is_same_end(ended.work, work):
         return render_end(ports, ring, run_context)
@@ -65,7 +65,7 @@ def ask_to_end(
         code="USER_ONLY_DEPENDENCY",
         pointer=WorkflowStepPointer(kind="workflow_step", step_id=step.step_id),
         message=f"The run has not ended. {found.why}",
-        suggested_fix=f"The run goes on: continue with the step. The user can end the run with `{command}`.",
+        suggested_fix=f"Continue with the step. The user can end the run with `{command}`.",
     )
     return HumanInputRequired(
         question=found.question,

@@ -33,7 +33,7 @@ def ended_json(ended: RunEnd) -> dict[str, Json]:
 
 
 def refuse_ended(run_context: RunContext) -> Refusal | None:
-    """Refuse a call that would record something of an ended run; None if the run goes on (END-4)."""
+    """Refuse a call that would record something of an ended run; None if the run has not ended (END-4)."""
     ended, view = run_context.run.ended, run_context.view()
     if ended is None:
         return None
