@@ -3,7 +3,7 @@
 from tests.support.flow import Document
 from tests.support.modes import with_artifacts
 
-from interlock.cli.session.end import COMMAND_LINE
+from interlock.cli.session.lifecycle.end import COMMAND_LINE
 from interlock.kernel.errors import Refusal
 from interlock.kernel.ids import RunId
 from interlock.record.payloads import WorkRecorded
