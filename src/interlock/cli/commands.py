@@ -64,8 +64,8 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
 )
 SESSION = Group(
     "session",
-    "inspect, export, import and repair recorded sessions",
-    """Inspect recorded sessions, protect them from deletion, export, import and repair them.
+    "inspect, end, export, import and repair recorded sessions and runs",
+    """Inspect recorded sessions, end runs, protect sessions from deletion, export, import and repair them.
 Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
         Command("list", "list runs, the newest first", "session.list"),
@@ -87,6 +87,8 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
         Command("import", "create a session from an exported file", "session.import_"),
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
+        Command("cancel", "end a run that nobody wants finished", "session.lifecycle.end"),
+        Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
         Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
         Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),

@@ -90,6 +90,12 @@ DISTINCT_WORDS_ENOUGH = 25
 """With so many different words a text says something, however long its lists and logs are."""
 WARNED_GAP_BYTES_MAX = 200
 """One gap in an answer that names several: the beginning of its summary."""
+WORK_NOTE_BYTES_MAX = 1024
+"""Why a run or the work on a step ended: a paragraph, which is shown to a person in a question."""
+WORK_REFS_MAX = 16
+"""References of such a record; part of the specification."""
+WORK_REF_BYTES_MAX = 512
+"""One such reference; part of the specification."""
 UNREPORTED_EVIDENCE_MAX = 6
 """Pieces of evidence that may come from an earlier attempt: a replay tries every subset of them, at most 64."""
 

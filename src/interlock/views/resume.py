@@ -70,9 +70,9 @@ def short_branch(name: str) -> str:
 def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
     """Return the matching runs, best first.
 
-    If no run matches, every run is a candidate, unless an id was given.
+    If no run matches, every run is a candidate, unless an id was given. An ended run is one only by its id (END-9).
     """
-    runs = [(one.session, run) for one in sessions for run in one.runs]
+    runs = [(one.session, run) for one in sessions for run in one.runs if query.is_exact or not run.is_ended]
     matching = [
         Candidate(session=session, run=run, why=why)
         for session, run in runs

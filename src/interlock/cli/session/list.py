@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
@@ -26,12 +27,12 @@ from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import status_words
+from interlock.views.status import RunStatus, status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _IDS = ("SESSION", "RUN", "WORKFLOW")
-_STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
+_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")

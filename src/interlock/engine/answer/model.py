@@ -12,6 +12,7 @@ from interlock.define.parts import EVIDENCE_ROOTS, Reference
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import (
     BlockerOut,
+    EndedOut,
     ExecutionAnswer,
     Fork,
     NextCall,
@@ -51,7 +52,7 @@ class PendingApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerModel:
-    """Everything an execution answer says. `step` is None when the run is complete at this node.
+    """Everything an execution answer says. `step` is None when the run is complete at this node, or has `ended`.
 
     `answered` is what a person answered before the run came to this step.
     """
@@ -73,6 +74,7 @@ class AnswerModel:
     where: str | None = None
     awaited: PendingApproval | None = None
     answered: Answered | None = None
+    ended: EndedOut | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +173,8 @@ def refused_blank(path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
 
 def _next_intent(facts: AnswerModel) -> NextIntent:
     """Return the closed-set hint of what is expected (ANS-21)."""
+    if facts.ended is not None:
+        return "rehydrate_only"
     if facts.step is None:
         return "complete"
     if facts.occasion == "rehydrate":
@@ -190,7 +194,8 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         state_token=facts.state_token,
         ack_token=facts.ack_token,
         checkpoint_token=facts.checkpoint_token,
-        is_complete=facts.step is None,
+        is_complete=facts.step is None and facts.ended is None,
+        ended=facts.ended,
         next_intent=_next_intent(facts),
         fork=facts.fork,
         blockers=blockers,
@@ -240,6 +245,8 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
     parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
         parts.append(_render_blockers(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
+    if facts.ended is not None and facts.ended.note is not None:
+        parts.append(f"The note about its end:\n\n{quoted(facts.ended.note)}")
     if facts.answered is not None:
         parts.append(_render_reply(facts.answered))
     if facts.preferences is not None:
@@ -260,6 +267,8 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
 
 def _render_header(facts: AnswerModel) -> str:
     head = facts.run.header()
+    if facts.ended is not None:
+        return f"{head} · {facts.ended.status}: {facts.ended.reason.replace('_', ' ')}"
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
@@ -309,11 +318,16 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
     if facts.fork is not None:
         lines.append(facts.fork.in_one_line())
     if call is None:
-        return "\n".join([*lines, _COMPLETE])
+        return "\n".join([*lines, _COMPLETE if facts.ended is None else _ENDED])
     return "\n".join([*lines, _next_call_line(facts), call.in_lines()])
 
 
 _COMPLETE = "Complete. Call no more tools; report the result to the user."
+
+_ENDED = (
+    "The run has ended; nothing more of it is recorded. Stop working on it and tell the user. To do the work after all,"
+    " begin a new run with `start_workflow`, if the user wants it."
+)
 
 
 def _next_call_line(facts: AnswerModel) -> str:

@@ -126,19 +126,21 @@ _OPAQUE_BITS_MIN = 3.0
 """Per character: words and dates repeat their letters more than random text does."""
 
 
-def secret_warnings(delta: Context | None, notes: str | None) -> Iterator[Warned]:
+def secret_warnings(delta: Context | None, notes: str | None, work_note: str | None = None) -> Iterator[Warned]:
     """Yield the warnings about what a call recorded, by the place of each secret and never by its value (ANS-20).
 
     Args:
         delta: What it set in the context.
         notes: The complete notes that it sent.
+        work_note: The note about how work ended.
     """
     paths = list(islice(secrets_in(delta), SECRETS_NAMED_MAX + 1)) if delta else []
     if paths:
         yield _warned([in_code(path) for path in paths], "in `context`")
-    lines = list(islice(lines_with_secrets(notes), SECRETS_NAMED_MAX + 1)) if notes else []
-    if lines:
-        yield _warned([f"line {line}" for line in lines], "of `output.notesMarkdown`")
+    for text, where in ((notes, "of `output.notesMarkdown`"), (work_note, "of the `note` about how work ended")):
+        lines = list(islice(lines_with_secrets(text), SECRETS_NAMED_MAX + 1)) if text else []
+        if lines:
+            yield _warned([f"line {line}" for line in lines], where)
 
 
 def _warned(places: Sequence[str], where: str) -> Warned:

@@ -13,6 +13,7 @@ from interlock.engine.published import Published
 from interlock.kernel.blanks import Fill, Outline, separate
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import json_in_code
+from interlock.record.payloads import RunEndKind, WorkReason
 
 
 class StepPosition(Published):
@@ -196,6 +197,15 @@ class DiagnosticOut(Published):
         return cls.model_validate(diagnostic.to_json())
 
 
+class EndedOut(Published):
+    """How the run ended although its last step was not done."""
+
+    status: RunEndKind
+    reason: WorkReason
+    at: str | None = None
+    note: str | None = None
+
+
 NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
 
 
@@ -209,6 +219,7 @@ class ExecutionAnswer(Published):
     ack_token: str | None = None
     checkpoint_token: str | None = None
     is_complete: bool
+    ended: EndedOut | None = None
     next_intent: NextIntent
     fork: Fork | None = None
     blockers: tuple[BlockerOut, ...] | None = None

@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from interlock.engine.answer.structure import CheckpointAnswer
+from interlock.engine.ends import STEP_WORKS
 from interlock.engine.request import Request
 from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
@@ -47,7 +48,7 @@ class CheckpointArguments(Arguments):
                 "Send only one of them.",
                 correction=Correction(instead={"ackToken": None}, understood=self.sent()),
             )
-        yield from evidence_faults(self.output, caller.artifact_bytes_max)
+        yield from evidence_faults(self.output, caller.artifact_bytes_max, STEP_WORKS)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""

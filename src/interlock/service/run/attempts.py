@@ -7,15 +7,16 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from interlock.engine.gates import Answered
+from interlock.engine.ends import RunEnding
+from interlock.engine.gates import Answered, Reply
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
 from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.events import Actor
-from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
-from interlock.record.snapshot import Running
+from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
+from interlock.record.snapshot import Complete, Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -83,6 +84,25 @@ def _pending(run_context: RunContext, node: Node) -> str:
     return state.pending.step.step_id
 
 
+def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, reply: Reply | None) -> RunEnding:
+    """Build the question whether a run ends, from the log.
+
+    Raises:
+        ContentDamagedError: The snapshot of its preferred tip is missing or damaged.
+    """
+    session, run, view = run_context.session, run_context.run, run_context.view()
+    assert run.tip is not None, "a run has a root"
+    return RunEnding(
+        session=session.session,
+        run=run.run,
+        title=f"{run_context.workflow.name}: run {view.label}",
+        is_complete=isinstance(run_context.snapshot(session.nodes[run.tip]).state, Complete),
+        work=work,
+        actor=actor,
+        reply=reply,
+    )
+
+
 def brought_by(reader: SessionReader, node: Node) -> Request:
     """Read the evidence of the attempt that made a node.
 
@@ -121,11 +141,20 @@ def answered_at(reader: SessionReader, node: Node) -> Answered | None:
         ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
     """
     for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
-        try:
-            return Answered.model_validate(stored_object(reader, digest))
-        except ValidationError as error:
-            raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
+        return reply_stored(reader, digest)
     return None
+
+
+def reply_stored(reader: SessionReader, digest: Digest) -> Answered:
+    """Load the answer of a person that is stored under a digest.
+
+    Raises:
+        ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
+    """
+    try:
+        return Answered.model_validate(stored_object(reader, digest))
+    except ValidationError as error:
+        raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
 
 
 def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:

@@ -121,6 +121,7 @@ def _run(run_context: RunContext) -> RunSummary:
         workflow_name=run_context.workflow.name,
         goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
+        end_reason=run.ended.work.reason if run.ended is not None else None,
         tip=tip.node,
         step=place.title if place is not None else None,
         number=place.number if place is not None else None,

@@ -4,7 +4,7 @@ One function renders the answer of a first call and of its replay, from the same
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
@@ -18,6 +18,7 @@ from interlock.engine.answer.model import (
 )
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
+from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.request import Request
@@ -27,15 +28,18 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
+from interlock.record.payloads import WorkRecorded
 from interlock.record.snapshot import Complete
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import answered_at, attempt_on, whole_notes
+from interlock.service.run.attempts import answered_at, attempt_on, ending_of, whole_notes
 from interlock.service.run.context import RunContext
+from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.context_limits import context_refusal, set_key_refusal
+from interlock.service.tools.end_by_ack import answer_after_end, ask_to_end, render_end
+from interlock.service.tools.end_run import refuse_complete
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
@@ -77,9 +81,11 @@ def advance(
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
         return _render_outcome(ports, call, target.run_context.session, recorded)
-    refusal = _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
-    if refusal is not None:
-        return refusal
+    work, _ = work_in(request)
+    closed = answer_after_end(ports, call.ring, target.run_context, work)
+    closed = closed or _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
+    if closed is not None:
+        return closed
     view = target.run_context.view()
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
@@ -87,15 +93,17 @@ def advance(
             return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
-            outcome = _decide(ports, call, session)
-            if isinstance(outcome, Refusal | HumanInputRequired):
+            outcome = answer_after_end(ports, call.ring, target.run_context.at(session), work)
+            outcome = outcome or _decide(ports, call, session)
+            if isinstance(outcome, Answer | Refusal | HumanInputRequired):
                 return outcome
             if isinstance(outcome, Advanced):
                 [(reference, _)] = outcome.plan.snapshots
                 ports.read.plans.keep(reference, outcome.snapshot)
             session = append_plan(ports, lock, outcome.plan, actor)
             recorded = session.advance(target.node.node, attempt)
-    assert recorded is not None, "an append of an attempt records it"
+    if recorded is None:
+        return render_end(ports, call.ring, target.run_context.at(session))
     return _render_outcome(ports, call, session, recorded)
 
 
@@ -128,8 +136,8 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     return None
 
 
-def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | HumanInputRequired:
-    """Decide the attempt from the session as loaded under the lock."""
+def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Ended | Refusal | HumanInputRequired:
+    """Decide the attempt from the session as loaded under the lock; an attempt may ask for the end of its run."""
     run_context, node = call.target.run_context, session.nodes[call.target.node.node]
     refusal = _attempt_refusal(call.target, session)
     if refusal is not None:
@@ -137,7 +145,10 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
     with ports.read.trace.span("decide"):
         if isinstance(run_context.snapshot(node).state, Complete):
             return lost_history("ackToken", run=run_context.view(node))
-        run_context = replace(run_context, session=session)
+        run_context = run_context.at(session)
+        work, _ = work_in(call.request)
+        if work is not None:
+            return _decide_end(ports, call, run_context, work)
         attempt = attempt_on(ports.read.reader, run_context, (node, call.attempt), call.request, call.actor)
         decision = decide_advance(attempt)
     match decision:
@@ -149,6 +160,23 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
             )
         case ApprovalMissing():
             return _require_person(ports, call, run_context, node, decision)
+        case _:
+            assert_never(decision)
+
+
+def _decide_end(
+    ports: Ports, call: _Call, run_context: RunContext, work: WorkRecorded
+) -> Ended | Refusal | HumanInputRequired:
+    node = run_context.session.nodes[call.target.node.node]
+    decision = decide_end(ending_of(run_context, work, call.actor, call.request.asking.reply))
+    match decision:
+        case Ended():
+            return decision
+        case RunComplete():
+            return refuse_complete(run_context)
+        case EndNotAgreed():
+            mint = minting(ports.read, call.ring, run_context.session, run_context.run)
+            return ask_to_end(mint, run_context, (node, call.attempt), work, decision)
         case _:
             assert_never(decision)
 
@@ -195,7 +223,7 @@ def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, bl
 def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_types.Advance) -> Answer:
     """Render a recorded outcome: the node that it made, with that node's own tokens."""
     target, request = call.target, call.request
-    run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
+    run_context = target.run_context.at(session)
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, run_context.run)
     step = render_pending_step(run_context, child, request.asking)

@@ -1,6 +1,6 @@
 """`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (CHK-2)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from interlock.engine.answer.checkpoint import CheckpointModel, render_checkpoint
 from interlock.engine.answer.model import Answer
@@ -21,6 +21,7 @@ from interlock.service.tokens.mint import Argument, minting
 from interlock.service.tokens.resolve import SentTokens, lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
+from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
@@ -97,9 +98,12 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
 
 
 def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | None:
-    """Refuse a token ahead of the recorded history, a complete run, and a checkpoint over the limit (TOK-5, CHK-4)."""
-    run_context = call.target.run_context
+    """Refuse a token ahead of the history, an ended or complete run, a checkpoint too many (TOK-5, CHK-4, END-4)."""
+    run_context = call.target.run_context.at(session)
     node = session.nodes[call.target.node.node]
+    ended = refuse_ended(run_context)
+    if ended is not None:
+        return ended
     is_next = attempt == checkpoint_attempt(node.node, node.checkpoints)
     if not is_next or not isinstance(run_context.snapshot(node).state, Running):
         return lost_history(call.argument, run=run_context.view(node))
@@ -136,7 +140,7 @@ def _plan(call: _Call, session: Session, attempt: AttemptId) -> AppendPlan:
 def _render_recorded(ports: Ports, call: _Call, session: Session, attempt: AttemptId) -> Answer:
     """Render a recorded checkpoint, always the same: later events do not change it."""
     target = call.target
-    run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
+    run_context = target.run_context.at(session)
     node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(attempt)]
     step = render_pending_step(run_context, node, call.request.asking)
     assert step is not None, "a checkpoint is of a step"
@@ -153,7 +157,11 @@ def _render_recorded(ports: Ports, call: _Call, session: Session, attempt: Attem
             warnings=(
                 *warnings.notes_cut(_notes(node, attempt)),
                 *_warn_of_ignored(made, call.request),
-                *secret_warnings(None, whole_notes(ports.read.reader, node, attempt)),
+                *secret_warnings(
+                    None,
+                    whole_notes(ports.read.reader, node, attempt),
+                    next((work.note for work in made.left), None),
+                ),
             ),
         )
     )

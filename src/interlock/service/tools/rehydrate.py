@@ -13,6 +13,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools import warnings
+from interlock.service.tools.end_by_ack import ended_out
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
@@ -75,6 +76,15 @@ def _build_model(view: _View) -> AnswerModel:
         guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),
         references=run_context.workflow.references,
     )
+    if run_context.run.ended is not None:
+        return replace(
+            answer_model,
+            step=None,
+            ended=ended_out(run_context.run.ended),
+            guidance=(),
+            references=(),
+            preferences=None,
+        )
     if answer_model.step is None:
         return answer_model
     if position.passed_to is not None:

@@ -36,11 +36,11 @@ from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
+from interlock.service.run.context_limits import context_refusal
 from interlock.service.run.observations import observed_of
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.context_limits import context_refusal
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
