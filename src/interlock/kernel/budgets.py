@@ -456,3 +456,5 @@ CONFORMANCE_FILE_BYTES_MAX = 64_000_000
 """Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
 EARLIER_NOTES_MAX = 20
 """Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""
+PROMPT_REPEATED_BYTES_MAX = 1_024
+"""Bytes of a prompt that a refusal repeats although it is unchanged; a longer one is only referred to (ANS-27)."""

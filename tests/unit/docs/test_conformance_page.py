@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.support.history import MovingClock, Place
 
 from interlock.config.settings import BUNDLED
@@ -15,17 +14,16 @@ from interlock.testing.harness import Harness, filled_in
 
 PAGE = Path(__file__).parents[3] / "docs" / "conformance.md"
 WORKFLOW = "wr.quick_task"
+NOTES = (
+    "Read README.md line by line, corrected `recieve` and `seperate`, and ran the spelling check over the file again."
+    " It found nothing more. The diff has two lines, both in the section on installing."
+)
 
 
 def bundled(workflow_id: str) -> dict[str, Any]:
     """Return the document of a bundled workflow, as one of the project."""
-    for path in sorted(BUNDLED.rglob("*")):
-        if path.suffix in {".yaml", ".yml", ".json"} and workflow_id in path.read_text(encoding="utf-8"):
-            text = path.read_text(encoding="utf-8")
-            found: dict[str, Any] = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-            if found["id"] == workflow_id:
-                return {**found, "id": "team.quick_task"}
-    raise AssertionError(f"{workflow_id} is not bundled")
+    (path,) = BUNDLED.glob(f"{workflow_id.partition('.')[2]}.json")
+    return {**json.loads(path.read_text(encoding="utf-8")), "id": "team.quick_task"}
 
 
 def record(place: Place) -> None:
@@ -36,7 +34,7 @@ def record(place: Place) -> None:
     reports = 0
     while not answer["isComplete"]:
         reports += 1
-        notes = f"Report {reports}: read the README, corrected two words, and ran the spelling check again over every line."
+        notes = f"Report {reports}: {NOTES}"
         answer = harness.call(answer["nextCall"]["tool"], filled_in(answer, notes))
         assert not answer.is_error, answer.text
 

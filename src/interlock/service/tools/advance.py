@@ -4,7 +4,7 @@ One function renders the answer of a first call and of its replay, from the same
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
@@ -16,20 +16,22 @@ from interlock.engine.answer.model import (
     PendingApproval,
     render_answer,
 )
+from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.request import Request
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, FORKS_PER_NODE_MAX, PROMPT_REPEATED_BYTES_MAX
 from interlock.kernel.canonical import NotCanonicalError
 from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
+from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
-from interlock.record.snapshot import Complete
+from interlock.record.snapshot import Complete, Running
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import answered_at, attempt_on, ending_of, whole_notes
 from interlock.service.run.context import RunContext
@@ -226,8 +228,10 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
     run_context = target.run_context.at(session)
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, run_context.run)
-    step = render_pending_step(run_context, child, request.asking)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
+    step = render_pending_step(run_context, child, request.asking)
+    if step is not None:
+        step = _without_repetition(run_context, session.nodes[recorded.node], step, is_refused=blockers is not None)
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     later_tip = _find_later_tip(request, run_context, recorded, child)
     with ports.read.trace.span("render"):
@@ -254,6 +258,28 @@ def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_
                 answered=answered_at(ports.read.reader, child),
             )
         )
+
+
+def _without_repetition(
+    run_context: RunContext, before: Node, step: PendingStepView, *, is_refused: bool
+) -> PendingStepView:
+    """Leave out what the answer before has said: the same role, a long unchanged prompt (ANS-27)."""
+    state = run_context.snapshot(before).state
+    assert isinstance(state, Running), "an attempt is on a pending step"
+    reported = run_context.workflow.steps[state.pending.step.step_id].task
+    if reported is not None and reported.agent_role == step.agent_role:
+        step = replace(step, agent_role=None)
+    if is_refused and utf8_bytes(step.prompt) > PROMPT_REPEATED_BYTES_MAX:
+        shown = render_pending_step(run_context, before)
+        if shown is not None and shown.prompt == step.prompt:
+            return replace(step, prompt=_UNCHANGED)
+    return step
+
+
+_UNCHANGED = (
+    "The prompt of this step is the same as in the answer that you reported on. If you do not have that answer any"
+    " more, find the run with `resume_session`: it shows the step again."
+)
 
 
 def _find_later_tip(
