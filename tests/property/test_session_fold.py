@@ -350,4 +350,7 @@ def timeless(session: Session) -> Session:
     for run, facts in runs.items():
         ended = replace(facts.ended, at=None, actor=None) if facts.ended is not None else None
         runs = runs.insert(run, replace(facts, recorded_at=None, last_at=None, client=None, ended=ended))
-    return replace(session, runs=runs)
+    nodes = session.nodes
+    for node, made in nodes.items():
+        nodes = nodes.insert(node, replace(made, actor=None))
+    return replace(session, runs=runs, nodes=nodes)

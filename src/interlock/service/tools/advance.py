@@ -40,8 +40,7 @@ from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.end_by_ack import answer_after_end, ask_to_end, render_end
-from interlock.service.tools.end_run import refuse_complete
+from interlock.service.tools.end_run import answer_after_end, ask_to_end, refuse_complete, render_end
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append

@@ -13,7 +13,7 @@ from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools import warnings
-from interlock.service.tools.end_by_ack import ended_out
+from interlock.service.tools.end_run import ended_out
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
