@@ -134,10 +134,6 @@ class ContextInput(Part):
     ] = ()
 
 
-EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
-"""The first parts of `set` paths that read the step's evidence, not the context."""
-
-
 class SetAction(Part):
     """A context key that is set when the step is done: to a constant, or to the value at a path.
 

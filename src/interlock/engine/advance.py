@@ -6,12 +6,11 @@ BLK-2).
 """
 
 from dataclasses import dataclass, field
-from typing import cast
 
-from interlock.decide.evaluate import ABSENT, Undecided, value_at
-from interlock.decide.evaluation_pass import PassAborted
-from interlock.define.declared import type_mismatch
-from interlock.define.parts import EVIDENCE_ROOTS, SetAction
+from interlock.decide.evaluate import ConditionInputs, Undecided
+from interlock.decide.evaluation_pass import OutcomeKind, PassAborted, run_pass
+from interlock.decide.lowering import action_id
+from interlock.define.parts import SetAction
 from interlock.engine.event_drafts import (
     advance_recorded_event,
     attempt_output_events,
@@ -44,10 +43,9 @@ from interlock.engine.walk.flow import (
     run_to_next_task,
 )
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
-from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
@@ -111,7 +109,7 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     violations.findings += [*judgement.findings, *observed.findings]
     if violations.is_refused():
         return violations.findings
-    effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)
+    effects = _effects(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
     effects = _fitting(effects, context, violations)
     if violations.is_refused():
         return violations.findings
@@ -159,37 +157,28 @@ def finding_of(suspended: Suspended) -> Violation:
             return reasons.endless(suspended.node.node_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What a `set` may copy: the context and the evidence. Neither is a fallback for the other."""
-
-    context: Context
-    evidence: Context
-
-    def at(self, path: str) -> object:
-        """Return the value at a path, or ABSENT."""
-        is_evidence = path.partition(".")[0] in EVIDENCE_ROOTS
-        return value_at(self.evidence if is_evidence else self.context, path)
-
-
-def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, violations: _Violations) -> Context:
-    """Return what a step sets when it is done. All actions read the context from before the step (EFF-2).
-
-    A `set` from optional evidence that was not sent sets nothing.
-    """
+def _effects(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violations: _Violations) -> Context:
+    """Return what a step sets when it is done: the effects of one pass over its actions (EFF-2)."""
     assert node.task is not None, "only a task sets anything"
-    effects: dict[str, Json] = {}
+    if not node.task.sets:
+        return {}
+    done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs)
+    if isinstance(done, PassAborted):
+        violations.findings.append(reasons.aborted(node.node_id, done))
+        return {}
+    title = rendered_line(node.title, inputs.context)
     for action in node.task.sets:
-        found = sources.at(action.source) if action.source is not None else action.value
-        title = rendered_line(node.title, sources.context)
-        mismatch = unfit_set(workflow, title, action, found) if found is not ABSENT else None
-        if mismatch is not None:
-            violations.findings.append(mismatch)
-        elif found is not ABSENT:
-            effects[action.key] = cast("Json", found)
-        elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
-            violations.findings.append(reasons.missing_key(title, action.source))
-    return effects
+        outcome = done.outcomes[action_id(action.key)]
+        if outcome.why is not None:
+            violations.findings.append(_finding_of_action(title, action, outcome.kind, outcome.why))
+    return {effect.key: effect.value for effect in done.effects}
+
+
+def _finding_of_action(title: str, action: SetAction, kind: OutcomeKind, why: Undecided) -> Violation:
+    """Return the violation for an action without effect."""
+    if kind == "failed":
+        return reasons.missing_key(title, why.path or action.key)
+    return reasons.unfit_key(title, action.key, action.source or action.key, why)
 
 
 def _fitting(effects: Context, context: Context, violations: _Violations) -> Context:
@@ -281,15 +270,3 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
 def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[TraceEntry, ...]:
     before = attempt.preferences
     return recommendation_trace(attempt.workflow, change.over(before), before)
-
-
-def unfit_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: object) -> Violation | None:
-    """Return why a value may not be set, or None if it may.
-
-    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
-    """
-    declared = next((one for one in workflow.inputs if one.key == action.key), None)
-    mismatch = type_mismatch(declared, value) if declared is not None else None
-    if mismatch is None:
-        return None
-    return reasons.unfit_key(step_title, action.key, action.source or action.key, mismatch)

@@ -78,7 +78,7 @@ class CompiledWorkflow(Record):
     @cached_property
     def graphs(self) -> Graphs:
         """The plan's graphs, indexed for walking."""
-        return Graphs.of(self.plan)
+        return Graphs.of(self.plan, self.inputs)
 
     @cached_property
     def steps(self) -> dict[str, PlanNode]:

@@ -1,12 +1,14 @@
 """A plan indexed for walking: the graph of every scope, the edges of every node, the loops around it."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
-from interlock.decide.lowering import build_graph
+from interlock.decide.graph import DecisionGraph, SetKey
+from interlock.decide.lowering import Assignment, build_graph
 from interlock.decide.schedule import Schedule, build_schedule
+from interlock.define.parts import ContextInput, SetAction
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
 
 
@@ -21,7 +23,9 @@ class Graphs:
     scope_of: Mapping[str, str | None]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
+    declared: Mapping[str, ContextInput] = field(default_factory=dict[str, ContextInput])
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
+    step_schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
     forks: dict[str, tuple[PlanEdge, ...]] = field(
         default_factory=dict[str, tuple[PlanEdge, ...]], compare=False, repr=False
     )
@@ -29,13 +33,27 @@ class Graphs:
     def schedule(self, condition_id: str) -> Schedule:
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
-            schedule = build_schedule(build_graph({condition_id: self.conditions[condition_id]}))
-            assert isinstance(schedule, Schedule), f"a condition is a sound graph: {schedule}"
-            self.schedules[condition_id] = schedule
+            graph = build_graph({condition_id: self.conditions[condition_id]})
+            self.schedules[condition_id] = _schedule(graph)
         return self.schedules[condition_id]
 
+    def actions(self, node_id: str) -> Schedule:
+        """Return the decision graph of what a step sets, scheduled once and then kept (decision 18)."""
+        if node_id not in self.step_schedules:
+            task = self.nodes[node_id].task
+            assert task is not None, "only a task sets anything"
+            self.step_schedules[node_id] = _schedule(build_graph({}, map(self._assignment, task.sets)))
+        return self.step_schedules[node_id]
+
+    def _assignment(self, action: SetAction) -> Assignment:
+        """Return the assignment of an action. A routine that is unfolded may set keys that are not declared."""
+        declared = self.declared.get(action.key)
+        known = {"type": declared.type, "required": declared.required, "choices": declared.choices} if declared else {}
+        effect = SetKey.model_validate({"kind": "set", "key": action.key, **known})
+        return Assignment(effect=effect, value=action.value, path=action.source)
+
     @classmethod
-    def of(cls, plan: Plan) -> "Graphs":
+    def of(cls, plan: Plan, inputs: Iterable[ContextInput] = ()) -> "Graphs":
         """Index a plan. Of duplicate ids the last one counts; validation reports them."""
         scope_of: dict[str, str | None] = {node.node_id: None for node in plan.nodes}
         scope_of |= {node_id: loop.loop_id for loop in plan.loops for node_id in loop.body}
@@ -50,6 +68,7 @@ class Graphs:
         return cls(
             nodes={node.node_id: node for node in plan.nodes},
             loops={loop.loop_id: loop for loop in plan.loops},
+            declared={one.key: one for one in inputs},
             conditions={named.condition_id: named.condition for named in plan.conditions},
             members={scope: tuple(nodes) for scope, nodes in members.items()},
             scope_of=scope_of,
@@ -113,3 +132,9 @@ class Graphs:
                 found.append(here)
             frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
         return found
+
+
+def _schedule(graph: DecisionGraph) -> Schedule:
+    schedule = build_schedule(graph)
+    assert isinstance(schedule, Schedule), f"a plan has sound graphs: {schedule}"
+    return schedule

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import is_same_value
+from interlock.decide.declared import describe_choices, describe_type, infer_type, type_mismatch
+from interlock.decide.evaluate import EVIDENCE_ROOTS, is_same_value
 from interlock.define import document as doc
-from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
+from interlock.define.parts import Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, utf8_bytes

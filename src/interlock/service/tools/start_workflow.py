@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.define.declared import TypeMismatch, declared_blank, describe_type, type_mismatch
+from interlock.decide.declared import TypeMismatch, describe_type, type_mismatch
+from interlock.define.declared import declared_blank
 from interlock.define.parts import ContextInput
 from interlock.engine.answer.model import (
     LIST_TOOL,
