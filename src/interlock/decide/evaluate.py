@@ -23,6 +23,9 @@ LoopDecision = Literal["continue", "stop"]
 EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
 """The first parts of the paths that read a step's evidence where a step sets keys. All other paths read the context."""
 
+NOT_SET = "not set"
+"""What was found where there is no value."""
+
 LOOP_CONTROL = "loop_control"
 """The input that holds the call's loop-control decisions."""
 
@@ -160,7 +163,7 @@ def _apply_operator(term: Compare, found: object) -> Verdict:
         return (found is not ABSENT) == bool(value)
     expected = _EXPECTED.get(op, "a value")
     if found is ABSENT:
-        return Undecided(path=path, found="not set", expected=expected)
+        return Undecided(path=path, found=NOT_SET, expected=expected)
     verdict = _STRICT_OPERATORS[op](found, value)
     return Undecided(path=path, found=describe_kind(found), expected=expected) if verdict is None else verdict
 

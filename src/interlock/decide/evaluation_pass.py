@@ -5,22 +5,30 @@ Effects are collected, not applied. Passes share no state: only a later pass see
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Literal, assert_never, cast
 
 from interlock.decide.declared import type_mismatch
 from interlock.decide.evaluate import (
     ABSENT,
+    EVIDENCE_ROOTS,
     LOOP_CONTROL,
+    NOT_SET,
     ConditionInputs,
     Undecided,
     Verdict,
     combine_verdicts,
     evaluate,
 )
-from interlock.decide.graph import Action, Compute, Constant, Reading, Source, Trigger
+from interlock.decide.graph import Action, Compute, Constant, Source, Trigger
 from interlock.decide.schedule import Schedule, ScheduledNode
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
+from interlock.decide.value import (
+    NUMBER,
+    VALUE_TERMS,
+    CalculationError,
+    calculate,
+    describe_inexact_number,
+)
+from interlock.kernel.canonical import Json
 
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
 """The outcome of an action. The last one is for effects outside the server; there are none yet."""
@@ -31,7 +39,8 @@ class Outcome:
     """The outcome of one action. No node reads it.
 
     Skipped: its gate is closed, or the evidence that it reads was not sent. Rejected: the value does not fit the key.
-    Failed: the value is missing. `why` says what is wrong with the value, or which undecided trigger closed the gate.
+    Failed: something that the value needs is missing. Cancelled: the pass was aborted. `why` says what is wrong with
+    the value, or which undecided trigger closed the gate.
     """
 
     kind: OutcomeKind
@@ -79,19 +88,22 @@ class PassResult:
 class PassAborted:
     """A computation failed, so the whole pass has no outcome and no effect.
 
-    `condition` names the condition that failed. `read` holds the values that were read until then.
+    `name` is the condition that failed, or the key whose value failed (`is_value`). `read` holds what was read until
+    then. Every action of the pass was cancelled, also one that was not reached.
     """
 
     node: str
-    condition: str
+    name: str
+    is_value: bool
     read: Mapping[str, Json]
+    outcomes: Mapping[str, Outcome]
     found: str
     expected: str
 
 
 def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
     """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
-    state = _PassState(inputs=inputs)
+    state = _PassState(schedule=schedule, inputs=inputs)
     for scheduled in schedule.nodes:
         aborted = state.evaluate(scheduled)
         if aborted is not None:
@@ -119,8 +131,9 @@ class _Ports:
 class _PassState:
     """The results of a pass so far."""
 
+    schedule: Schedule
     inputs: ConditionInputs
-    readings: dict[str, Reading] = field(default_factory=dict[str, Reading])
+    paths: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, object] = field(default_factory=dict[str, object])
     read: dict[str, Json] = field(default_factory=dict[str, Json])
     triggers: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
@@ -148,7 +161,7 @@ class _PassState:
     def _read(self, node: Source) -> object:
         if isinstance(node.reads, Constant):
             return node.reads.value
-        self.readings[node.id] = node.reads
+        self.paths[node.id] = node.reads.path
         value = self.inputs.read(node.reads.name)
         if node.reads.kind == LOOP_CONTROL:
             decisions = cast("tuple[tuple[str | None, str], ...]", value)
@@ -162,59 +175,62 @@ class _PassState:
         known = [self.triggers[one] if one in self.triggers else self.values[one] for one in inputs]
         return combine_verdicts(cast("list[Verdict]", known), deciding=False)
 
-    def _compute(self, node: Compute, scheduled: ScheduledNode) -> Verdict | PassAborted:
+    def _compute(self, node: Compute, scheduled: ScheduledNode) -> object:
         ports = {port: self.values[source] for port, source in scheduled.inputs.items()}
-        fault = next(filter(None, map(_describe_inexact_number, ports.values())), None)
+        fault = next(filter(None, map(describe_inexact_number, ports.values())), None)
         if fault is not None:
-            return self._abort(node, fault, _NUMBER)
+            return self._abort(node, fault, NUMBER)
         try:
+            if isinstance(node.of, VALUE_TERMS):
+                return calculate(node.of, _Ports(ports))
             return evaluate(node.of, _Ports(ports))
+        except CalculationError as error:
+            return self._abort(node, error.found, error.expected)
         except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
             # Constants are not checked when a graph is built. A failed computation must abort the whole pass.
-            return self._abort(node, f"a failure ({type(error).__name__}) of `{node.of.op}`", "true or false")
+            return self._abort(node, f"a failure ({type(error).__name__}) of `{node.of.op}`", "a result")
 
     def _abort(self, node: Compute, found: str, expected: str) -> PassAborted:
-        return PassAborted(node=node.id, condition=node.name, read=self.read, found=found, expected=expected)
+        actions = [one.node.id for one in self.schedule.nodes if isinstance(one.node, Action)]
+        return PassAborted(
+            node=node.id,
+            name=node.name,
+            is_value=node.is_value,
+            read=self.read,
+            outcomes=dict.fromkeys(actions, Outcome(kind="cancelled")),
+            found=found,
+            expected=expected,
+        )
 
     def _act(self, node: Action, inputs: Mapping[str, str]) -> Outcome:
         *gates, payload = inputs.values()
         gate = self._join(gates)
-        if gate is not True:
-            return Outcome(kind="skipped", why=gate if isinstance(gate, Undecided) else None)
+        if isinstance(gate, Undecided):
+            return Outcome(kind="skipped", why=None if _is_unsent(gate) else gate)
+        if not gate:
+            return Outcome(kind="skipped")
         value = self.values[payload]
         if value is ABSENT:
-            return _miss(self.readings[payload])
-        why = value if isinstance(value, Undecided) else _check_payload(node, value)
+            value = Undecided(path=self.paths[payload], found=NOT_SET, expected="a value")
+        if isinstance(value, Undecided):
+            return Outcome(kind="skipped") if _is_unsent(value) else Outcome(kind="failed", why=value)
+        why = _check_payload(node, value)
         if why is not None:
             return Outcome(kind="rejected", why=why)
         self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=cast("Json", value)))
         return Outcome(kind="completed")
 
 
-def _miss(reads: Reading) -> Outcome:
-    """Return the outcome of an action whose payload is not there. Evidence that was not sent is no failure."""
-    if reads.kind == "evidence":
-        return Outcome(kind="skipped")
-    return Outcome(kind="failed", why=Undecided(path=reads.path, found="not set", expected="a value"))
-
-
-_NUMBER = "a number that JSON keeps exact"
-
-
-def _describe_inexact_number(value: object) -> str | None:
-    """Describe a number that JSON cannot represent exactly; None for any other value."""
-    if isinstance(value, float) and not isfinite(value):
-        return "a number that is not finite"
-    if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
-        return "an integer of 2^53 or beyond"
-    return None
+def _is_unsent(missing: Undecided) -> bool:
+    """Say whether what is missing is optional evidence that was not sent: that is no fault."""
+    return missing.found == NOT_SET and (missing.path or "").partition(".")[0] in EVIDENCE_ROOTS
 
 
 def _check_payload(node: Action, value: object) -> Undecided | None:
     """Return why a key cannot be set to a value, or None if it can."""
-    fault = _describe_inexact_number(value)
+    fault = describe_inexact_number(value)
     if fault is not None:
-        return Undecided(path=None, found=fault, expected=_NUMBER)
+        return Undecided(path=None, found=fault, expected=NUMBER)
     mismatch = type_mismatch(node.effect, value)
     return None if mismatch is None else Undecided(path=None, found=mismatch.found, expected=mismatch.wanted)
 

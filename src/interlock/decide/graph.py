@@ -1,9 +1,9 @@
 """A decision as a graph of four kinds of node: sources, computes, triggers, actions.
 
 This is the compiled form of conditions and of `set` actions; nobody writes it by hand. A source reads one input. A
-compute turns values into the truth of one condition. A trigger turns a truth into an event. An action takes effect
-when all events that gate it occur. Edges carry values and events. No edge leads out of an action or into a source, so a
-pass never reads its own effects. A `DecisionGraph` may have faults: `validate_graph` finds them.
+compute turns values into the truth of one condition, or into another value. A trigger turns a truth into an event. An
+action takes effect when all events that gate it occur. Edges carry values and events. No edge leads out of an action or
+into a source, so a pass never reads its own effects. A `DecisionGraph` may have faults: `validate_graph` finds them.
 """
 
 from typing import Annotated, Literal, NamedTuple, TypeAlias
@@ -13,6 +13,7 @@ from pydantic import Field
 from interlock.decide.condition import Condition, Term
 from interlock.decide.declared import ValueType
 from interlock.decide.evaluate import inputs_of
+from interlock.decide.value import VALUE_TERMS, Value, inputs_of_value
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 
@@ -68,17 +69,26 @@ class Source(Term):
 
 
 class Compute(Term):
-    """Computes the truth of a whole condition. Yields it, or an `Undecided`."""
+    """Computes the truth of a whole condition, or a whole value. Yields it, or an `Undecided`.
+
+    `name` is the name of the condition, or the key that is set to the value.
+    """
 
     kind: Literal["compute"]
     id: Id
     name: Id
-    of: Condition
+    of: Annotated[Condition | Value, Field(discriminator="op")]
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """One for each input that is read, named like it. A condition that reads nothing has one for a constant."""
-        return tuple(Port(name, "value") for name in inputs_of(self.of) or (NOTHING,))
+        """One for each input that is read, named like it. A compute that reads nothing has one for a constant."""
+        read = inputs_of_value(self.of) if isinstance(self.of, VALUE_TERMS) else inputs_of(self.of)
+        return tuple(Port(name, "value") for name in read or (NOTHING,))
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it yields a value. The truth of a condition is a truth, which is also a value."""
+        return isinstance(self.of, VALUE_TERMS)
 
 
 class Trigger(Term):

@@ -22,6 +22,7 @@ from interlock.decide.graph import (
     Source,
     Trigger,
 )
+from interlock.decide.value import Given, Read, Value
 from interlock.kernel.canonical import Json
 
 OWN = "*"
@@ -32,12 +33,11 @@ OWN = "*"
 class Assignment:
     """A context key to set if all conditions named in `when` are true; always, if `when` is empty.
 
-    The payload is the value at `path`, or `value` if there is no path.
+    The payload is what `payload` computes.
     """
 
     effect: SetKey
-    value: Json = None
-    path: str | None = None
+    payload: Value
     when: tuple[str, ...] = ()
 
 
@@ -76,7 +76,8 @@ class _Lowering:
     def add_condition(self, name: str, condition: Condition) -> None:
         trigger = Trigger(kind="trigger", id=trigger_id(name), condition=name)
         self.nodes[trigger.id] = trigger
-        self._add_edge(self._add_compute(f"compute:{name}", name, condition), trigger.id, "when")
+        compute = Compute(kind="compute", id=f"compute:{name}", name=name, of=condition)
+        self._add_edge(self._add_compute(compute), trigger.id, "when")
 
     def add_assignment(self, assignment: Assignment) -> None:
         gates = (OWN, *assignment.when)
@@ -90,9 +91,14 @@ class _Lowering:
         self._add_edge(self._add_payload(assignment, action.id), action.id, "value")
 
     def _add_payload(self, assignment: Assignment, action: str) -> str:
-        if assignment.path is None:
-            return self._add_constant(f"constant:{action}", assignment.value)
-        return self._add_reading(f"path:{assignment.path}")
+        match assignment.payload:
+            case Given(value=value):
+                return self._add_constant(f"constant:{action}", value)
+            case Read(var=path):
+                return self._add_reading(f"path:{path}")
+            case computed:
+                key = assignment.effect.key
+                return self._add_compute(Compute(kind="compute", id=f"value:{key}", name=key, of=computed))
 
     def _find_unused_id(self, preferred: str) -> str:
         """Return an id that no node has, so that a second action on a key is reported as `duplicate_write`."""
@@ -103,13 +109,12 @@ class _Lowering:
             unused = f"{preferred}/{number}"
         return unused
 
-    def _add_compute(self, node_id: str, name: str, condition: Condition) -> str:
-        compute = Compute(kind="compute", id=node_id, name=name, of=condition)
-        self.nodes[node_id] = compute
+    def _add_compute(self, compute: Compute) -> str:
+        self.nodes[compute.id] = compute
         for port in compute.ports:
             source = self._add_constant("constant:true", value=True) if port.name == NOTHING else None
-            self._add_edge(source or self._add_reading(port.name), node_id, port.name)
-        return node_id
+            self._add_edge(source or self._add_reading(port.name), compute.id, port.name)
+        return compute.id
 
     def _add_reading(self, name: str) -> str:
         """Return the id of the source of an input. Evidence and context are never a fallback for each other."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
-from interlock.decide.graph import Action, DecisionGraph, Edge, Node, PortType, Source
+from interlock.decide.graph import Action, Compute, DecisionGraph, Edge, Node, PortType, Source, Trigger
 
 GraphFaultCode = Literal[
     "duplicate_id",
@@ -45,7 +45,12 @@ _WIRING = frozenset(
     }
 )
 """The allowed edges, by kind of source and target node."""
-_YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
+
+
+def _yields(node: Node) -> PortType:
+    if isinstance(node, Compute):
+        return "value" if node.is_value else "truth"
+    return "event" if isinstance(node, Trigger) else "value"
 
 
 def validate_graph(graph: DecisionGraph) -> tuple[GraphFault, ...]:
@@ -84,7 +89,7 @@ def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
     if accepted is None:
         message = f"{target.id!r} has no port {edge.port!r}."
         return GraphFault(code="unknown_port", nodes=ends, ports=(edge.port,), message=message)
-    given = _YIELDS[source.kind]
+    given = _yields(source)
     if accepted == given or (accepted == "value" and given == "truth"):
         return None
     needed = f"the port {edge.port!r} of {target.id!r} takes {_add_article(accepted)}"

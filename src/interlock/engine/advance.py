@@ -7,8 +7,8 @@ BLK-2).
 
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import ConditionInputs, Undecided
-from interlock.decide.evaluation_pass import OutcomeKind, PassAborted, run_pass
+from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
+from interlock.decide.evaluation_pass import Outcome, PassAborted, run_pass
 from interlock.decide.lowering import action_id
 from interlock.define.parts import SetAction
 from interlock.engine.event_drafts import (
@@ -170,15 +170,21 @@ def _effects(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violatio
     for action in node.task.sets:
         outcome = done.outcomes[action_id(action.key)]
         if outcome.why is not None:
-            violations.findings.append(_finding_of_action(title, action, outcome.kind, outcome.why))
+            violations.findings.append(_finding_of_action(node, title, action, outcome))
     return {effect.key: effect.value for effect in done.effects}
 
 
-def _finding_of_action(title: str, action: SetAction, kind: OutcomeKind, why: Undecided) -> Violation:
-    """Return the violation for an action without effect."""
-    if kind == "failed":
-        return reasons.missing_key(title, why.path or action.key)
-    return reasons.unfit_key(title, action.key, action.source or action.key, why)
+def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
+    """Return the violation for an action that had no effect for a reason that has to be corrected."""
+    why = outcome.why
+    assert why is not None, "as the caller checked"
+    if outcome.kind == "rejected" and action.compute is not None:
+        return reasons.unfit_value(node.node_id, action.key, why)
+    if outcome.kind == "rejected":
+        return reasons.unfit_key(title, action.key, action.source or action.key, why)
+    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
+        return reasons.missing_key(title, why.path)
+    return reasons.undecided(why, title)
 
 
 def _fitting(effects: Context, context: Context, violations: _Violations) -> Context:

@@ -42,7 +42,8 @@ class Graphs:
         if node_id not in self.step_schedules:
             task = self.nodes[node_id].task
             assert task is not None, "only a task sets anything"
-            self.step_schedules[node_id] = _schedule(build_graph({}, map(self._assignment, task.sets)))
+            conditions = {_name_of_gate(one): one.when for one in task.sets if one.when is not None}
+            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(self._assignment, task.sets)))
         return self.step_schedules[node_id]
 
     def _assignment(self, action: SetAction) -> Assignment:
@@ -50,7 +51,8 @@ class Graphs:
         declared = self.declared.get(action.key)
         known = {"type": declared.type, "required": declared.required, "choices": declared.choices} if declared else {}
         effect = SetKey.model_validate({"kind": "set", "key": action.key, **known})
-        return Assignment(effect=effect, value=action.value, path=action.source)
+        gates = (_name_of_gate(action),) if action.when is not None else ()
+        return Assignment(effect=effect, payload=action.payload, when=gates)
 
     @classmethod
     def of(cls, plan: Plan, inputs: Iterable[ContextInput] = ()) -> "Graphs":
@@ -132,6 +134,10 @@ class Graphs:
                 found.append(here)
             frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
         return found
+
+
+def _name_of_gate(action: SetAction) -> str:
+    return f"{action.key}.when"
 
 
 def _schedule(graph: DecisionGraph) -> Schedule:

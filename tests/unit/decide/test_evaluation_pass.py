@@ -13,10 +13,12 @@ from interlock.decide.evaluation_pass import Outcome, OutcomeKind, PassAborted, 
 from interlock.decide.graph import Constant, DecisionGraph, Reading, SetKey
 from interlock.decide.lowering import Assignment, build_graph, trigger_id
 from interlock.decide.schedule import Schedule, build_schedule
+from interlock.decide.value import Value
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, digest_of
 from interlock.record.context import Context, merge_context
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
+VALUE: TypeAdapter[Value] = TypeAdapter(Value)
 YES: dict[str, Any] = {"op": "equals", "var": "yes", "value": True}
 NO: dict[str, Any] = {"op": "not", "of": YES}
 UNSET: dict[str, Any] = {"op": "equals", "var": "gone.part", "value": 1}
@@ -29,8 +31,18 @@ def scheduled(graph: DecisionGraph) -> Schedule:
     return found
 
 
-def assignment(key: str, *, declared: dict[str, Any] | None = None, **more: Any) -> Assignment:
-    return Assignment(effect=SetKey.model_validate({"kind": "set", "key": key, **(declared or {})}), **more)
+def assignment(
+    key: str,
+    value: Any = None,
+    *,
+    path: str | None = None,
+    compute: dict[str, Any] | None = None,
+    when: tuple[str, ...] = (),
+    declared: dict[str, Any] | None = None,
+) -> Assignment:
+    read = {"op": "read", "var": path} if path is not None else {"op": "constant", "value": value}
+    effect = SetKey.model_validate({"kind": "set", "key": key, **(declared or {})})
+    return Assignment(effect=effect, payload=VALUE.validate_python(compute or read), when=when)
 
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:
@@ -226,8 +238,8 @@ def test_a_payload_that_json_cannot_carry_is_rejected(number: float) -> None:
     assert (done.outcomes["action:k"].kind, done.effects) == ("rejected", ())
 
 
-def test_a_payload_that_is_a_truth_is_set_and_rejected_if_it_is_undecided() -> None:
-    for condition, kind, effects in ((YES, "completed", [True]), (UNSET, "rejected", [])):
+def test_a_payload_that_is_a_truth_is_set_and_fails_if_it_is_undecided() -> None:
+    for condition, kind, effects in ((YES, "completed", [True]), (UNSET, "failed", [])):
         graph = lowered(assignment("k", value=0), c=condition)
         wires = [f"{e.source} {e.target} {e.port}" for e in graph.edges if e.port != "value"]
         nodes = cast("list[dict[str, Any]]", graph.to_json()["nodes"])
@@ -277,7 +289,7 @@ WORKS = assignment("fine", value=1)
 def test_a_number_that_json_cannot_carry_aborts_the_pass(number: float, found: str) -> None:
     graph = lowered(WORKS, first={"op": "or", "of": [YES, {"op": "gt", "var": "n", "value": 1}]})
     done = aborted(graph, {"yes": True, "n": number})
-    assert (done.node, done.condition, done.found) == ("compute:first", "first", found)
+    assert (done.node, done.name, done.found) == ("compute:first", "first", found)
 
 
 @pytest.mark.inv("DEC-5")
@@ -291,9 +303,49 @@ def test_a_number_that_json_cannot_carry_aborts_the_pass(number: float, found: s
 )
 def test_a_computation_that_fails_aborts_the_pass_naming_node_and_condition(broken: dict[str, Any]) -> None:
     done = aborted(lowered(WORKS, first=YES, second=broken), GIVEN)
-    assert (done.node, done.condition) == ("compute:second", "second")
-    assert (done.found, done.expected) == (f"a failure (TypeError) of `{broken['op']}`", "true or false")
+    assert (done.node, done.name) == ("compute:second", "second")
+    assert (done.found, done.expected) == (f"a failure (TypeError) of `{broken['op']}`", "a result")
     assert not hasattr(done, "effects")
+
+
+DIVIDED: dict[str, Any] = {"op": "divide", "of": [{"op": "read", "var": "number"}, {"op": "read", "var": "zero"}]}
+
+
+@pytest.mark.inv("DEC-5", "DEC-9")
+@pytest.mark.parametrize(
+    ("zero", "found", "expected"),
+    [(0, "a division by zero", "a divisor other than 0"), ("0", "a string", "a number"), (None, "null", "a number")],
+)
+def test_a_value_that_cannot_be_computed_cancels_every_action_of_the_pass(
+    zero: Json, found: str, expected: str
+) -> None:
+    graph = lowered(assignment("a", 1), assignment("k", compute=DIVIDED), assignment("z", 1, when=("no",)), no=NO)
+    done = aborted(graph, {**GIVEN, "zero": zero})
+    assert (done.node, done.name, done.is_value, done.found, done.expected) == ("value:k", "k", True, found, expected)
+    assert done.outcomes == dict.fromkeys(("action:a", "action:k", "action:z"), Outcome(kind="cancelled"))
+
+
+def test_a_value_that_lacks_an_input_fails_its_action_alone() -> None:
+    done = ran(lowered(assignment("a", 1), assignment("k", compute=DIVIDED)))
+    missing = Undecided(path="zero", found="not set", expected="a value")
+    assert done.outcomes == {"action:a": Outcome(kind="completed"), "action:k": Outcome(kind="failed", why=missing)}
+    assert done.read == {"number": 3}
+
+
+def test_a_value_that_fits_no_choice_is_rejected() -> None:
+    value = {"op": "negate", "of": [{"op": "read", "var": "number"}]}
+    rejected = lowered(assignment("k", compute=value, declared={"type": "number", "choices": [3]}))
+    assert ran(rejected).outcomes["action:k"].kind == "rejected"
+    assert [effect.value for effect in ran(lowered(assignment("k", compute=value))).effects] == [-3]
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_a_gate_on_evidence_that_was_not_sent_skips_the_action(*, is_sent: bool) -> None:
+    graph = lowered(assignment("k", 1, when=("many",)), many={"op": "gt", "var": "artifact.n", "value": 0})
+    evidence: dict[str, Json] = {"artifact": {"n": 1}} if is_sent else {}
+    done = run_pass(scheduled(graph), ConditionInputs(context={}, evidence=evidence))
+    assert isinstance(done, PassResult)
+    assert done.outcomes == {"action:k": Outcome(kind="completed" if is_sent else "skipped")}
 
 
 @pytest.mark.inv("DEC-1")

@@ -9,6 +9,7 @@ from interlock.decide.condition import Condition
 from interlock.decide.graph import DecisionGraph, SetKey
 from interlock.decide.lowering import OWN, Assignment, build_graph, trigger_id
 from interlock.decide.validate import validate_graph
+from interlock.decide.value import Given, Read
 
 CONDITION: TypeAdapter[Condition] = TypeAdapter(Condition)
 SMALL: dict[str, Any] = {"op": "equals", "var": "size", "value": "small"}
@@ -16,8 +17,9 @@ CALM: dict[str, Any] = {"op": "not", "of": {"op": "gt", "var": "risk.level", "va
 GO_ON: dict[str, Any] = {"op": "loop_control", "loopId": "l", "whenAbsent": "missing"}
 
 
-def assignment(key: str, **more: Any) -> Assignment:
-    return Assignment(effect=SetKey(kind="set", key=key), **more)
+def assignment(key: str, *, value: Any = None, path: str | None = None, when: tuple[str, ...] = ()) -> Assignment:
+    payload = Given(op="constant", value=value) if path is None else Read(op="read", var=path)
+    return Assignment(effect=SetKey(kind="set", key=key), payload=payload, when=when)
 
 
 def lowered(*assignments: Assignment, **conditions: dict[str, Any]) -> DecisionGraph:

@@ -144,6 +144,20 @@ def unfit_key(step_title: str, key: str, source: str, why: Undecided) -> Violati
     )
 
 
+def unfit_value(step_id: str, key: str, why: Undecided) -> Violation:
+    """`contract_violation:invalid_required_output` for a computed value that does not fit the declared key."""
+    wanted = one_line(why.expected, WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The step sets the context key {_named(key)!r} to a computed value, which is {why.found}; {_named(key)!r} is"
+        f" declared as {wanted}.",
+        "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
+        + _USE_FRESH,
+        {"key": key, "found": why.found, "wanted": wanted},
+    )
+
+
 def undecided(found: Undecided, what: str) -> Violation:
     """Refuse an attempt that leads to a decision that cannot be made (WALK-4); `what` is the title of the decision."""
     if found.path is None:
@@ -177,15 +191,17 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
 
 
 def aborted(step_id: str, failed: PassAborted) -> Violation:
-    """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
+    """`unexpected:invariant_violation` for a condition or a value whose computation failed: its pass has no effect."""
+    name = _named(failed.name)
+    what, detail = ("value of the context key", "key") if failed.is_value else ("condition", "conditionId")
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The condition {_named(failed.condition)!r} could not be computed: found {failed.found}, expected"
+        f"The {what} {name!r} could not be computed: found {failed.found}, expected"
         f" {failed.expected}. Nothing that you sent was applied.",
         "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
         + _USE_FRESH,
-        {"conditionId": _named(failed.condition)},
+        {detail: name},
     )
 
 
