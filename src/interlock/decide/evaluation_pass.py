@@ -46,6 +46,11 @@ class Outcome:
     kind: OutcomeKind
     why: Undecided | None = None
 
+    def to_json(self) -> dict[str, Json]:
+        """Return the outcome as JSON."""
+        why: dict[str, Json] = {} if self.why is None else {"why": _undecided_json(self.why)}
+        return {"kind": self.kind, **why}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEffect:
@@ -76,7 +81,7 @@ class PassResult:
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
-            "outcomes": {node: _outcome_json(outcome) for node, outcome in self.outcomes.items()},
+            "outcomes": {node: outcome.to_json() for node, outcome in self.outcomes.items()},
             "effects": [
                 {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
                 for effect in self.effects
@@ -249,11 +254,6 @@ def _trigger_json(verdict: Verdict) -> Json:
     if isinstance(verdict, Undecided):
         return {"undecided": _undecided_json(verdict)}
     return "emitted" if verdict else "not_emitted"
-
-
-def _outcome_json(outcome: Outcome) -> Json:
-    why: dict[str, Json] = {} if outcome.why is None else {"why": _undecided_json(outcome.why)}
-    return {"kind": outcome.kind, **why}
 
 
 def _undecided_json(undecided: Undecided) -> Json:

@@ -5,7 +5,7 @@ succeeds as a whole or not at all. In a run that never stops, everything that is
 BLK-2).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
 from interlock.decide.evaluation_pass import Outcome, PassAborted, run_pass
@@ -32,7 +32,7 @@ from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
-from interlock.engine.walk.capture import DecisionCapture, Gate
+from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
     EndlessWalk,
@@ -77,7 +77,7 @@ class _Transition:
 
     walk: WalkResult
     trace: tuple[TraceEntry, ...]
-    effects: Context
+    step: StepPass
     observed: tuple[Record, ...]
     findings: tuple[Violation, ...]
     claims: tuple[Violation, ...] = ()
@@ -109,15 +109,15 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     violations.findings += [*judgement.findings, *observed.findings]
     if violations.is_refused():
         return violations.findings
-    effects = _effects(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
-    effects = _fitting(effects, context, violations)
+    step = _pass_of(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
+    step = _fitting(step, context, violations)
     if violations.is_refused():
         return violations.findings
     state_after = ExecutionState(workflow.graphs, state)
     state_after.complete(node.node_id)
     decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
     walk = run_to_next_task(
-        workflow, state_after, merge_context(context, effects), decider, never_stops=attempt.never_stops
+        workflow, state_after, merge_context(context, step.effects), decider, never_stops=attempt.never_stops
     )
     if isinstance(walk, Suspended):
         return [finding_of(walk)]
@@ -134,8 +134,8 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
             pass
     return _Transition(
         walk=walk,
-        trace=(*judgement.trace, *_own_reasons(node, effects, gate), *walk.trace),
-        effects=effects,
+        trace=(*judgement.trace, *_own_reasons(node, step, gate), *walk.trace),
+        step=step,
         observed=observed.records,
         findings=tuple(violations.findings),
         claims=gate.claims if isinstance(gate, Approved) else (),
@@ -157,21 +157,26 @@ def finding_of(suspended: Suspended) -> Violation:
             return reasons.endless(suspended.node.node_id)
 
 
-def _effects(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violations: _Violations) -> Context:
-    """Return what a step sets when it is done: the effects of one pass over its actions (EFF-2)."""
+def _pass_of(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violations: _Violations) -> StepPass:
+    """Evaluate what a step sets when it is done, in one pass over its actions (EFF-2)."""
     assert node.task is not None, "only a task sets anything"
     if not node.task.sets:
-        return {}
+        return StepPass()
     done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs)
+    outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
     if isinstance(done, PassAborted):
         violations.findings.append(reasons.aborted(node.node_id, done))
-        return {}
+        return StepPass(read=done.read, outcomes=outcomes)
     title = rendered_line(node.title, inputs.context)
     for action in node.task.sets:
-        outcome = done.outcomes[action_id(action.key)]
-        if outcome.why is not None:
-            violations.findings.append(_finding_of_action(node, title, action, outcome))
-    return {effect.key: effect.value for effect in done.effects}
+        if outcomes[action.key].why is not None:
+            violations.findings.append(_finding_of_action(node, title, action, outcomes[action.key]))
+    return StepPass(
+        read=done.read,
+        triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
+        outcomes=outcomes,
+        effects={effect.key: effect.value for effect in done.effects},
+    )
 
 
 def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
@@ -187,22 +192,30 @@ def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: O
     return reasons.undecided(why, title)
 
 
-def _fitting(effects: Context, context: Context, violations: _Violations) -> Context:
-    """Return what a step sets, or nothing if the context would exceed its budget."""
-    if effects and (measured := len(canonical_bytes(dict(merge_context(context, effects))))) > CONTEXT_BYTES_MAX:
-        violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
-        return {}
-    return effects
+def _fitting(step: StepPass, context: Context, violations: _Violations) -> StepPass:
+    """Return the pass of a step. If the context would exceed its budget, every value is rejected."""
+    if not step.effects:
+        return step
+    measured = len(canonical_bytes(dict(merge_context(context, step.effects))))
+    if measured <= CONTEXT_BYTES_MAX:
+        return step
+    violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
+    why = Undecided(path=None, found=f"a context of {measured} bytes", expected=f"at most {CONTEXT_BYTES_MAX} bytes")
+    rejected = dict.fromkeys(step.effects, Outcome(kind="rejected", why=why))
+    return replace(step, outcomes={**step.outcomes, **rejected}, effects={})
 
 
-def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
+def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
     """Return the trace of the step itself: who approved it, and what it set."""
     words: list[str] = []
     if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
         words.append(f"The step was approved by a {gate.by}{client}.")
-    if effects:
-        words.append(f"Set {', '.join(f'`{key}`' for key in sorted(effects))}.")
+    if step.effects:
+        words.append(f"Set {', '.join(f'`{key}`' for key in sorted(step.effects))}.")
+    idle = [f"`{key}` ({one.kind})" for key, one in sorted(step.outcomes.items()) if one.kind != "completed"]
+    if idle:
+        words.append(f"Did not set {', '.join(idle)}.")
     refs = (StepRef(kind="step_id", step_id=node.node_id),)
     return tuple(
         TraceEntry(kind="selected_next_step", summary=one_line(one, TRACE_SUMMARY_BYTES_MAX), refs=refs)
@@ -224,7 +237,12 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
     outputs = outputs_of(attempt, transition.answered)
     left = (*transition.findings, *transition.claims)
     still_open = frozenset(one.gap_id(origin) for origin, _ in attempt.open_gaps for one in left)
-    captured = DecisionCapture(decided=transition.walk.decided, effects=transition.effects, gate=transition.gate)
+    captured = DecisionCapture(
+        decided=transition.walk.decided,
+        step=transition.step,
+        gate=transition.gate,
+        adapter=attempt.workflow.adapter_digest,
+    )
     entries = (*_preferences_trace(attempt, attempt.request.preferences), *transition.trace)
     trace, captures = trace_drafts(entries, run, child, attempt.attempt, captured)
     drafts = [
@@ -232,7 +250,7 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
-        *effects_draft(transition.effects, run, child, attempt.attempt),
+        *effects_draft(transition.step.effects, run, child, attempt.attempt),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
