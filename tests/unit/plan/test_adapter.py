@@ -31,5 +31,5 @@ def test_the_digest_follows_the_declarations_and_nothing_else() -> None:
 
 @pytest.mark.inv("EFF-10")
 def test_a_workflow_that_declares_no_key_has_no_manifest() -> None:
-    assert compiled(step("a")).adapter_digest is None
+    assert compiled(step("a"), inputs=[]).adapter_digest is None
     assert compiled_dialect({"id": "d", "title": "S", "prompt": "Do it."}).adapter is None

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Document, Document, OutcomeKind, list[Any]]] = {
 }
 
 
-@pytest.mark.inv("DEC-9", "DEC-11")
+@pytest.mark.inv("DEC-9")
 @pytest.mark.parametrize("case", CASES)
 def test_each_outcome_of_an_action_is_captured_in_a_run_that_never_stops(case: str) -> None:
     action, context, outcome, values = CASES[case]
