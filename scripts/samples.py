@@ -58,13 +58,28 @@ def messages() -> list[str]:
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and _MESSAGE_CALL.search(ast.unparse(call.func)):
+        for call, known in _calls(tree, constants):
+            if _MESSAGE_CALL.search(ast.unparse(call.func)):
                 given = [*call.args, *(keyword.value for keyword in call.keywords)]
-                texts = [text for one in given if (text := _text(one, constants)) and " " in text]
+                texts = [text for one in given if (text := _text(one, known)) and " " in text]
                 if any(text.endswith((".", "?")) for text in texts):
                     found["\n".join(texts)] = None
     return list(found)
+
+
+def _calls(node: ast.AST, known: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
+    """Yield each call below a node, with the texts that names have there: constants, and the last local assignments."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _calls(child, dict(known))
+            continue
+        if isinstance(child, ast.Call):
+            yield child, dict(known)
+        yield from _calls(child, known)
+        if isinstance(child, ast.Assign) and len(child.targets) == 1 and isinstance(child.targets[0], ast.Name):
+            text = _text(child.value, known)
+            if text is not None and " " in text:
+                known[child.targets[0].id] = text
 
 
 def docstrings() -> list[str]:

@@ -30,6 +30,10 @@ _FORM: Mapping[DiagnosticCode, Entry] = {
     "too_deep": Entry("Values are nested too deeply.", "Flatten the document."),
     "not_an_object": Entry("The file contains a list or a single value.", "Begin with `id`, `name` and `steps`."),
     "number_not_exact": Entry("A number cannot be kept exactly.", "Write it as text."),
+    "unknown_version": Entry(
+        "A plan file has a version that this Interlock does not know.",
+        "Open it with a newer Interlock, or export it again with this one.",
+    ),
     "unknown_key": Entry(
         "A key is not allowed at this place. A warning for an argument that a routine does not have.",
         "Correct its spelling, or remove it.",

@@ -30,11 +30,11 @@ from tests.agents.reading import Channel, Reading, Shown, read
 
 from interlock.kernel.blanks import fill_in
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
-Call: TypeAlias = Callable[[str, Mapping[str, object]], Called]
-AsyncCall: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[Called]]
-_Script: TypeAlias = Generator[Shown, Called, None]
+Call: TypeAlias = Callable[[str, Mapping[str, object]], ToolResult]
+AsyncCall: TypeAlias = Callable[[str, Mapping[str, object]], Awaitable[ToolResult]]
+_Script: TypeAlias = Generator[Shown, ToolResult, None]
 
 _OLDER_MAX = 12
 _FAULTS_PER_LOST_MEMORY = 2
@@ -59,8 +59,8 @@ class Work:
     """What came of it: calls and answers, how often the agent erred in which way, and what was refused."""
 
     sent: list[Shown] = field(default_factory=list[Shown], repr=False)
-    answers: list[Called] = field(default_factory=list[Called], repr=False)
-    presented: list[Called] = field(default_factory=list[Called], repr=False)
+    answers: list[ToolResult] = field(default_factory=list[ToolResult], repr=False)
+    presented: list[ToolResult] = field(default_factory=list[ToolResult], repr=False)
     """The answers that gave the agent a step to do, in their order."""
     faults: Counter[str] = field(default_factory=Counter[str])
     is_complete: bool = False
@@ -95,7 +95,7 @@ class Work:
         pairs = list(zip(self.sent, self.answers, strict=True))[-count:]
         return "\n".join(f"{call.tool} {json.dumps(call.arguments)} -> {answer.text[:300]}" for call, answer in pairs)
 
-    def _accepted(self) -> Iterable[Called]:
+    def _accepted(self) -> Iterable[ToolResult]:
         return (answer for answer in self.answers if not answer.is_error)
 
 
@@ -123,7 +123,7 @@ class Agent:
     is_joined: bool = False
     calls_max: int = 2_000
 
-    def work(self, call: Call, *, after: Called | None = None) -> Work:
+    def work(self, call: Call, *, after: ToolResult | None = None) -> Work:
         """Do all tasks; the first one from an answer on, if one is given.
 
         Raises:
@@ -188,7 +188,7 @@ class _Run:
 
 
 class _Chat:
-    def __init__(self, agent: Agent, after: Called | None) -> None:
+    def __init__(self, agent: Agent, after: ToolResult | None) -> None:
         self.work = Work()
         self._agent = agent
         self._chance = random.Random(f"{agent.seed}")
@@ -258,7 +258,7 @@ class _Chat:
             arguments["sessionId"] = self._session
         return Shown(tool="start_workflow", arguments=arguments)
 
-    def _take_in(self, run: _Run, sent: Shown, answer: Called) -> None:
+    def _take_in(self, run: _Run, sent: Shown, answer: ToolResult) -> None:
         reading = read(answer, self._agent.channel)
         if reading.is_error:
             if sent.tool == "start_workflow":

@@ -22,7 +22,10 @@ _MUST_STOP = '"decision": "stop"} in `output.artifacts`, and say'
 
 
 def notes_for(wanted: str, sentence: str) -> str:
-    """Return a sentence as notes, extended by what lines such as "Your notes must contain 'x'" ask for."""
+    """Return a sentence as notes, extended by what lines such as "Your notes must contain 'x'" ask for.
+
+    Notes that must be longer list details, each of its own.
+    """
     forbidden = [_unquoted(found) for found in re.findall(rf"not contain {_QUOTED}", wanted)]
     texts = [_unquoted(found) for found in re.findall(rf"(?<!not )contain {_QUOTED}", wanted)]
     texts += map(shortest_match, re.findall(r"match the pattern `([^`]*)`", wanted))
@@ -32,8 +35,10 @@ def notes_for(wanted: str, sentence: str) -> str:
     for text in forbidden:
         sentence = sentence.replace(text, "…")
     notes = f"{required}\n{sentence}" if required else sentence
+    detail = 0
     while len(notes) < least:
-        notes += f" {sentence}"
+        detail += 1
+        notes += f" Detail-{detail}: case-{detail} gave result-{detail}."
     return notes[: most if most is not None and most >= len(required) else None]
 
 
@@ -108,6 +113,8 @@ class Filling:
             return _merged(whole, cast("dict[str, Any]", value))
         if blank.get("choices"):
             return self._chance.choice(blank["choices"])
+        if shape.startswith("list of "):
+            return good_value(blank)
         known = [value for value in self._known.get(key, ()) if not shape or _is_of_kind(value, shape)]
         if known:
             return self._chance.choice(known)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
 Channel: TypeAlias = Literal["structure", "text"]
 
@@ -61,7 +61,7 @@ class Reading:
         return f"{self.prompt}\n{self.refusal}"
 
 
-def read(answer: Called, channel: Channel) -> Reading:
+def read(answer: ToolResult, channel: Channel) -> Reading:
     """Return what a channel says. The other is not looked at, nor whether both say the same."""
     if channel == "structure":
         return _of_refused(answer.structure) if answer.is_error else _of_structure(answer.structure)

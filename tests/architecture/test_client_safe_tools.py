@@ -4,7 +4,9 @@ The walk knows schemas from members that are merely called like a keyword, and i
 """
 
 import json
+import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any, cast
 
 import pytest
@@ -135,6 +137,29 @@ def test_every_text_that_clients_cut_is_short() -> None:
     for prompt in PROMPTS:
         assert prompt.description is not None
         assert len(prompt.description) < TEXT_CHARS_MAX
+
+
+@pytest.mark.inv("SRV-14")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_a_tool_says_first_when_to_call_it_and_then_when_not(tool: Tool) -> None:
+    first, second, *_ = re.split(r"(?<=[.])[ ]", tool.description)
+    assert re.match(r"(When|If|Only if|Once, to|To) ", first)
+    assert re.match(r"(Never|Not) ", second)
+
+
+@pytest.mark.inv("SRV-14")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_no_text_of_a_tool_holds_a_value_that_could_be_sent(tool: Tool) -> None:
+    """Small models send back what a description shows: a token, a query, a workflow id."""
+    for one in (tool.description, *descriptions(tool.to_json()["inputSchema"])):
+        assert re.search(r"\b(st|ack|chk)_\w|[{}…]|[Ee]xample|e\.g\.", one) is None
+        assert [entry for entry in bundled_ids() if entry in one] == []
+
+
+def bundled_ids() -> list[str]:
+    """Return the ids of the bundled workflows."""
+    root = files("interlock") / "workflows"
+    return [f"wr.{entry.name.partition('.')[0]}" for entry in root.iterdir() if entry.name.endswith(".json")]
 
 
 @pytest.mark.inv("SRV-2")

@@ -76,7 +76,7 @@ WRITING_PORTS = {
     "Collector": {"service/collect.py"},
     "RetentionPins": {"service/collect.py"},
     "Upkeep": set[str](),
-    "Store": {"cli/store.py", "cli/session/import_.py"},
+    "Store": {"cli/store.py", "cli/session/lifecycle/end.py", "cli/session/import_.py"},
     "open_store": {
         "server/app.py",
         "cli/store.py",
@@ -87,7 +87,7 @@ WRITING_PORTS = {
         "cli/upkeep/keys.py",
         "cli/upkeep/sessions.py",
     },
-    "open_chosen_store": {"cli/session/import_.py", "cli/session/repair.py"},
+    "open_chosen_store": {"cli/session/lifecycle/end.py", "cli/session/import_.py", "cli/session/repair.py"},
 }
 """What can write to a store, or gives all of its ports, with every module that imports it."""
 

@@ -39,7 +39,7 @@ NO_LIMIT = {
     "record/bundle.py": {"_VERSION": FORMAT},
     "record/short_tokens.py": dict.fromkeys(["_VERSION", "_BODY_CHARS", "_MAC_BYTES", "_SESSION_BYTES"], FORMAT),
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
-    "service/tools/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
+    "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
     "store/git.py": {"_SHA1_CHARS": FORMAT},
     "store/local/files.py": {"_FILE_MODE": CODE, "_DIR_MODE": CODE, "_F_FULLFSYNC": CODE},
     "store/local/keyring.py": {"_KEY_BYTES": FORMAT},

@@ -477,6 +477,6 @@ def test_a_run_whose_plan_a_newer_release_pinned_is_left_alone_and_says_so() -> 
     with harness.ports.writer.hold(start.session) as lock:
         session = harness.ports.writer.append(lock, plan, stamps)
     mint = Mint(ring=FIXED_KEYS, session=session, run=session.runs[start.run])
-    answer = harness.look(mint.state(root_node(start.run)))
+    answer = harness.rehydrate(mint.state(root_node(start.run)))
     assert answer.code is ErrorCode.SESSION_NOT_HEALTHY
     assert answer["details"]["health"] == "unknown_version"

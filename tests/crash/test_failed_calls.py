@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.bundles import exported, restoring
+from tests.support.words import many_words
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, Refusal
@@ -21,7 +22,7 @@ from interlock.service.transfer.import_ import import_session
 from interlock.store.local import layout
 from interlock.store.local.files import FileOps
 from interlock.store.local.store import LocalStore
-from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import Session
 
@@ -115,14 +116,14 @@ def failures(make: Callable[[], Process], call: Callable[[Process], object]) -> 
                 yield Failure(at=at, is_done=is_done, is_lasting=is_lasting)
 
 
-def fail(process: Process, failure: Failure, call: Callable[[Process], Called]) -> Called:
+def fail(process: Process, failure: Failure, call: Callable[[Process], ToolResult]) -> ToolResult:
     """Make a call under a failure."""
     process.failing.made.clear()
     process.failing.failure = failure
     return call(process)
 
 
-def assert_is_true(refused: Called, *, is_recorded: bool) -> None:
+def assert_is_true(refused: ToolResult, *, is_recorded: bool) -> None:
     """Compare what a refusal says with the record."""
     assert refused.code is ErrorCode.STORE_FAILED
     if is_recorded:
@@ -134,7 +135,7 @@ def assert_is_true(refused: Called, *, is_recorded: bool) -> None:
 START: dict[str, Any] = {"goal": "Once"}
 
 
-def started() -> tuple[Process, Called]:
+def started() -> tuple[Process, ToolResult]:
     process = Process(CrashDisk())
     return process, process.harness.start("test.abc", goal="Before")
 
@@ -160,7 +161,7 @@ STARTS = {"first": first_start, "beside another": later_start, "in a session tha
 def test_a_start_that_fails_anywhere_says_what_is_true_and_is_one_run_when_it_is_repeated(kind: str) -> None:
     arguments = STARTS[kind]()[1]
 
-    def call(process: Process) -> Called:
+    def call(process: Process) -> ToolResult:
         return process.harness.start("test.abc", **arguments)
 
     seen = set[bool]()
@@ -185,7 +186,7 @@ def test_a_start_that_fails_anywhere_says_what_is_true_and_is_one_run_when_it_is
 
 
 def assert_is_one_run_in_another_process(
-    refused: Called, process: Process, before: set[RunId], call: Callable[[Process], Called]
+    refused: ToolResult, process: Process, before: set[RunId], call: Callable[[Process], ToolResult]
 ) -> None:
     """Do what a refusal advises after a restart: look for the run by its ids, and start it if there is none.
 
@@ -196,20 +197,22 @@ def assert_is_one_run_in_another_process(
     found = refused["details"]["correctedCall"]
     candidates = process.harness.call(found["tool"], found["arguments"])["candidates"]
     assert [one["run"]["runId"] for one in candidates] == sorted(process.runs() - before)
-    answer = process.harness.look(candidates[0]["nextCall"]["arguments"]["stateToken"]) if candidates else call(process)
+    answer = (
+        process.harness.rehydrate(candidates[0]["nextCall"]["arguments"]["stateToken"]) if candidates else call(process)
+    )
     assert process.runs() - before - undecided == {RunId(answer["run"]["runId"])}
     assert process.harness.advance(answer)["pending"]["stepId"] == "b"
 
 
-TOKEN_CALLS: dict[str, Callable[[Process, Called], Called]] = {
-    "advance": lambda process, first: process.harness.advance(first, "Done. " * 900, output=with_artifact()),
+TOKEN_CALLS: dict[str, Callable[[Process, ToolResult], ToolResult]] = {
+    "advance": lambda process, first: process.harness.advance(first, many_words(600), output=with_artifact()),
     "refused attempt": lambda process, first: process.harness.advance(first, None, context={"seen": 1}),
     "checkpoint": lambda process, first: process.harness.checkpoint(first),
 }
 
 
 def with_artifact() -> dict[str, Json]:
-    return {"notesMarkdown": "Done. " * 900, "artifacts": [{"kind": "mine"}]}
+    return {"notesMarkdown": many_words(600), "artifacts": [{"kind": "mine"}]}
 
 
 @pytest.mark.inv("FAIL-1", "APP-7")
@@ -220,7 +223,7 @@ def test_a_call_with_a_token_that_fails_anywhere_says_what_is_true_and_counts_on
     def make() -> Process:
         return Process(base.disk.copy(), first_id=1_000)
 
-    def call(process: Process) -> Called:
+    def call(process: Process) -> ToolResult:
         return TOKEN_CALLS[kind](process, first)
 
     seen = set[bool]()

@@ -11,7 +11,7 @@ import pytest
 from tests.support.crash import KINDS, Case, apply, assert_readable, opened, prepared, session_id, start_plan
 
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 
 CASES = {kind: prepared(kind) for kind in KINDS}
 
@@ -36,10 +36,10 @@ def cut_disks(case: Case, at: int) -> Iterator[tuple[CrashDisk, bool]]:
     parts = sorted({1, size // 2, size - 1, size}) if size else []
     for keep in [None, *parts]:
         disk = case.disk.copy()
-        disk.trouble = Trouble(at=at, keep_bytes=keep)
+        disk.fault = InjectedFault(at=at, keep_bytes=keep)
         with pytest.raises(PowerCutError):
             apply(opened(disk), case.plan)
-        disk.trouble = None
+        disk.fault = None
         yield disk, False
 
 
@@ -98,18 +98,18 @@ def test_an_append_after_a_torn_one_cuts_the_tail_off_first(kind: str) -> None:
     apply(opened(disk), case.plan)
     at = next(number for number, step in enumerate(disk.steps) if step.name == "append")
     torn = case.disk.copy()
-    torn.trouble = Trouble(at=at, keep_bytes=disk.steps[at].bytes // 2)
+    torn.fault = InjectedFault(at=at, keep_bytes=disk.steps[at].bytes // 2)
     with pytest.raises(PowerCutError):
         apply(opened(torn), case.plan)
-    torn.trouble = None
+    torn.fault = None
     for left in torn.survivors():
         for cut in range(40):
             again = left.copy()
-            again.trouble = Trouble(at=cut)
+            again.fault = InjectedFault(at=cut)
             try:
                 apply(opened(again), case.plan)
             except PowerCutError:
-                again.trouble = None
+                again.fault = None
                 for twice_left in again.survivors():
                     assert_old_or_new_and_next_works(case, twice_left, is_new=False)
                 continue
@@ -154,11 +154,11 @@ def test_an_operation_that_fails_leaves_the_old_state_and_the_same_call_works_la
         for keep in (None, 40):
             disk = case.disk.copy()
             store = opened(disk)
-            disk.trouble = Trouble(at=at, keep_bytes=keep, error=error)
+            disk.fault = InjectedFault(at=at, keep_bytes=keep, error=error)
             with pytest.raises(StoreFailureError) as failure:
                 apply(store, case.plan)
             assert failure.value.kind is kind_of_failure
-            disk.trouble = None
+            disk.fault = None
             assert opened(disk.copy()).load(case.plan.session) == case.old
             assert apply(store, case.plan) == case.new
             assert opened(disk).load(case.plan.session) == case.new
@@ -179,12 +179,12 @@ def test_a_failure_says_whether_the_append_may_count_and_the_next_one_makes_it_c
         for keep in (None, 40, 10_000):
             disk = case.disk.copy()
             store = opened(disk)
-            disk.trouble = Trouble(at=at, keep_bytes=keep, error=errno.EIO, is_lasting=is_lasting)
+            disk.fault = InjectedFault(at=at, keep_bytes=keep, error=errno.EIO, is_lasting=is_lasting)
             with pytest.raises(StoreFailureError) as failure:
                 apply(store, case.plan)
             is_whole = at > group or (at == group and keep == 10_000)
             assert failure.value.may_be_recorded is is_whole
-            disk.trouble = None
+            disk.fault = None
             # Nobody answers from it before somebody has settled it, in this process or another. The mark is the last
             # operation: if it was written and then reported as failed, the group is settled.
             is_marked = at == len(probe.steps) - 1 and keep == 10_000
@@ -199,9 +199,9 @@ def test_a_failing_session_does_not_disturb_another() -> None:
     case = CASES["advance"]
     disk = case.disk.copy()
     store = opened(disk)
-    disk.trouble = Trouble(at=3, error=errno.EIO)
+    disk.fault = InjectedFault(at=3, error=errno.EIO)
     with pytest.raises(StoreFailureError):
         apply(store, case.plan)
-    disk.trouble = None
+    disk.fault = None
     other = apply(store, start_plan("c"))
     assert opened(disk).load(session_id("c")) == other

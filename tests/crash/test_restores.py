@@ -19,7 +19,7 @@ from interlock.record.content import Contents, collect_references
 from interlock.record.events import Event
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")
@@ -62,7 +62,7 @@ def before(kind: str) -> CrashDisk:
         probe = disk.copy()
         restore(opened(probe))
         # Its last three operations give the manifest its name, make that durable, and mark it.
-        disk.trouble = Trouble(at=len(disk.steps) + len(probe.steps) - 3)
+        disk.fault = InjectedFault(at=len(disk.steps) + len(probe.steps) - 3)
         with pytest.raises(PowerCutError):
             restore(opened(disk))
     return disk.copy()
@@ -91,10 +91,10 @@ def cut_disks(kind: str, at: int) -> Iterator[tuple[CrashDisk, bool]]:
     size = whole.steps[at].bytes
     for keep in [None, *sorted({size // 2, size} if size else ())]:
         disk = DISKS[kind].copy()
-        disk.trouble = Trouble(at=at, keep_bytes=keep)
+        disk.fault = InjectedFault(at=at, keep_bytes=keep)
         with pytest.raises(PowerCutError):
             restore(opened(disk))
-        disk.trouble = None
+        disk.fault = None
         yield disk, False
 
 
@@ -172,11 +172,11 @@ def test_an_operation_that_fails_leaves_no_session_and_the_same_restore_works_la
         for keep in (None, 40):
             disk = DISKS[kind].copy()
             store = opened(disk)
-            disk.trouble = Trouble(at=at, keep_bytes=keep, error=error)
+            disk.fault = InjectedFault(at=at, keep_bytes=keep, error=error)
             with pytest.raises(StoreFailureError) as raised:
                 restore(store)
             assert raised.value.kind is failure
-            disk.trouble = None
+            disk.fault = None
             assert opened(disk.copy()).load(A) is None
             assert store.load(A) is None
             # Its last two operations come after the manifest has its name.

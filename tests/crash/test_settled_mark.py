@@ -20,7 +20,7 @@ from interlock.store.ports.errors import Health, SessionUnhealthyError, StoreFai
 from interlock.store.ports.maintenance import Retention
 from interlock.store.ports.reader import UnfinishedAppend
 from interlock.store.retention import due
-from interlock.testing.power_cut import CrashDisk, PowerCutError, ThreadLocks, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError, ThreadLocks
 from interlock.views.session import Session
 
 A = session_id("a")
@@ -64,10 +64,10 @@ def unsettled(*, is_killed: bool = False) -> Unsettled:
     new = apply(opened(disk.copy()), plan)
     disk = disk.copy()
     at = step_number(disk, plan, "sync", MANIFEST)
-    disk.trouble = Trouble(at=at, error=None if is_killed else errno.EIO)
+    disk.fault = InjectedFault(at=at, error=None if is_killed else errno.EIO)
     with pytest.raises(PowerCutError if is_killed else StoreFailureError):
         apply(opened(disk), plan)
-    disk.trouble = None
+    disk.fault = None
     return Unsettled(disk=disk, plan=plan, old=old, new=new)
 
 
@@ -93,10 +93,10 @@ def test_what_an_interrupted_append_left_is_named_and_is_no_damage() -> None:
     plan = advance(disk)
     assert opened(disk).unfinished(A) is None
     cut = disk.copy()
-    cut.trouble = Trouble(at=step_number(disk, plan, "append", MANIFEST))
+    cut.fault = InjectedFault(at=step_number(disk, plan, "append", MANIFEST))
     with pytest.raises(PowerCutError):
         apply(opened(cut), plan)
-    cut.trouble = None
+    cut.fault = None
     assert opened(cut).unfinished(A) is UnfinishedAppend.SEGMENT
     assert opened(unsettled().disk).unfinished(A) is UnfinishedAppend.GROUP
     store = opened(cut)
@@ -135,14 +135,18 @@ def test_settling_that_is_cut_or_fails_anywhere_leaves_the_group_to_the_next_hol
     with opened(probe).hold(A):
         pass
     for at in range(len(probe.steps)):
-        for trouble in (Trouble(at=at), Trouble(at=at, keep_bytes=10_000), Trouble(at=at, error=errno.EIO)):
+        for fault in (
+            InjectedFault(at=at),
+            InjectedFault(at=at, keep_bytes=10_000),
+            InjectedFault(at=at, error=errno.EIO),
+        ):
             disk = case.disk.copy()
-            disk.trouble = trouble
+            disk.fault = fault
             with pytest.raises((PowerCutError, StoreFailureError)) as failure:
                 apply(opened(disk), case.plan)
             if isinstance(failure.value, StoreFailureError):
                 assert failure.value.may_be_recorded
-            disk.trouble = None
+            disk.fault = None
             assert opened(disk).load(A) in (case.old, case.new)
             assert apply(opened(disk), case.plan) == case.new
 
@@ -321,10 +325,10 @@ def test_a_group_that_begins_and_fails_between_a_readers_two_readings_is_not_bel
 
             def begin_and_fail(shared: Interleaved = shared, at: int = at) -> None:
                 shared.steps.clear()
-                shared.trouble = Trouble(at=at, error=errno.EIO)
+                shared.fault = InjectedFault(at=at, error=errno.EIO)
                 with pytest.raises(StoreFailureError):
                     apply(opened(shared), plan)
-                shared.trouble = None
+                shared.fault = None
 
             shared.between = begin_and_fail
             reader = opened(shared)

@@ -31,7 +31,7 @@ from interlock.store.local import layout
 from interlock.store.local.collect.mark import read_session
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import SessionBusyError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 from interlock.views.session import Session
 
 A, B = session_id("a"), session_id("b")
@@ -109,10 +109,10 @@ def end_of(disk: CrashDisk) -> set[str]:
 def cut(disk: CrashDisk, at: int) -> CrashDisk:
     """Return the disk as a sweep leaves it whose process or power is gone before an operation."""
     disk = disk.copy()
-    disk.trouble = Trouble(at=at)
+    disk.fault = InjectedFault(at=at)
     with suppress(PowerCutError):
         swept(disk)
-    disk.trouble = None
+    disk.fault = None
     return disk
 
 

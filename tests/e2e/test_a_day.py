@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.server import Server, step_of
 
-from interlock.testing.harness import Called, linear_workflow
+from interlock.testing.harness import ToolResult, linear_workflow
 
 BIN = Path(sys.executable).parent
 FIX = linear_workflow("team.fix", "find", "change", "check", name="Fix")
@@ -45,7 +45,7 @@ def views(data_dir: Path, session: str) -> dict[str, Any]:
     return seen | {"gaps": command(data_dir, "session", "open-gaps", session)}
 
 
-def looked_at(server: Server, answer: Called) -> Called:
+def looked_at(server: Server, answer: ToolResult) -> ToolResult:
     (found,) = server.call("resume_session", query="login loop")["candidates"]
     shown = server.call(found["nextCall"]["tool"], **found["nextCall"]["arguments"])
     assert shown["run"]["label"] == answer["run"]["label"]
@@ -67,14 +67,14 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
         shown = looked_at(other, start)
         assert (step_of(shown), shown.ack) == ("change", second.ack)
         assert "Half renamed." in shown["recap"]
-        assert other.look(kept["stateToken"])["pending"] == shown["pending"]
+        assert other.rehydrate(kept["stateToken"])["pending"] == shown["pending"]
         assert other.advance(start, "The form sends the wrong field.") == second, "what was answered is told again"
         third = other.advance(shown, "Renamed.")
         forked = other.fork(shown, "Renamed on both ends.")
         assert "BRANCH_CREATED" in forked.warnings
         done = other.advance(forked, "Logged in ten times.")
         assert done["isComplete"]
-        assert step_of(other.look(third)) == "check", "the other branch stays as it was"
+        assert step_of(other.rehydrate(third)) == "check", "the other branch stays as it was"
 
     session = str(start["run"]["sessionId"])
     before = views(desk, session)
@@ -94,12 +94,12 @@ def test_a_day_of_kills_new_chats_and_other_machines_loses_nothing(tmp_path: Pat
         going = there.advance(again, "Looked.")
         assert step_of(going) == "change"
         command(laptop, "keys", "rotate")
-        assert there.look(going).ack != going.ack, "new tokens are signed with the new key"
+        assert there.rehydrate(going).ack != going.ack, "new tokens are signed with the new key"
         assert step_of(there.advance(going, "Changed.")) == "check", "the old ones still work"
 
     swept = command(laptop, "gc")
     assert {one["count"] for one in swept["taken"]} == {0}, "nothing of it is old"
     with Server(laptop, workspace) as last:
-        assert last.look(found["stateToken"])["isComplete"]
+        assert last.rehydrate(found["stateToken"])["isComplete"]
     assert command(desk, "session", "verify")["mismatches"] == []
     assert views(desk, session) == before

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from interlock.testing.harness import Called, call_through
+from interlock.testing.harness import ToolResult, call_through
 
 COMMAND = ["-m", "interlock", "serve"]
 
@@ -38,10 +38,10 @@ def served(root: Path, *, log_level: str = "WARNING") -> subprocess.CompletedPro
     )
 
 
-def called(root: Path, tool: str, arguments: dict[str, Any]) -> Called:
+def called(root: Path, tool: str, arguments: dict[str, Any]) -> ToolResult:
     parameters = StdioServerParameters(command=sys.executable, args=COMMAND, env=environment_of(root), cwd=str(root))
 
-    async def call() -> Called:
+    async def call() -> ToolResult:
         async with Client(parameters) as client:
             return await call_through(client, tool, arguments)
 

@@ -21,7 +21,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.service.catalog import Entry, RefusedFile
 from interlock.store.memory.store import MemoryStore
 from interlock.store.workflow_files import PROJECT_DIR, LocalWorkflowFiles
-from interlock.testing.harness import Called, FixedKeyRing, Harness, call_through
+from interlock.testing.harness import FixedKeyRing, Harness, ToolResult, call_through
 
 NAMES = [path.relative_to(CORPUS).as_posix() for path in sorted(CORPUS.rglob("*.json"))] or ["(no corpus)"]
 INVALID = "examples/dashboard-template-workflow.json"
@@ -134,7 +134,7 @@ async def test_a_real_server_over_stdio_takes_files_to_their_end(tmp_path: Path,
     )
     async with Client(parameters) as client:
 
-        async def call(tool: str, arguments: Mapping[str, object]) -> Called:
+        async def call(tool: str, arguments: Mapping[str, object]) -> ToolResult:
             return await call_through(client, tool, arguments)
 
         for content in contents:

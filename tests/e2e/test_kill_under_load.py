@@ -68,11 +68,18 @@ async def test_no_kill_stop_or_end_loses_an_acknowledged_advance_or_applies_one_
         site.add_workflow(linear_workflow(f"load.agent{number}", STEPS))
     done = await work_under_disturbances(plan, site, journal)
     assert journal.repeated >= done[signal.SIGKILL] // 2, "kills met calls that waited for an answer"
+    sys.stdout.write(f"{plan}: {counts(done, journal)}\n")
     assert done.keys() == {signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM}
     await replayed_answers_equal_the_first(site, plan.era, journal)
     assert_heard_is_recorded(site, journal.heard)
     assert read_data_dir(files_of(site.data_dir), boot=boot_id()).flaws == []
     Log(site).says_what_was_heard(journal)
+
+
+def counts(done: Counter[signal.Signals], journal: Journal) -> str:
+    """Return how often servers were disturbed, and what the agents sent and received."""
+    signals = ", ".join(f"{number} {what.name}" for what, number in done.most_common())
+    return f"{signals}; {len(journal.sent)} calls sent, {journal.repeated} again, {len(journal.heard)} answered"
 
 
 async def work_under_disturbances(plan: Plan, site: Site, journal: Journal) -> Counter[signal.Signals]:

@@ -34,14 +34,14 @@ def test_running_servers_notice_a_rotation_and_the_second_one_ends_the_first_tok
     with Server(data_dir, space) as one, Server(data_dir, space) as other:
         first = one.start(goal="Rotate")
         run(data_dir, "keys", "rotate")
-        second = one.look(first)
+        second = one.rehydrate(first)
         assert second.state != first.state, "signed with the new key"
-        assert other.look(second).state == second.state
+        assert other.rehydrate(second).state == second.state
         third = other.advance(first)
         assert third["pending"]["stepId"] == "b"
         run(data_dir, "keys", "rotate")
         for server in (one, other):
-            refused = server.look(first)
+            refused = server.rehydrate(first)
             assert refused.code is ErrorCode.TOKEN_BAD_SIGNATURE
             assert "rotated" in refused["message"]
             assert server.advance(first.ack).code is ErrorCode.TOKEN_BAD_SIGNATURE
@@ -74,7 +74,7 @@ def test_a_server_goes_on_while_what_it_reuses_is_collected(tmp_path: Path) -> N
         for _ in range(2):
             live = server.advance(live)
             run(data_dir, "gc")
-        assert server.look(old).code is ErrorCode.TOKEN_UNKNOWN_NODE
+        assert server.rehydrate(old).code is ErrorCode.TOKEN_UNKNOWN_NODE
         assert server.advance(live)["isComplete"]
     store = LocalStore(data_dir)
     (name,) = store.sessions()

@@ -9,7 +9,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of, digest_of_byt
 from interlock.record.tokens import SigningKey
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.keys import KeyRing
-from interlock.testing.harness import FIXED_KEYS, Called, CounterClock, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import FIXED_KEYS, CounterClock, FixedKeyRing, Harness, ToolResult, linear_workflow
 
 WORKFLOW = linear_workflow(
     "test.golden",
@@ -110,13 +110,13 @@ def rated(level: str) -> dict[str, Any]:
     return {"kind": "wr.assessment", "assessmentId": "risk", "dimensions": {"harm": level}, "summary": "Why."}
 
 
-def scripted(workflow: Mapping[str, object] = WORKFLOW, ring: KeyRing = FIXED_KEYS) -> dict[str, Called]:
+def scripted(workflow: Mapping[str, object] = WORKFLOW, ring: KeyRing = FIXED_KEYS) -> dict[str, ToolResult]:
     """Return the answers of one scripted conversation in memory, by what each shows."""
     harness = Harness.over(MemoryStore(), workflow, LEGACY, STRUCTURE, keys=FixedKeyRing(ring))
     return dict(script(harness))
 
 
-def script(harness: Harness) -> Iterator[tuple[str, Called]]:
+def script(harness: Harness) -> Iterator[tuple[str, ToolResult]]:
     """Yield the answers of one scripted conversation, each with what it shows."""
     yield "list", harness.call("list_workflows")
     yield "inspect plan", harness.call("inspect_workflow", {"workflowId": "test.golden", "detail": "plan"})
@@ -126,42 +126,42 @@ def script(harness: Harness) -> Iterator[tuple[str, Called]]:
     yield "start", first
     blocked = harness.advance(first, None, output={"artifacts": [{"kind": "sketch"}]})
     yield "blocked", blocked
-    yield "rehydrate blocked", harness.look(first)
+    yield "rehydrate blocked", harness.rehydrate(first)
     second = harness.advance(blocked, "Looked.", preferences={"autonomy": "full_auto_stop_on_user_deps"})
     yield "advance", second
     yield "replay with another payload", harness.advance(blocked, "Other words.")
-    yield "rehydrate a passed step", harness.look(first)
+    yield "rehydrate a passed step", harness.rehydrate(first)
     third = harness.advance(second, None, output={"notesMarkdown": "é" * 4_000, "artifacts": [{"kind": "report"}]})
     yield "notes cut, confirmation asked", third
-    yield "rehydrate with recap", harness.look(third)
+    yield "rehydrate with recap", harness.rehydrate(third)
     last = harness.advance(third, "Asked.")
     yield "complete", last
-    yield "rehydrate complete", harness.look(last)
-    forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    yield "rehydrate complete", harness.rehydrate(last)
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
     yield "fork", forked
-    yield "rehydrate where another branch is preferred", harness.look(second)
+    yield "rehydrate where another branch is preferred", harness.rehydrate(second)
     other = harness.start("Old-One", sessionId=harness.session_of(first))
     yield "second run of the session", other
     answer = other
     for _ in range(9):
         answer = harness.advance(answer, None)
     yield "the tenth refusal", harness.advance(answer, None)
-    yield "rehydrate a chain that is used up", harness.look(other)
+    yield "rehydrate a chain that is used up", harness.rehydrate(other)
     yield "unknown workflow", harness.start("test.goldn")
     yield "unknown argument", harness.call("continue_workflow", {"ackToken": first.ack, "outputs": {}})
     yield "no token", harness.advance("hello")
     yield "altered token", harness.advance(first.ack[:-2] + "AA")
     yield "token of the other kind", harness.advance(first.state)
     yield "tokens of two runs", harness.advance(third, stateToken=other.state)
-    yield "label of another run", harness.look(first, run=other["run"]["label"])
+    yield "label of another run", harness.rehydrate(first, run=other["run"]["label"])
     yield "context too large", harness.advance(forked, context={"x": "x" * 300_000})
     yield "context with a reserved key", harness.start("test.golden", context={"__proto__": 1})
-    yield "look with output", harness.look(first, output={"notesMarkdown": "n"})
+    yield "look with output", harness.rehydrate(first, output={"notesMarkdown": "n"})
     yield "unknown session", harness.start("Old-One", sessionId="sess_0000000000000000000000000a")
     yield from structured(harness)
 
 
-def structured(harness: Harness) -> Iterator[tuple[str, Called]]:
+def structured(harness: Harness) -> Iterator[tuple[str, ToolResult]]:
     """Yield the answers of a run through decisions, branches, loops and typed evidence."""
     yield "inspect structure", harness.call("inspect_workflow", {"workflowId": "test.structure", "detail": "plan"})
     yield "an input is missing", harness.start("test.structure", context={"mode": "quick"})
@@ -213,7 +213,7 @@ def key_ring_file(path: Path) -> None:
     path.with_name("settled").write_bytes(f"{digest_of_bytes(data)}\n".encode("ascii"))
 
 
-def make_data_dir(root: Path) -> dict[str, Called]:
+def make_data_dir(root: Path) -> dict[str, ToolResult]:
     """Make a small session: a start, a refused attempt, two advances, a fork, a second run, a decision in a third."""
     key_ring_file(root / "keys" / "keyring.json")
     harness = Harness.on_disk(root, WORKFLOW, LEGACY, STRUCTURE, clock=CounterClock())
@@ -223,7 +223,7 @@ def make_data_dir(root: Path) -> dict[str, Called]:
         blocked, None, output={"notesMarkdown": "Looked.", "artifacts": [{"kind": "report", "n": 1}]}
     )
     third = harness.advance(second, "Acted.", preferences={"riskPolicy": "balanced"})
-    forked = harness.advance(harness.look(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Looked again.", context={"goal": "another"})
     other = harness.start("Old-One", sessionId=harness.session_of(first))
     rate = harness.start("test.structure", sessionId=harness.session_of(first), context=STRUCTURE_CONTEXT)
     branch = harness.advance(rate, None, output=RATED)

@@ -20,7 +20,7 @@ from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import SessionId
 from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
@@ -104,13 +104,13 @@ def copied(tmp_path: Path) -> Harness:
     return Harness.on_disk(tmp_path / "data")
 
 
-def committed() -> dict[str, Called]:
+def committed() -> dict[str, ToolResult]:
     """Return the committed answers of the directory, without their words."""
     answers: dict[str, Any] = json.loads(DATA_ANSWERS.read_text(encoding="utf-8"))
-    return {name: Called(structure=one["structure"], text="", is_error=False) for name, one in answers.items()}
+    return {name: ToolResult(structure=one["structure"], text="", is_error=False) for name, one in answers.items()}
 
 
-def texts(answers: dict[str, Called]) -> dict[str, list[Piece]]:
+def texts(answers: dict[str, ToolResult]) -> dict[str, list[Piece]]:
     return {name: places["text"] for name, places in take_apart(answers).words.items()}
 
 
@@ -136,7 +136,7 @@ def test_every_call_that_made_the_committed_directory_replays_to_its_committed_a
 ) -> None:
     said = committed()
     before = contents(copied.data_dir or DATA_DIR)
-    fork = copied.look(said["first"])["fork"]["ackToken"]
+    fork = copied.rehydrate(said["first"])["fork"]["ackToken"]
     sent = {"notesMarkdown": "Looked.", "artifacts": [{"n": 1, "kind": "report"}]}
     replayed = {
         "blocked": copied.advance(said["first"], None),
@@ -157,16 +157,16 @@ def test_every_call_that_made_the_committed_directory_replays_to_its_committed_a
 def test_the_committed_directory_is_rehydrated_and_goes_on(copied: Harness) -> None:
     said = committed()
     for name in ("third", "forked", "other", "branch"):
-        looked = copied.look(said[name])
+        looked = copied.rehydrate(said[name])
         assert without_prose(looked["pending"], ("pending",)) == said[name]["pending"]
         assert looked.ack == said[name].ack
     for name in ("first", "blocked", "second"):
-        assert copied.look(said[name]).warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]
-    recap = [line for line in copied.look(said["third"])["recap"].splitlines() if line[:1] in ("`", ">", "-")]
+        assert copied.rehydrate(said[name]).warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]
+    recap = [line for line in copied.rehydrate(said["third"])["recap"].splitlines() if line[:1] in ("`", ">", "-")]
     assert recap == ["`Act`:", "> Acted.", "`Look at T-1`:", "> Looked.", "- `report` sha256:82278effd28e"]
-    assert copied.follow(copied.follow(said["third"]))["isComplete"], "a gate that a claim opens"
+    assert copied.follow(said["third"])["isComplete"], "a gate that a claim opens"
     assert copied.follow(said["forked"])["pending"]["stepId"] == "ask"
     assert copied.follow(said["other"])["isComplete"]
     assert copied.follow(said["branch"])["pending"]["stepId"] == "two"
-    again = Harness.on_disk(copied.data_dir or DATA_DIR).look(said["third"])
+    again = Harness.on_disk(copied.data_dir or DATA_DIR).rehydrate(said["third"])
     assert again.warnings == ["STEP_ALREADY_DONE", "WORKFLOW_SOURCE_REMOVED"]

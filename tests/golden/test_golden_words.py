@@ -16,7 +16,7 @@ from tests.golden.conversation import WORKFLOW, make_data_dir, scripted
 from tests.golden.wording import Apart, Words, take_apart, words_of, written_words
 
 from interlock.store.ports.keys import KeyRing
-from interlock.testing.harness import FIXED_KEYS, Called
+from interlock.testing.harness import FIXED_KEYS, ToolResult
 
 WORDS = Path(__file__).parent / "words.json"
 OTHER_KEYS = KeyRing(current=FIXED_KEYS.previous or FIXED_KEYS.current, previous=None)
@@ -27,7 +27,7 @@ def committed() -> Words:
 
 
 @cache
-def answers_today() -> Mapping[str, Called]:
+def answers_today() -> Mapping[str, ToolResult]:
     return scripted()
 
 
@@ -47,20 +47,20 @@ def test_the_scripted_runs_give_answers_in_the_committed_words(tmp_path: Path) -
     compare("words", WORDS, written_words(words_of(found, committed())))
 
 
-def with_other_keys() -> dict[str, Called]:
+def with_other_keys() -> dict[str, ToolResult]:
     return scripted(ring=OTHER_KEYS)
 
 
-def with_another_source() -> dict[str, Called]:
+def with_another_source() -> dict[str, ToolResult]:
     reference = {"id": "spec", "title": "Spec", "source": "docs/plan.md", "purpose": "Advisory.", "authoritative": True}
     return scripted(WORKFLOW | {"references": [reference]})
 
 
-def with_another_code() -> dict[str, Called]:
+def with_another_code() -> dict[str, ToolResult]:
     return replaced(answers_today(), "MISSING_REQUIRED_OUTPUT", "OUTPUT_WANTED")
 
 
-def replaced(answers: Mapping[str, Called], old: str, new: str) -> dict[str, Called]:
+def replaced(answers: Mapping[str, ToolResult], old: str, new: str) -> dict[str, ToolResult]:
     """Return the answers with a text replaced in both channels."""
 
     def other(value: Any) -> Any:
@@ -68,13 +68,13 @@ def replaced(answers: Mapping[str, Called], old: str, new: str) -> dict[str, Cal
         return json.loads(text.replace(json.dumps(old, ensure_ascii=False)[1:-1], json.dumps(new)[1:-1]))
 
     return {
-        name: Called(structure=other(dict(one.structure)), text=one.text.replace(old, new), is_error=one.is_error)
+        name: ToolResult(structure=other(dict(one.structure)), text=one.text.replace(old, new), is_error=one.is_error)
         for name, one in answers.items()
     }
 
 
 @pytest.mark.parametrize("changed", [with_other_keys, with_another_source, with_another_code])
-def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, Called]]) -> None:
+def test_a_changed_fact_leaves_the_words_alone(changed: Callable[[], dict[str, ToolResult]]) -> None:
     before, after = today(), take_apart(changed())
     assert after.facts != before.facts
     assert words_of(after.words, committed()) == words_of(before.words, committed())
@@ -109,17 +109,17 @@ def test_a_changed_wording_is_one_message_and_no_fact(old: str, new: str) -> Non
     assert sum(one != other for one, other in zip(written, rewritten, strict=True)) == 1
 
 
-def tokens(answer: Called) -> tuple[str, str]:
+def tokens(answer: ToolResult) -> tuple[str, str]:
     return answer.state, answer.ack
 
 
-def messages(answer: Called) -> tuple[str, str]:
+def messages(answer: ToolResult) -> tuple[str, str]:
     return answer["blockers"][1]["message"], answer["blockers"][2]["message"]
 
 
 @pytest.mark.parametrize(("name", "pair"), [("start", tokens), ("rating, criterion and key are missing", messages)])
 def test_a_text_that_disagrees_with_the_structure_is_other_words(
-    name: str, pair: Callable[[Called], tuple[str, str]]
+    name: str, pair: Callable[[ToolResult], tuple[str, str]]
 ) -> None:
     answer = answers_today()[name]
     first, second = pair(answer)
@@ -143,7 +143,7 @@ def test_a_new_message_gets_a_key_and_one_that_is_gone_takes_its_key_along() -> 
     first = take_apart({"start": answers["start"]}).words
     old = words_of(first, Words(messages={}, answers={}))
     text = answers["start"].text.replace("**References**\n", "**References**\nTwo of them.\n")
-    grown = Called(structure=answers["start"].structure, text=text, is_error=False)
+    grown = ToolResult(structure=answers["start"].structure, text=text, is_error=False)
     new = words_of(take_apart({"start": grown}).words, old)
     assert new["messages"].keys() - old["messages"].keys() == {"two-of-them"}
     assert words_of(first, new) == old

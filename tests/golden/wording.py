@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import Any, TypeAlias, TypedDict
 
 from interlock.kernel.canonical import Json
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
 Place: TypeAlias = tuple[str | int, ...]
 """The path of a value in a structure; empty for the text."""
@@ -63,7 +63,7 @@ class Apart:
     words: Pieces
 
 
-def take_apart(answers: Mapping[str, Called]) -> Apart:
+def take_apart(answers: Mapping[str, ToolResult]) -> Apart:
     """Take the answers of one conversation apart.
 
     An answer may name its workflow and its step without repeating them in its structure: what the run's earlier answers
@@ -138,7 +138,7 @@ def written_words(words: Words) -> str:
     return f'{{\n "messages": {{\n{members(words["messages"], "  ")}\n }},\n "answers": {{\n{answers}\n }}\n}}\n'
 
 
-def _words(answer: Called, values: list[Value], ids: list[str]) -> dict[str, list[Piece]]:
+def _words(answer: ToolResult, values: list[Value], ids: list[str]) -> dict[str, list[Piece]]:
     prose = [(place, str(value)) for place, value in _values(dict(answer.structure)) if _is_prose(place)]
     texts: list[tuple[Place, str]] = [((), answer.text), *prose]
     return {".".join(map(str, place)) or "text": _Names(place, values).pieces(text, ids) for place, text in texts}

@@ -331,6 +331,7 @@ def _event(line: bytes, path: str) -> Event:
         "run_started": f":{scope.get('runId')}",
         "node_created": f":{scope.get('runId')}:{scope.get('nodeId')}",
         "advance_recorded": f":{scope.get('nodeId')}:{data.get('attemptId')}",
+        "work_recorded": ":".join(("", scope.get("runId", ""), *([scope["nodeId"]] if "nodeId" in scope else []))),
     }
     expected = prefix + recipes.get(event["kind"], str(event["dedupeKey"]).removeprefix(prefix))
     if event["dedupeKey"] != expected:
@@ -363,6 +364,18 @@ def _check_history(found: ReadSession) -> None:
         elif "nodeId" in scope and nodes.get(scope["nodeId"]) != scope["runId"]:
             raise DamageError(where, "of a node that is not there")
     _check_advances(found, set(nodes))
+    _check_ends(found)
+
+
+def _check_ends(found: ReadSession) -> None:
+    """Check that no event of a run follows the end of that run."""
+    ended = set[str]()
+    for event in found.events:
+        scope: Event = event.get("scope") or {}
+        if scope.get("runId") in ended:
+            raise DamageError(f"{found.session} event {event['eventIndex']}", "of a run that has ended")
+        if event["kind"] == "work_recorded" and "nodeId" not in scope:
+            ended.add(scope["runId"])
 
 
 def _check_advances(found: ReadSession, nodes: set[str]) -> None:
@@ -392,6 +405,8 @@ def _check_content(files: Files, found: ReadSession) -> None:
                 content(files, "artifacts", data["payload"]["sha256"], "")
             case "decision_trace_appended" if data.get("captureRef") is not None:
                 content(files, "artifacts", data["captureRef"], "")
+            case "work_recorded" if data.get("answerRef") is not None:
+                content(files, "artifacts", data["answerRef"], "")
             case _:
                 continue
 

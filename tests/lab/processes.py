@@ -15,7 +15,7 @@ from tests.support.sweep import OneHolder
 from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.local.locks import Locks
 from interlock.store.local.store import LocalStore
-from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.testing.power_cut import CrashDisk
 
 Found = TypeVar("Found")
@@ -105,7 +105,7 @@ def survivors_of(disk: CrashDisk, seed: int = 0) -> Iterator[CrashDisk]:
     return itertools.islice(disk.survivors(kept), SURVIVORS_MAX)
 
 
-def tokens_in(answer: Called | Mapping[str, Any]) -> set[str]:
+def tokens_in(answer: ToolResult | Mapping[str, Any]) -> set[str]:
     """Return the tokens in an answer's structure."""
-    structure = answer.structure if isinstance(answer, Called) else answer
+    structure = answer.structure if isinstance(answer, ToolResult) else answer
     return {found[0] for found in TOKEN.finditer(repr(structure))}

@@ -16,7 +16,7 @@ from tests.lab.preloaded import FaultyCalls, Rule, built
 from tests.lab.processes import tokens_in
 from tests.support.server import ABC, Server
 
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 ACTS = {
@@ -90,7 +90,7 @@ class Servers:
     def reading(self) -> Reading:
         return read_data_dir(files_of(self.data_dir), boot=BOOT_ID.read_text(encoding="ascii").strip())
 
-    def assert_true(self, *answers: Called) -> None:
+    def assert_true(self, *answers: ToolResult) -> None:
         """Hold that every node which an answer named is recorded, and nothing twice."""
         reading = self.reading()
         assert reading.flaws == []
@@ -116,7 +116,7 @@ def test_what_a_second_server_answers_while_the_first_hangs_in_a_sync_that_then_
     call = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}}
     hanging = writer.soon("continue_workflow", call)
     faults.wait_until_reached()
-    answers = [other.look(first), other.call("continue_workflow", **call)]
+    answers = [other.rehydrate(first), other.call("continue_workflow", **call)]
     servers.assert_true(*answers)
     faults.let_go()
     refused = hanging.result(60)
@@ -124,7 +124,7 @@ def test_what_a_second_server_answers_while_the_first_hangs_in_a_sync_that_then_
     servers.assert_true(*answers)
     for server in (other, writer):
         for answer in (one for one in answers if not one.is_error):
-            assert not server.look(answer).is_error
+            assert not server.rehydrate(answer).is_error
     again = [other.call("continue_workflow", **call), writer.call("continue_workflow", **call)]
     assert [answer.is_error for answer in again] == [False, False]
     assert again[0]["stateToken"] == again[1]["stateToken"]
@@ -162,7 +162,7 @@ def test_no_failing_or_lying_system_call_makes_a_server_claim_what_is_not_record
     servers: Servers, share: int
 ) -> None:
     server, faults = servers.started("one")
-    answers, met = list[Called](), 0
+    answers, met = list[ToolResult](), 0
     last = server.start(goal="Continue")
     for number, rule in enumerate(itertools.islice(rules(), 0, None, share)):
         before = servers.reading()
@@ -183,7 +183,7 @@ def test_no_failing_or_lying_system_call_makes_a_server_claim_what_is_not_record
     assert met > len(OPERATIONS), "rules met calls"
     servers.assert_true(*answers)
     restarted, _ = servers.started("later")
-    assert not restarted.look(last).is_error
+    assert not restarted.rehydrate(last).is_error
 
 
 def count(reading: Reading) -> tuple[int, int]:

@@ -18,11 +18,11 @@ from tests.lab.processes import (
 
 from interlock.kernel.errors import ErrorCode
 from interlock.store.ports.errors import Health, SessionUnhealthyError
-from interlock.testing.harness import Called
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.harness import ToolResult
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 
 
-def started() -> tuple[CrashDisk, Called]:
+def started() -> tuple[CrashDisk, ToolResult]:
     """Return a disk with one run, and the answer of its start."""
     disk = CrashDisk()
     first = Process(disk).harness.start("test.lab", goal="Survive")
@@ -30,12 +30,12 @@ def started() -> tuple[CrashDisk, Called]:
     return disk, first
 
 
-def manifest_sync(disk: CrashDisk, first: Called) -> Operation:
+def manifest_sync(disk: CrashDisk, first: ToolResult) -> Operation:
     """Return the operation that makes the group of an advance durable."""
     return last(steps_of(disk, lambda process: process.harness.advance(first)), "sync", "manifest")
 
 
-def assert_true_now_and_after_a_power_loss(disk: CrashDisk, answers: list[Called]) -> None:
+def assert_true_now_and_after_a_power_loss(disk: CrashDisk, answers: list[ToolResult]) -> None:
     """Hold that every node which an answer named is recorded, whatever a power loss takes."""
     tokens = {token for answer in answers if not answer.is_error for token in tokens_in(answer)}
     for state in (disk, *survivors_of(disk)):
@@ -45,7 +45,7 @@ def assert_true_now_and_after_a_power_loss(disk: CrashDisk, answers: list[Called
         assert len(reading.advances) == len(set(reading.advances))
 
 
-def assert_goes_on(disk: CrashDisk, first: Called) -> None:
+def assert_goes_on(disk: CrashDisk, first: ToolResult) -> None:
     """Hold that the repeated call works in a process that has seen nothing, and is recorded once."""
     again = Process(disk).harness.advance(first)
     assert not again.is_error, again.text
@@ -60,17 +60,17 @@ def test_what_another_process_answers_while_a_sync_hangs_that_then_fails_is_neve
     disk, first = started()
     fault = Fault(at=manifest_sync(disk, first), error=error, gate=Gate())
     writer = Process(disk, fault=fault)
-    other, answers = writer.another(), list[Called]()
+    other, answers = writer.another(), list[ToolResult]()
 
     def meanwhile() -> None:
-        answers.append(other.harness.advance(first) if call == "repeats the call" else other.harness.look(first))
+        answers.append(other.harness.advance(first) if call == "repeats the call" else other.harness.rehydrate(first))
         assert_true_now_and_after_a_power_loss(disk, answers)
 
     refused = while_hanging(lambda: writer.harness.advance(first), fault, meanwhile)
     assert refused.code in {ErrorCode.STORE_FAILED, ErrorCode.STORE_FULL}
     assert_true_now_and_after_a_power_loss(disk, answers)
     for answer in answers:
-        for looked in (other.harness.look(first), writer.harness.look(first)):
+        for looked in (other.harness.rehydrate(first), writer.harness.rehydrate(first)):
             assert answer.is_error or not looked.is_error
     assert_goes_on(disk, first)
 
@@ -79,10 +79,10 @@ def test_what_another_process_answers_while_a_sync_hangs_that_then_fails_is_neve
 def test_what_a_process_itself_answers_while_its_sync_hangs_that_then_fails_is_never_lost() -> None:
     disk, first = started()
     fault = Fault(at=manifest_sync(disk, first), gate=Gate())
-    writer, answers = Process(disk, fault=fault), list[Called]()
+    writer, answers = Process(disk, fault=fault), list[ToolResult]()
 
     def meanwhile() -> None:
-        answers.append(begun(lambda: writer.harness.look(first)).result(30))
+        answers.append(begun(lambda: writer.harness.rehydrate(first)).result(30))
 
     while_hanging(lambda: writer.harness.advance(first), fault, meanwhile)
     assert not answers[0].is_error
@@ -98,13 +98,13 @@ def test_no_answer_rests_on_a_group_whose_first_sync_failed_and_whose_second_suc
     Process(probe).harness.advance(first)
     names = [(step.name, step.path.rpartition("/")[2]) for step in probe.steps]
     disk = disk.copy()
-    disk.trouble = Trouble(at=max(at for at, name in enumerate(names) if name == ("sync", "manifest.jsonl")))
+    disk.fault = InjectedFault(at=max(at for at, name in enumerate(names) if name == ("sync", "manifest.jsonl")))
     with pytest.raises(PowerCutError):
         Process(disk).harness.advance(first)  # killed after it wrote the group and before it synced it
-    disk.trouble = None
+    disk.fault = None
     fault = Fault(at=Operation(name="sync", kind="manifest", number=0))
     other = Process(disk, fault=fault)
-    send = other.harness.advance if call == "repeats the call" else other.harness.look
+    send = other.harness.advance if call == "repeats the call" else other.harness.rehydrate
     answers = [send(first), send(first)]
     assert_true_now_and_after_a_power_loss(disk, answers)
     assert_goes_on(disk, first)
@@ -117,10 +117,10 @@ def test_content_whose_directory_failed_to_sync_once_is_written_again_before_it_
     probe = disk.copy()
     Process(probe).harness.advance(first)
     names = [(step.name, step.path) for step in probe.steps]
-    killed.trouble = Trouble(at=max(at for at, name in enumerate(names) if name == ("sync_dir", "snapshots")))
+    killed.fault = InjectedFault(at=max(at for at, name in enumerate(names) if name == ("sync_dir", "snapshots")))
     with pytest.raises(PowerCutError):
         Process(killed).harness.advance(first)  # killed before the snapshot's name was durable
-    killed.trouble = None
+    killed.fault = None
     fault = Fault(at=Operation(name="sync_dir", kind="content's directory", number=0), drops_names=True)
     other = Process(killed, fault=fault)
     assert other.harness.advance(first).code is ErrorCode.STORE_FAILED
@@ -151,6 +151,6 @@ def test_a_manifest_that_lost_acknowledged_bytes_at_its_end_is_damaged(missing: 
     with pytest.raises(SessionUnhealthyError) as error:
         Process(disk).store.load(session)
     assert error.value.health is (Health.CORRUPT_HEAD if missing == "all" else Health.CORRUPT_TAIL)
-    for answer in (Process(disk).harness.look(second), Process(disk).harness.advance(second)):
+    for answer in (Process(disk).harness.rehydrate(second), Process(disk).harness.advance(second)):
         assert answer.code is ErrorCode.SESSION_NOT_HEALTHY
     assert reading_of(disk).flaws != []

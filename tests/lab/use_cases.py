@@ -18,7 +18,7 @@ from interlock.service.transfer.export import export_session
 from interlock.service.transfer.import_ import import_session
 from interlock.service.transfer.restore import Restoring
 from interlock.store.ports.errors import PinsDamagedError, StoreFailureError, UpkeepBusyError
-from interlock.testing.harness import FIXED_UNIX_MS, Called
+from interlock.testing.harness import FIXED_UNIX_MS, ToolResult
 from interlock.testing.power_cut import CrashDisk
 
 DAYS = 90
@@ -30,8 +30,8 @@ class Stage:
     """A disk with a run under way, an old session, a bundle to import, and what was read of it."""
 
     disk: CrashDisk
-    first: Called
-    second: Called
+    first: ToolResult
+    second: ToolResult
     session: SessionId
     old: SessionId
     bundle: bytes
@@ -170,7 +170,7 @@ def _named(details: Mapping[str, Any]) -> tuple[str, str | None] | None:
     )
 
 
-def called(answer: Called) -> Outcome:
+def called(answer: ToolResult) -> Outcome:
     """Return what came of a tool call."""
     if answer.is_error:
         message = f"{answer.code}: {answer['message']} {answer['suggestion']}"
@@ -193,7 +193,7 @@ def _checkpoint(process: Process, stage: Stage) -> Outcome:
 
 def look(process: Process, stage: Stage) -> Outcome:
     """Ask where the run is."""
-    return called(process.harness.look(stage.second))
+    return called(process.harness.rehydrate(stage.second))
 
 
 def _resume(process: Process, _stage: Stage) -> Outcome:

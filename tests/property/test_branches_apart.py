@@ -15,7 +15,7 @@ from tests.support.flow import document, loop, step
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import NodeCreatedEvent
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 CONTEXT = "x={{x}} y={{y}} deep={{o.k}} of {{goal}}"
 IN_LOOP = CONTEXT + " item={{item.name}} pass={{iteration}} at={{index}}"
@@ -72,9 +72,9 @@ class History:
         whole = {"x": x, "y": f"{word}y", "o": {"k": f"{word}k"}, "things": things, "goal": f"{word}goal"}
         return {key: whole[key] for key in keys}
 
-    def learn(self, answer: Called, delta: dict[str, Any]) -> None:
+    def learn(self, answer: ToolResult, delta: dict[str, Any]) -> None:
         """Take a node into the model, and hold what it renders against the model's context."""
-        session = self.harness.session_of(self.harness.look(answer))
+        session = self.harness.session_of(self.harness.rehydrate(answer))
         created = [event for event in self.harness.events(session) if isinstance(event, NodeCreatedEvent)][-1]
         node = str(created.scope.node_id)
         if node in self.parents:
@@ -92,8 +92,8 @@ class History:
 
     def expected(self, node: str, pending: dict[str, Any]) -> str:
         found = self.context(node)
-        shown = {key: found.get(key, f"[unset: {key}]") for key in ("x", "y", "goal")}
-        deep = found["o"]["k"] if "o" in found else "[unset: o.k]"
+        shown = {key: found.get(key, f"[context key not set: {key}]") for key in ("x", "y", "goal")}
+        deep = found["o"]["k"] if "o" in found else "[context key not set: o.k]"
         text = f"x={shown['x']} y={shown['y']} deep={deep} of {shown['goal']}"
         if "loop" in pending:
             at = pending["loop"]["pass"] - 1
@@ -107,7 +107,7 @@ class History:
 
     def act(self, at: int, notes: str | None, delta: dict[str, Any]) -> None:
         """Report the step of a node: by its own ack where it is open, by a fork where it is done or used up."""
-        looked = self.harness.look(self.known[at % len(self.known)].state)
+        looked = self.harness.rehydrate(self.known[at % len(self.known)].state)
         if looked["pending"] is None:
             return
         token = looked.structure.get("ackToken") or looked["fork"]["ackToken"]
@@ -119,7 +119,7 @@ class History:
     def check(self) -> None:
         """Look at every node that was ever handed out."""
         for known in self.known:
-            looked = self.harness.look(known.state)
+            looked = self.harness.rehydrate(known.state)
             assert json.dumps(looked["pending"]) == known.pending
             if "STEP_ALREADY_DONE" in looked.warnings:
                 rest = json.dumps({key: value for key, value in looked.structure.items() if key not in MAY_DIFFER})

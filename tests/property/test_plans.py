@@ -27,7 +27,7 @@ from interlock.plan.compiled import CompiledWorkflow, parse_compiled, pinned_byt
 from interlock.plan.graph import Graphs
 from interlock.record.snapshot import Complete, Running, step_instance_key
 from interlock.record.tokens import StateRef
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 """Documents are large and a loaded machine is no fault of ours."""
@@ -190,9 +190,9 @@ def test_a_fork_from_any_earlier_step_finishes_too(document: Document, seed: int
     assert_a_legal_walk(harness, played)
 
 
-def fork_of(harness: Harness, answer: Called) -> Called:
+def fork_of(harness: Harness, answer: ToolResult) -> ToolResult:
     """Return an answer with its call redone: what an agent makes of the fork that looking back offers."""
-    offered = harness.look(answer)["fork"]["ackToken"]
+    offered = harness.rehydrate(answer)["fork"]["ackToken"]
     call = answer["nextCall"]
     redone = call | {"arguments": call["arguments"] | {"ackToken": offered}}
     return replace(answer, structure={**answer.structure, "nextCall": redone})
@@ -206,7 +206,7 @@ def test_looking_twice_at_any_place_says_the_same_to_the_letter(
     harness = Harness.in_memory(document)
     played = Agent(TASKS, seed=seed, fault_rate=fault_rate, known=KNOWN).work(harness.call)
     place = data.draw(st.sampled_from([answer for answer in played.answers if "stateToken" in answer.structure]))
-    first, second = harness.look(place), harness.look(place)
+    first, second = harness.rehydrate(place), harness.rehydrate(place)
     assert json.dumps(dict(first.structure)) == json.dumps(dict(second.structure))
     assert first.text == second.text
 
@@ -216,7 +216,7 @@ def test_looking_twice_at_any_place_says_the_same_to_the_letter(
 def test_a_run_goes_on_though_every_call_meets_a_fresh_process(document: Document, seed: int) -> None:
     with tempfile.TemporaryDirectory() as root:
 
-        def call(tool: str, arguments: Mapping[str, object]) -> Called:
+        def call(tool: str, arguments: Mapping[str, object]) -> ToolResult:
             return Harness.on_disk(Path(root), document).call(tool, arguments)
 
         played = Agent(TASKS, seed=seed, known=KNOWN).work(call)

@@ -41,7 +41,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.tokens import StateRef
 from interlock.store.memory.store import MemoryStore
-from interlock.testing.harness import Called, FixedKeyRing, Harness
+from interlock.testing.harness import FixedKeyRing, Harness, ToolResult
 from interlock.views.session import Session
 from interlock.views.status import run_status
 
@@ -103,7 +103,7 @@ class Recorded:
 
     arguments: Mapping[str, Any]
     asking: ApprovalContext
-    answer: Called
+    answer: ToolResult
     node: Node
 
 
@@ -312,12 +312,12 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         changed = {key for key, value in report.context.items() if value != node.context.get(key)}
         return (changed & set_keys(self.document)) - free
 
-    def sent(self, arguments: Mapping[str, Any], asking: ApprovalContext) -> Called:
+    def sent(self, arguments: Mapping[str, Any], asking: ApprovalContext) -> ToolResult:
         answer = replace(self.harness, asking=asking).call("continue_workflow", arguments)
         assert answer.code is not ErrorCode.INTERNAL_ERROR
         return answer
 
-    def hold_unrecorded(self, node: Node, outcome: Outcome, answer: Called) -> None:
+    def hold_unrecorded(self, node: Node, outcome: Outcome, answer: ToolResult) -> None:
         if outcome.kind == "limit":
             assert answer.code is ErrorCode.ATTEMPT_LIMIT_REACHED, answer.text
             return
@@ -327,7 +327,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         hold_blockers(answer, outcome.owed)
         hold_pending(answer, node)
 
-    def note(self, answer: Called, node: Node) -> None:
+    def note(self, answer: ToolResult, node: Node) -> None:
         """Hold the first answer about a node against it, and remember its tokens."""
         assert not answer.is_error, answer.text
         hold_pending(answer, node)
@@ -340,8 +340,8 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         if node.step is not None:
             self.acks[node] = answer.ack
 
-    def look_at(self, node: Node) -> Called:
-        answer = self.harness.look(self.states[node])
+    def look_at(self, node: Node) -> ToolResult:
+        answer = self.harness.rehydrate(self.states[node])
         assert not answer.is_error, answer.text
         hold_pending(answer, node)
         pending = json.dumps(answer["pending"])
@@ -438,7 +438,7 @@ class RunsAgainstAModel(RuleBasedStateMachine):
         assert sorted(opened) == sorted(node.gaps.values())
 
 
-def hold_pending(answer: Called, node: Node) -> None:
+def hold_pending(answer: ToolResult, node: Node) -> None:
     assert answer["isComplete"] == (node.step is None)
     pending = answer["pending"]
     if node.step is None:
@@ -452,7 +452,7 @@ def hold_pending(answer: Called, node: Node) -> None:
         assert rendered(node.step["prompt"], node.seen) in pending["prompt"]
 
 
-def hold_blockers(answer: Called, owed: frozenset[Owed]) -> None:
+def hold_blockers(answer: ToolResult, owed: frozenset[Owed]) -> None:
     names = {"output_contract": "contractRef", "context_key": "key", "workflow_step": "stepId"}
     found = [(one["code"], one["pointer"]) for one in answer.structure.get("blockers", ())]
     told = {(code, pointer[names.get(pointer["kind"], "capability")]) for code, pointer in found}
@@ -460,11 +460,11 @@ def hold_blockers(answer: Called, owed: frozenset[Owed]) -> None:
     assert answer["kind"] == ("blocked" if owed else "ok")
 
 
-def written(answer: Called) -> tuple[str, str, bool]:
+def written(answer: ToolResult) -> tuple[str, str, bool]:
     return json.dumps(dict(answer.structure)), answer.text, answer.is_error
 
 
-def apart_from_the_way_on(answer: Called) -> Document:
+def apart_from_the_way_on(answer: ToolResult) -> Document:
     return {key: part for key, part in answer.structure.items() if key not in {"warnings", "nextCall"}}
 
 

@@ -40,7 +40,7 @@ SENT = st.builds(
     notes=st.none() | st.text(max_size=5),
     autonomy=st.none() | st.sampled_from(["guided", "full_auto_stop_on_user_deps", "full_auto_never_stop"]),
 )
-KINDS = st.sampled_from(["start", "advance", "advance", "advance", "refuse", "refuse", "checkpoint"])
+KINDS = st.sampled_from(["start", "advance", "advance", "advance", "refuse", "refuse", "checkpoint", "end"])
 MOVES = st.lists(st.builds(Move, kind=KINDS, pick=st.integers(0, 50), sent=SENT), min_size=1, max_size=16)
 
 
@@ -49,11 +49,14 @@ def played(moves: Iterable[Move], history: History) -> History:
     nodes: list[NodeId] = []
     runs = 0
     for move in moves:
+        nodes = [node for node in nodes if history.runs[node] not in ended_runs(history.events)]
         if move.kind == "start" or not nodes:
             # Few endings, so that labels clash; never the same six characters.
             run = RunId(f"run_{'0' * 20}{runs:02d}{('aaaa', 'bbbb')[move.pick % 2]}")
             nodes.append(history.start(run, move.sent))
             runs += 1
+        elif move.kind == "end":
+            history.end(history.runs[nodes[move.pick % len(nodes)]], "failed" if move.sent.notes else "cancelled")
         elif move.kind == "checkpoint":
             history.checkpoint(nodes[move.pick % len(nodes)], Sent(notes=move.sent.notes))
         else:
@@ -61,6 +64,12 @@ def played(moves: Iterable[Move], history: History) -> History:
             parent = nodes[-1 - move.pick % len(nodes)]
             nodes.append(history.advance(parent, move.sent, is_refused=move.kind == "refuse"))
     return history
+
+
+def ended_runs(events: Iterable[Event]) -> dict[str, Facts]:
+    """Return how runs ended: every record of the end of a run, by run."""
+    ends = [event.to_json() for event in events if event.kind == "work_recorded"]
+    return {name(scope(event), "runId"): event for event in ends}
 
 
 def folded(events: Iterable[Event]) -> Session:
@@ -125,6 +134,11 @@ class Model:
             return latest, index(self.created[leaf]), leaf
 
         return max(self.leaves(run), key=rank)
+
+    def last(self, run: str) -> Facts:
+        """The last event of a run; its end is none."""
+        events = [event for event in self.events if scope(event).get("runId") == run]
+        return next(event for event in reversed(events) if event["kind"] != "work_recorded")
 
     def context(self, node: str) -> Facts:
         """CTX-2: the deltas over the node's own ancestry, oldest first; null deletes."""
@@ -235,6 +249,22 @@ def test_the_preferred_tip_of_each_run_is_the_leaf_that_the_locked_definition_se
     assert {run: facts.tip for run, facts in session.runs.items()} == {run: model.tip(run) for run in model.runs}
 
 
+@pytest.mark.inv("END-1", "END-2", "END-3")
+@unhurried
+@given(MOVES)
+def test_a_run_has_ended_if_and_only_if_the_log_says_so_and_its_last_activity_is_the_one_before(
+    moves: list[Move],
+) -> None:
+    history = played(moves, History())
+    session, model, ended = folded(history.events), Model(history.events), ended_runs(history.events)
+    assert {run: facts.ended.index for run, facts in session.runs.items() if facts.ended is not None} == {
+        run: index(event) for run, event in ended.items()
+    }
+    for run, facts in session.runs.items():
+        assert facts.last_index == index(model.last(run))
+        assert facts.ended is None or facts.ended.work.to_json() == data(ended[run])
+
+
 @unhurried
 @given(MOVES)
 def test_each_run_has_a_label_of_its_own_that_stays_what_it_was(moves: list[Move]) -> None:
@@ -318,5 +348,6 @@ def test_the_same_plans_at_another_time_by_another_caller_say_the_same(moves: li
 def timeless(session: Session) -> Session:
     runs = session.runs
     for run, facts in runs.items():
-        runs = runs.insert(run, replace(facts, recorded_at=None, last_at=None, client=None))
+        ended = replace(facts.ended, at=None, actor=None) if facts.ended is not None else None
+        runs = runs.insert(run, replace(facts, recorded_at=None, last_at=None, client=None, ended=ended))
     return replace(session, runs=runs)

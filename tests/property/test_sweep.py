@@ -23,7 +23,7 @@ from tests.support.sweep import (
 from interlock.kernel.ids import SessionId
 from interlock.store.local import layout
 from interlock.store.ports.errors import SessionsMissingError
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 from interlock.views.session import Session
 
 NAMES = st.sampled_from("abcd")
@@ -82,7 +82,7 @@ class Retention(RuleBasedStateMachine):
         if self.is_through(name):
             return
         disk = self.disk.copy()
-        disk.trouble = Trouble(at=at, keep_bytes=30)
+        disk.fault = InjectedFault(at=at, keep_bytes=30)
         with suppress(PowerCutError):
             self.write(disk, name, artifact)
         self.lose_power(disk, left)
@@ -95,7 +95,7 @@ class Retention(RuleBasedStateMachine):
 
     def lose_power(self, disk: CrashDisk, left: int) -> None:
         """Go on with what a power loss leaves; with none, which is the first choice, nothing is lost."""
-        disk.trouble = None
+        disk.fault = None
         survivors = list(islice(disk.survivors(), SURVIVORS_MAX)) if left else [disk.copy()]
         self.disk = survivors[left % len(survivors)]
 
@@ -150,7 +150,7 @@ class Retention(RuleBasedStateMachine):
     def die_in_a_sweep(self, days: int, at: int, left: int) -> None:
         gone = self.expired(days)
         disk = self.disk.copy()
-        disk.trouble = Trouble(at=at)
+        disk.fault = InjectedFault(at=at)
         with suppress(PowerCutError):
             swept(disk, days=days)
         self.lose_power(disk, left)

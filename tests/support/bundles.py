@@ -39,7 +39,9 @@ def a_session(harness: Harness) -> SessionId:
     refused = harness.advance(first, None, output=with_artifacts({"kind": "mine", "rows": [1, "zwei"]}, notes=None))
     second = harness.advance(refused, "Did a.")
     harness.advance(second, "Did b.", context={"level": None, "note": "ünicode"})
-    harness.call("continue_workflow", {"ackToken": harness.look(first)["fork"]["ackToken"], "output": with_artifacts()})
+    harness.call(
+        "continue_workflow", {"ackToken": harness.rehydrate(first)["fork"]["ackToken"], "output": with_artifacts()}
+    )
     session = harness.session_of(first)
     harness.start("test.flow", sessionId=session, context={"mode": "slow"}, preferences=NEVER_STOPS)
     unsure = harness.start("test.flow", sessionId=session, preferences=NEVER_STOPS, goal="Never stop")
@@ -121,7 +123,7 @@ def views(harness: Harness, session: SessionId) -> dict[str, Any]:
     }
     for node in fold.nodes.values():
         mint = Mint(ring=harness.ports.key_ring.ensure_keys(), session=fold, run=fold.runs[node.run])
-        looked = harness.look(mint.state(node.node))
+        looked = harness.rehydrate(mint.state(node.node))
         assert not looked.is_error, looked.text
         answer = _anonymous({"structure": dict(looked.structure), "text": looked.text}, session)
         why = explain(ports.reader, ports.plans, fold, node).model_copy(update={"session": SessionId("")})

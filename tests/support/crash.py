@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from tests.support.words import many_words
+
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.engine.advance import decide_advance
+from interlock.engine.ends import Ended, RunEnding, decide_end
+from interlock.engine.gates import Reply
 from interlock.engine.judge.attempt import Advanced, Attempt, Refused
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start, root_node
@@ -14,7 +18,7 @@ from interlock.kernel.ids import EventId, NodeId, RunId, SessionId, ack_attempt,
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
 from interlock.record.append_plan import AppendPlan, Stamps
-from interlock.record.payloads import ArtifactPayload
+from interlock.record.payloads import ArtifactPayload, WorkRecorded
 from interlock.store.local.store import LocalStore
 from interlock.testing.power_cut import CrashDisk, ThreadLocks
 from interlock.views.session import BASELINE, Session
@@ -102,6 +106,23 @@ def advance_plan(store: LocalStore, node: NodeId, request: Request, name: str = 
     return decision.plan
 
 
+def end_plan(name: str = "a") -> AppendPlan:
+    """Return the end of a run to which a person agreed in a chat: an event, and the answer that it refers to."""
+    decision = decide_end(
+        RunEnding(
+            session=session_id(name),
+            run=run_id(name),
+            title="Crash test",
+            is_complete=False,
+            work=WorkRecorded(work="cancelled", reason="user_request"),
+            actor=None,
+            reply=Reply(action="accept", client="a client", answers={}),
+        )
+    )
+    assert isinstance(decision, Ended)
+    return decision.plan
+
+
 def apply(store: LocalStore, plan: AppendPlan) -> Session:
     """Append a plan as a service does: under the session's lock. A plan that is recorded already changes nothing."""
     with store.hold(plan.session) as lock:
@@ -127,11 +148,14 @@ def prepared(kind: str) -> Case:
     elif kind == "start beside another":
         apply(store, start_plan("b"))
         plan = start_plan()
+    elif kind == "end":
+        apply(store, start_plan())
+        plan = end_plan()
     else:
         apply(store, start_plan())
         evidence = {
             "advance": Request(notes="Done."),
-            "advance with an artifact": Request(notes="Done. " * 120, artifacts=({"kind": "report", "rows": [1, 2]},)),
+            "advance with an artifact": Request(notes=many_words(90), artifacts=({"kind": "report", "rows": [1, 2]},)),
             "refusal": Request(context={"seen": 1}),
         }
         plan = advance_plan(store, root_node(run_id("a")), evidence[kind])
@@ -141,7 +165,7 @@ def prepared(kind: str) -> Case:
     return Case(disk=disk, plan=plan, old=old, new=new)
 
 
-KINDS = ("start", "start beside another", "advance", "advance with an artifact", "refusal")
+KINDS = ("start", "start beside another", "advance", "advance with an artifact", "refusal", "end")
 
 
 def assert_readable(store: LocalStore, session: Session) -> None:
@@ -153,6 +177,9 @@ def assert_readable(store: LocalStore, session: Session) -> None:
         for output in node.outputs:
             if isinstance(output.payload, ArtifactPayload):
                 store.artifact(output.payload.sha256)
+    for run in session.runs.values():
+        if run.ended is not None and run.ended.work.answer_ref is not None:
+            store.artifact(run.ended.work.answer_ref)
 
 
 def same(one: Session | None, other: Session | None) -> bool:

@@ -17,12 +17,12 @@ from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge, St
 from interlock.record.events import Actor
 from interlock.service.clock import mint_event, recorded_at
 from interlock.store.git import GitAnchors
-from interlock.testing.harness import FIXED_UNIX_MS, Called, CounterClock, Harness
+from interlock.testing.harness import FIXED_UNIX_MS, CounterClock, Harness, ToolResult
 from interlock.views.session import Node, Run
 
 MINUTE = 60_000
 READ_ONLY_COMMANDS = {command.name for command in SESSION.commands} - {
-    *("verify", "explain", "export", "import", "repair", "keep", "unkeep"),
+    *("verify", "explain", "export", "import", "repair", "cancel", "fail", "keep", "unkeep"),
 }
 """The commands that show what was recorded. A new one is among them, unless it is named here."""
 HOSTILE = (
@@ -77,13 +77,13 @@ class Place:
         return Told(code=code, out=printed.out, err=printed.err)
 
 
-def label_of(answer: Called) -> str:
+def label_of(answer: ToolResult) -> str:
     return str(answer["run"]["label"])
 
 
-def redone(harness: Harness, at: Called, notes: str = "Done otherwise.", **arguments: object) -> Called:
+def redone(harness: Harness, at: ToolResult, notes: str = "Done otherwise.", **arguments: object) -> ToolResult:
     """Redo a step that is done, on a branch of its own."""
-    return harness.advance(str(harness.look(at)["fork"]["ackToken"]), notes, **arguments)
+    return harness.advance(str(harness.rehydrate(at)["fork"]["ackToken"]), notes, **arguments)
 
 
 def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
@@ -96,7 +96,7 @@ def begun_at(harness: Harness, anchors: GitAnchors) -> Harness:
     return replace(harness, ports=replace(harness.ports, read=read, keeps_repo_root=True))
 
 
-def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
+def tip_of(harness: Harness, start: ToolResult) -> tuple[Run, Node]:
     """Return a run as it stands and its preferred tip."""
     session = harness.store.load(harness.session_of(start))
     assert session is not None
@@ -106,7 +106,11 @@ def tip_of(harness: Harness, start: Called) -> tuple[Run, Node]:
 
 
 def appended(
-    harness: Harness, start: Called, *drafts: EventDraft, client: str = "a client", artifacts: tuple[bytes, ...] = ()
+    harness: Harness,
+    start: ToolResult,
+    *drafts: EventDraft,
+    client: str = "a client",
+    artifacts: tuple[bytes, ...] = (),
 ) -> None:
     """Make drafts true that no call of ours makes, or not yet."""
     session, clock = harness.session_of(start), harness.ports.clock
@@ -120,7 +124,7 @@ def appended(
         harness.store.append(lock, AppendPlan(session=session, drafts=drafts, artifacts=files), stamps)
 
 
-def checkpointed(harness: Harness, start: Called, notes: str, client: str = "a client") -> None:
+def checkpointed(harness: Harness, start: ToolResult, notes: str, client: str = "a client") -> None:
     """Record a checkpoint of the node that a run's preferred tip is, as whoever keeps one records it."""
     run, node = tip_of(harness, start)
     attempt = AttemptId(derived_id("att", node.node, "checkpoint", node.checkpoints))

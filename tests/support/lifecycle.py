@@ -11,20 +11,20 @@ from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 from interlock.views.lifecycle.conformance import faults_of
 from interlock.views.lifecycle.projection import Lifecycle
 from interlock.views.lifecycle.state import instance_states, pending_instance, resume_point
 from interlock.views.session import Node, Session
 
 
-def run_of(harness: Harness, start: Called) -> RunContext:
+def run_of(harness: Harness, start: ToolResult) -> RunContext:
     session = harness.store.load(harness.session_of(start))
     assert session is not None
     return load_run_context(session, session.runs[RunId(start["run"]["runId"])], Plans(harness.store))
 
 
-def node_at(harness: Harness, answer: Called) -> Node:
+def node_at(harness: Harness, answer: ToolResult) -> Node:
     """Return the node that an answer names by its state token."""
     reference = harness.reference_of(answer)
     session = harness.store.load(reference.session)
@@ -32,7 +32,7 @@ def node_at(harness: Harness, answer: Called) -> Node:
     return session.nodes[reference.node]
 
 
-def lifecycle_at(harness: Harness, start: Called, tip: Node | None = None) -> Lifecycle:
+def lifecycle_at(harness: Harness, start: ToolResult, tip: Node | None = None) -> Lifecycle:
     """Return the lifecycle to a node, by default to the preferred tip."""
     run = run_of(harness, start)
     assert run.run.tip is not None

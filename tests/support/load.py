@@ -20,6 +20,7 @@ from typing import Literal, cast
 import anyio
 from mcp import Client, StdioServerParameters, types
 from mcp.shared.exceptions import MCPError
+from tests.support.words import fresh_notes
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode, InterlockError
@@ -102,7 +103,7 @@ class Heard:
             return None
         arguments = dict(cast("dict[str, Json]", offered["arguments"]))
         if offered["fill"]:
-            arguments["output"] = {"notesMarkdown": NOTES}
+            arguments["output"] = {"notesMarkdown": fresh_notes(NOTES)}
         return Sent(tool=str(offered["tool"]), arguments=arguments)
 
 

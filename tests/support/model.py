@@ -295,16 +295,23 @@ class _Attempt:
         self.evidence = Report(notes=notes)
         sent = {kept_under(artifact): artifact for artifact in report.artifacts}
         self.artifacts = {**(node.artifacts if is_retry else {}), **sent}
-        self.context = merged(node.context, report.context)
+        unfit = [one for one in model.inputs if one["key"] in report.context and _is_unfit(one, self.said(one))]
+        self.unfit = {Owed("invalid_required_output", one["key"], (type(self.said(one)), one["type"])) for one in unfit}
+        fitting = {key: value for key, value in report.context.items() if key not in {one["key"] for one in unfit}}
+        self.context = merged(node.context, fitting)
         self.never_stops = node.autonomy == NEVER_STOPS
         self.autonomy = report.autonomy or node.autonomy
         self.risk = report.risk or node.risk
+
+    def said(self, declared: Document) -> Any:
+        """Return what the report says for a declared key."""
+        return self.report.context.get(declared["key"])
 
     def outcome(self) -> Outcome:
         node, step = self.node, self.node.step
         assert step is not None, "as the caller says"
         seen = sees(self.context, node.place)
-        owed = judged(step, self.evidence, self.artifacts, seen)
+        owed = judged(step, self.evidence, self.artifacts, seen) | self.unfit
         if owed and not self.never_stops:
             return self.refused(owed)
         effects, unset = self.effects(step, seen)

@@ -138,7 +138,7 @@ def rendered(text: str, seen: Context) -> str:
     def filled(hole: "re.Match[str]") -> str:
         found = at(dict(seen), hole[1])
         if found is ABSENT:
-            return f"[unset: {hole[1]}]"
+            return f"[context key not set: {hole[1]}]"
         return found if isinstance(found, str) else json.dumps(found, separators=(",", ":"))
 
     return re.sub(r"\{\{([^{}]+)\}\}", filled, text)

@@ -11,7 +11,7 @@ from interlock.kernel.ids import RunId
 from interlock.record.events import Event, GapRecordedEvent
 from interlock.record.payloads import GapRecorded
 from interlock.service.run.context import load_run_context
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 from interlock.views.session import Session
 from interlock.views.status import RunStatus, run_status
 
@@ -45,17 +45,17 @@ def with_artifacts(*artifacts: Document, notes: str | None = "Done.") -> Documen
     return {"artifacts": list(artifacts)} | ({"notesMarkdown": notes} if notes is not None else {})
 
 
-def session_of(harness: Harness, start: Called) -> Session:
+def session_of(harness: Harness, start: ToolResult) -> Session:
     session = harness.store.load(harness.session_of(start))
     assert session is not None
     return session
 
 
-def events_of(harness: Harness, start: Called, kind: str) -> list[Event]:
+def events_of(harness: Harness, start: ToolResult, kind: str) -> list[Event]:
     return [event for event in harness.events(harness.session_of(start)) if event.kind == kind]
 
 
-def gaps_in(harness: Harness, start: Called) -> list[GapRecorded]:
+def gaps_in(harness: Harness, start: ToolResult) -> list[GapRecorded]:
     """Return every gap of a session as it was recorded, resolutions included."""
     return [one.data for one in harness.events(harness.session_of(start)) if isinstance(one, GapRecordedEvent)]
 
@@ -64,11 +64,11 @@ def details_of(gaps: list[GapRecorded]) -> list[str]:
     return [gap.reason.detail for gap in gaps]
 
 
-def codes(answer: Called) -> list[str]:
+def codes(answer: ToolResult) -> list[str]:
     return [blocker["code"] for blocker in answer["blockers"]]
 
 
-def status_of(harness: Harness, start: Called) -> RunStatus:
+def status_of(harness: Harness, start: ToolResult) -> RunStatus:
     """Return the status of the run that a start began."""
     session = session_of(harness, start)
     run = session.runs[RunId(start["run"]["runId"])]

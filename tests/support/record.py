@@ -225,6 +225,17 @@ _DATA: dict[str, tuple[dict[str, Json] | None, str, dict[str, Json]]] = {
             ],
         },
     ),
+    "work_recorded": (
+        RUN_SCOPE,
+        f":{RUN}",
+        {
+            "work": "cancelled",
+            "reason": "user_request",
+            "note": "No longer wanted.",
+            "refs": ["TICKET-7"],
+            "answerRef": DIGEST,
+        },
+    ),
 }
 
 KINDS = tuple(_DATA)
@@ -427,8 +438,8 @@ class History:
         self.runs[child] = run
         return child
 
-    def checkpoint(self, parent: NodeId, sent: Sent = NOTHING) -> NodeId:
-        """Record a checkpoint of a node, with its edge; return the checkpoint."""
+    def checkpoint(self, parent: NodeId, sent: Sent = NOTHING, *left: data.WorkRecorded) -> NodeId:
+        """Record a checkpoint of a node, with its edge and how it left the step; return the checkpoint."""
         run = self.runs[parent]
         attempt = derived_id("att", parent, "checkpoint", self._next(parent, "checkpoint"))
         child = NodeId(derived_id("node", attempt, "node"))
@@ -436,8 +447,13 @@ class History:
         edge = PlannedEdge(
             edge_kind="checkpoint", from_node=parent, to_node=child, cause="checkpoint_created", cause_position=0
         )
-        self.append(node, EventDraft(data=edge, run=run), *sent.drafts(run, child, attempt))
+        records = [EventDraft(data=one, run=run, node=child) for one in left]
+        self.append(node, EventDraft(data=edge, run=run), *sent.drafts(run, child, attempt), *records)
         return child
+
+    def end(self, run: RunId = RUN, work: data.Work = "cancelled") -> None:
+        """Record that a run ended."""
+        self.append(EventDraft(data=data.WorkRecorded(work=work, reason="user_request"), run=run))
 
     def _next(self, node: NodeId, sort: str) -> int:
         number = self.attempts.get((node, sort), 0)

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from tests.support.model import AUTONOMIES, LOOP_CONTROL, Node, Report, example_of
 from tests.support.model_language import Document, Owed
 from tests.support.plans import KNOWN
+from tests.support.words import fresh_notes, many_words
 
 Draw = Callable[..., Any]
 
 RISKS = ("conservative", "balanced", "aggressive")
-GOOD_NOTES = f"""Verdict: done, it's "so" é, urgent, alpha. {"I looked at it and wrote it down. " * 8}"""
+GOOD_NOTES = f"""Verdict: done, it's "so" é, urgent, alpha. {many_words(32)}"""
 WEAK_NOTES = "TODO"
 PLACEHOLDER = "<what you did, decided and produced>"
 
@@ -54,10 +55,10 @@ class Reports:
 
     def honest(self) -> Report:
         keys = [key for key in KNOWN if key not in self.node.context or self.maybe(1)]
-        return Report(notes=GOOD_NOTES, artifacts=self.artifacts(sound=True), context=self.said(keys))
+        return Report(notes=fresh_notes(GOOD_NOTES), artifacts=self.artifacts(sound=True), context=self.said(keys))
 
     def careless(self) -> Report:
-        notes = self.one_of(None, "", "  ", PLACEHOLDER, WEAK_NOTES, GOOD_NOTES)
+        notes = self.one_of(None, "", "  ", PLACEHOLDER, WEAK_NOTES, fresh_notes(GOOD_NOTES))
         keys = [key for key in KNOWN if self.maybe(3)]
         context = {key: None if self.maybe(2) else self.one_of(*KNOWN[key]) for key in keys}
         return Report(notes=notes, artifacts=self.artifacts(sound=False), context=context)
@@ -67,7 +68,9 @@ class Reports:
         wants_notes = "wr.contracts.notes" in subjects
         artifacts = self.artifacts(sound=True) if any(map(is_about_artifacts, self.node.owed)) else ()
         keys = {subject.partition(".")[0] for subject in subjects} & {*KNOWN}
-        return Report(notes=GOOD_NOTES if wants_notes else None, artifacts=artifacts, context=self.said(sorted(keys)))
+        return Report(
+            notes=fresh_notes(GOOD_NOTES) if wants_notes else None, artifacts=artifacts, context=self.said(sorted(keys))
+        )
 
     def said(self, keys: list[str]) -> Document:
         return {key: self.one_of(*KNOWN[key]) for key in keys}

@@ -24,7 +24,7 @@ from mcp.server.lowlevel import Server as LowLevelServer
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import build_server
-from interlock.testing.harness import Called, Era, Harness, call_through, filled_in, linear_workflow
+from interlock.testing.harness import Era, Harness, ToolResult, call_through, filled_in, linear_workflow
 
 BOOT = """
 import ctypes, os, sys
@@ -79,39 +79,41 @@ class Served:
         """Return what a method of the SDK's client gives."""
         return self.run(getattr(self.client, method), *arguments)
 
-    def soon(self, tool: str, arguments: dict[str, Any]) -> "Future[Called]":
+    def soon(self, tool: str, arguments: dict[str, Any]) -> "Future[ToolResult]":
         """Begin a call and return at once."""
         assert self._portal is not None
         assert self.client is not None
         return self._portal.start_task_soon(call_through, self.client, tool, arguments)
 
-    def call(self, tool: str, **arguments: Any) -> Called:
+    def call(self, tool: str, **arguments: Any) -> ToolResult:
         return checked(tool, self.soon(tool, arguments).result(60))
 
-    def start(self, workflow_id: str = "test.abc", **arguments: Any) -> Called:
+    def start(self, workflow_id: str = "test.abc", **arguments: Any) -> ToolResult:
         return self.call("start_workflow", workflowId=workflow_id, **arguments)
 
-    def advance(self, answer: Called | str, notes: str | None = "Done.", **arguments: Any) -> Called:
+    def advance(self, answer: ToolResult | str, notes: str | None = "Done.", **arguments: Any) -> ToolResult:
         """Ack an answer, or an `ackToken`, with notes; without any if they are None."""
         output = {} if notes is None else {"output": {"notesMarkdown": notes}}
         token = answer if isinstance(answer, str) else answer.ack
         return self.call("continue_workflow", ackToken=token, **(output | arguments))
 
-    def report(self, answer: Called | str, *artifacts: object, notes: str | None = None, **arguments: Any) -> Called:
+    def report(
+        self, answer: ToolResult | str, *artifacts: object, notes: str | None = None, **arguments: Any
+    ) -> ToolResult:
         """Ack an answer, or an `ackToken`, with artifacts."""
         output = {"artifacts": list(artifacts)} | ({} if notes is None else {"notesMarkdown": notes})
         return self.advance(answer, None, output=output, **arguments)
 
-    def look(self, answer: Called | str, **arguments: Any) -> Called:
+    def rehydrate(self, answer: ToolResult | str, **arguments: Any) -> ToolResult:
         token = answer if isinstance(answer, str) else answer.state
         return self.call("continue_workflow", stateToken=token, **arguments)
 
-    def follow(self, answer: Called, notes: str = "Done.") -> Called:
+    def follow(self, answer: ToolResult, notes: str = "Done.") -> ToolResult:
         return self.call(answer["nextCall"]["tool"], **filled_in(answer, notes))
 
-    def fork(self, answer: Called, notes: str = "Otherwise.", **arguments: Any) -> Called:
+    def fork(self, answer: ToolResult, notes: str = "Otherwise.", **arguments: Any) -> ToolResult:
         """Redo a step that is done, with the token that looking at it offers."""
-        return self.advance(self.look(answer)["fork"]["ackToken"], notes, **arguments)
+        return self.advance(self.rehydrate(answer)["fork"]["ackToken"], notes, **arguments)
 
 
 class Server(Served):
@@ -156,11 +158,11 @@ class InMemory(Served):
         self.harness = Harness.in_memory(*documents)
         super().__init__(build_server(self.harness.ports, None), era)
 
-    def events(self, answer: Called) -> list[dict[str, Any]]:
+    def events(self, answer: ToolResult) -> list[dict[str, Any]]:
         """Return the events of the session that a start or a look names, oldest first."""
         return [event.to_json() for event in self.harness.events(self.harness.session_of(answer))]
 
-    def trace(self, answer: Called) -> list[list[str]]:
+    def trace(self, answer: ToolResult) -> list[list[str]]:
         """Return why the run went its way: for each recorded trace, what its entries are."""
         traces = [event["data"]["entries"] for event in self.events(answer) if event["kind"] == TRACE]
         return [[entry["kind"] for entry in entries] for entries in traces]
@@ -171,19 +173,19 @@ def serving(harness: Harness, era: Era = "auto") -> Served:
     return Served(build_server(harness.ports, None), era)
 
 
-def step_of(answer: Called) -> str | None:
+def step_of(answer: ToolResult) -> str | None:
     """Return the id of the step that an answer hands out; None where the run is complete."""
     return answer["pending"]["stepId"] if answer["pending"] else None
 
 
-def blockers_of(answer: Called) -> list[tuple[str, str]]:
+def blockers_of(answer: ToolResult) -> list[tuple[str, str]]:
     """Return an answer's blockers: each code, with the contract or the context key that it points at."""
     assert answer["kind"] == "blocked", answer.text
     pointers = [(one["code"], one["pointer"]) for one in answer["blockers"]]
     return [(code, pointer.get("contractRef") or pointer["key"]) for code, pointer in pointers]
 
 
-def checked(tool: str, called: Called) -> Called:
+def checked(tool: str, called: ToolResult) -> ToolResult:
     """Hold an answer to what holds of all answers, whoever asked."""
     told = json.dumps(dict(called.structure), ensure_ascii=False)
     if called.is_error:
@@ -199,7 +201,7 @@ def checked(tool: str, called: Called) -> Called:
     return called
 
 
-def _check_channels(called: Called, told: str) -> None:
+def _check_channels(called: ToolResult, told: str) -> None:
     first_line = called.text.partition("\n")[0]
     run = called["run"]
     for words in (run["workflowId"], f"`{run['label']}`", run.get("goal", "")):
@@ -241,13 +243,13 @@ def workspace_in(directory: Path, **documents: object) -> Path:
     return directory / "space"
 
 
-def events_of(server: Server, answer: Called) -> list[dict[str, Any]]:
+def events_of(server: Server, answer: ToolResult) -> list[dict[str, Any]]:
     directory = server.data_dir / "sessions" / answer["run"]["sessionId"] / "events"
     lines = [line for path in sorted(directory.glob("*.jsonl")) for line in path.read_text().splitlines()]
     return [json.loads(line) for line in lines]
 
 
-def count_of(server: Server, answer: Called, kind: str = "advance_recorded") -> int:
+def count_of(server: Server, answer: ToolResult, kind: str = "advance_recorded") -> int:
     return [event["kind"] for event in events_of(server, answer)].count(kind)
 
 

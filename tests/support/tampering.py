@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest, NodeId, SessionId, SnapshotRef
 from interlock.record.events import EVENT_CLASSES, Event, NodeCreatedEvent, build_dedupe_key, event_kind, parse_event
@@ -32,7 +34,7 @@ class Tampering:
         """Change one event, the `number`th of its kind; return the node that its plan made."""
         plan, event = self._found(kind, number)
         change(event)
-        self._write()
+        self.rewrite()
         return self._node_of(plan)
 
     def drop(self, kind: str, *, number: int = 0) -> NodeId:
@@ -40,7 +42,7 @@ class Tampering:
         plan, event = self._found(kind, number)
         node = self._node_of(plan)
         plan.remove(event)
-        self._write()
+        self.rewrite()
         return node
 
     def alter_capture(self, change: Change, *, number: int = 0) -> NodeId:
@@ -87,7 +89,7 @@ class Tampering:
     def _segments(self) -> list[Path]:
         return list((self.root / layout.events_dir(self.session)).glob("*.jsonl"))
 
-    def _write(self) -> None:
+    def rewrite(self) -> None:
         """Write the log anew: indexes, dedupe keys, segments and manifest follow from what the events say."""
         for path in self._segments():
             path.unlink()
@@ -108,7 +110,7 @@ def _stamped(body: Body, index: int) -> Event:
     keyless: Body = {"kind": body["kind"], "session_id": body["sessionId"]}
     for name in ("scope", "data"):
         if name in body:
-            part = event_class.model_fields[name].annotation
-            keyless[name] = part.model_validate_json(json.dumps(body[name]), by_name=False)
+            part = event_class.model_fields[name].rebuild_annotation()
+            keyless[name] = TypeAdapter(part).validate_json(json.dumps(body[name]), by_name=False)
     key = build_dedupe_key(event_class.model_construct(**keyless))
     return parse_event(canonical_bytes({**body, "eventIndex": index, "dedupeKey": key}))

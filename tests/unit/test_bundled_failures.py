@@ -15,7 +15,7 @@ from tests.unit.test_bundled_workflows import ITEM, SOURCES, compiled
 from interlock.kernel.canonical import Json
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 STEPS_MAX = 60
 FULL: dict[str, Json] = {
@@ -42,46 +42,50 @@ class Run:
     harness: Harness
     answered: set[str] = field(default_factory=set[str])
     """The steps whose evidence said failure at least once."""
+    reports: int = 0
 
     @classmethod
     def of(cls, workflow_id: str) -> "Run":
         harness = Harness.in_memory(SOURCES[workflow_id] | {"id": "test.bundled"})
         return cls(workflow=compiled(workflow_id).workflow, harness=harness)
 
-    def begin(self, **more: Any) -> Called:
+    def begin(self, **more: Any) -> ToolResult:
         inputs = {one.key: NEEDED[one.key] for one in self.workflow.inputs if one.required}
         first = self.harness.start("test.bundled", goal="See", context=inputs, **more)
         assert not first.is_error, first.text
         return first
 
-    def step(self, answer: Called) -> PlanNode:
+    def step(self, answer: ToolResult) -> PlanNode:
         return self.workflow.steps[answer["pending"]["stepId"]]
 
-    def send(self, token: str, node: PlanNode, change: Change | None = None, *, is_confirmed: bool = False) -> Called:
+    def send(
+        self, token: str, node: PlanNode, change: Change | None = None, *, is_confirmed: bool = False
+    ) -> ToolResult:
         assert node.task is not None
         artifacts = artifacts_for(self.workflow, node, change)
         confirmed = [claim()] if is_confirmed else []
-        output = {"notesMarkdown": NOTES, "artifacts": [*artifacts, *confirmed]}
+        self.reports += 1
+        output = {"notesMarkdown": f"{NOTES} Report {self.reports}.", "artifacts": [*artifacts, *confirmed]}
         context = {key: FULL[key] for key in node.task.produces}
         return self.harness.advance(token, None, output=output, context=context)
 
-    def good(self, answer: Called) -> Called:
+    def good(self, answer: ToolResult) -> ToolResult:
         """Pass a step, and its gate where it has one."""
         node = self.step(answer)
         passed = self.send(self.token(answer), node)
         return self.send(passed.ack, node, is_confirmed=True) if asks_a_person(passed) else passed
 
-    def token(self, answer: Called) -> str:
+    def token(self, answer: ToolResult) -> str:
         """Return what sends a step again on a branch of its own; the step's own token where it was not sent yet."""
-        shown = self.harness.look(answer)
+        shown = self.harness.rehydrate(answer)
         return str(shown["fork"]["ackToken"]) if "fork" in shown.structure else shown.ack
 
 
-def asks_a_person(answer: Called) -> bool:
+def asks_a_person(answer: ToolResult) -> bool:
     return any(one["code"] == "USER_ONLY_DEPENDENCY" for one in answer.structure.get("blockers", ()))
 
 
-def calls_for_work(answer: Called) -> bool:
+def calls_for_work(answer: ToolResult) -> bool:
     """Say whether a report was refused for what it rates, not for how it is written."""
     return all("level" in one.get("details", {}) for one in answer["blockers"])
 
@@ -92,7 +96,7 @@ def keys_set(node: PlanNode) -> set[str]:
     return {one.key for one in node.task.sets if (one.source or "").partition(".")[0] in ("artifact", "assessments")}
 
 
-def assert_steers(run: Run, answer: Called, change: Change) -> None:
+def assert_steers(run: Run, answer: ToolResult, change: Change) -> None:
     """Send evidence that says failure, and follow the branch until something has come of it."""
     node = run.step(answer)
     run.answered.add(node.node_id)

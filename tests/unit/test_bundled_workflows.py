@@ -171,7 +171,7 @@ class Agent:
         self.context |= {key: self.produced[key] for key in node.task.produces}
         asked = [ask.ask for ask in asks_of(node, {**self.context, **seen})]
         for words in (rendered(node.title, seen), prompt_of(self.workflow, node, seen), *asked):
-            assert "[unset:" not in words
+            assert "[context key not set:" not in words
             assert "{{" not in words
         request, judged = self.judged(node, state, self.change)
         if judged.findings:

@@ -53,8 +53,8 @@ WORKFLOW = Group(
 With --json, a command prints one JSON value; if it fails, {"error": {"code", "message", "retry", "suggestion"}}.
 Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line.""",
     (
-        Command("list", "list workflows, and the first fault of files that cannot be started", "workflow.list"),
-        Command("inspect", "show a workflow as an agent sees it before a start", "workflow.inspect"),
+        Command("list", "list workflows, and each workflow file that has faults with its first fault", "workflow.list"),
+        Command("inspect", "show a workflow as an agent can inspect it before it starts a run", "workflow.inspect"),
         Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
         Command("graph", "draw the plan of a workflow", "workflow.graph"),
         Command("validate", "check workflow files and report every fault with its line", "workflow.validate"),
@@ -64,27 +64,33 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
 )
 SESSION = Group(
     "session",
-    "inspect, export, import and repair recorded sessions",
-    """Inspect recorded sessions, protect them from deletion, export, import and repair them.
+    "inspect, end, export, import and repair recorded sessions and runs",
+    """Inspect recorded sessions, end runs, protect sessions from deletion, export, import and repair them.
 Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
         Command("list", "list runs, the newest first", "session.list"),
         Command("show", "show one session: the status of its runs, the steps done, the open gaps", "session.show"),
-        Command("timeline", "list what happened, in order; --json prints the events", "session.timeline"),
+        Command(
+            "timeline", "list what happened in a session, oldest first; --json prints the events", "session.timeline"
+        ),
         Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
         Command("status", "print the status of each run in one line", "session.status"),
-        Command("lifecycle", "print the events of a run: scheduled, started, refused, completed", "session.lifecycle"),
-        Command("state", "show the state of each step of a run, and where to resume", "session.state"),
-        Command("conformance", "check that runs, or a file of events, follow their plan", "session.conformance"),
+        Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
+        Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),
+        Command(
+            "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
+        ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
         Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
-        Command("verify", "compute every recorded decision again and compare", "session.verify"),
+        Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
         Command("export", "write a session and everything that it refers to into one file", "session.export"),
         Command("import", "create a session from an exported file", "session.import_"),
         Command("repair", "copy the intact part of a damaged session into a new session", "session.repair"),
-        Command("keep", "protect sessions from deletion by age", "session.keep"),
-        Command("unkeep", "let kept sessions expire again", "session.keep"),
+        Command("cancel", "end a run that nobody wants finished", "session.lifecycle.end"),
+        Command("fail", "end a run that cannot be finished", "session.lifecycle.end"),
+        Command("keep", "mark sessions so that `gc` keeps them whatever their age", "session.keep"),
+        Command("unkeep", "remove the protection of `keep`, so that sessions expire again", "session.keep"),
     ),
 )
 CONFIG = Group(
@@ -105,12 +111,16 @@ KEYS = Group(
 Exit codes: 0 success, 1 the key ring cannot be used, 2 wrong command line.""",
     (
         Command("status", "show how many keys there are, how old they are, and who can read them", "upkeep.keys"),
-        Command("rotate", "sign with a new key; the old key verifies until the next rotation", "upkeep.keys"),
+        Command(
+            "rotate",
+            "sign tokens with a new key; tokens of the old key stay valid until the next rotation",
+            "upkeep.keys",
+        ),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (
     Command("serve", "serve MCP over stdin and stdout", "serve"),
-    Command("demo", "show a run that survives kill -9, then fork and verify it", "demo"),
+    Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "demo"),
     WORKFLOW,
     SESSION,
     CONFIG,
@@ -171,7 +181,7 @@ def command_line(words: Collection[str]) -> argparse.ArgumentParser:
         if isinstance(row, Group):
             _add_group(add_parser, row, words)
         else:
-            _add_arguments(add_parser(row.name, help=row.help), row, words)
+            _add_command(add_parser, row, words)
     return parser
 
 
@@ -194,8 +204,7 @@ def _add_group(add_parser: _AddParser, group: Group, words: Collection[str]) -> 
     parser.set_defaults(run=partial(_print_help, parser))
     add_action = parser.add_subparsers(dest="action", metavar="action").add_parser
     for command in group.commands:
-        sentence = f"{command.help[0].upper()}{command.help[1:]}."
-        _add_arguments(add_action(command.name, help=command.help, description=sentence), command, words)
+        _add_command(add_action, command, words)
 
 
 def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
@@ -204,8 +213,10 @@ def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser, command: Command, words: Collection[str]) -> None:
-    """Add the arguments of a command to its parser, if the words name the command."""
+def _add_command(add_parser: _AddParser, command: Command, words: Collection[str]) -> None:
+    """Add a parser for a command, with the arguments of the command if the words name it."""
+    sentence = f"{command.help[0].upper()}{command.help[1:]}."
+    parser = add_parser(command.name, help=command.help, description=sentence)
     if command.name in words and command.module:
         module = cast("CommandModule", import_module(f"interlock.cli.{command.module}"))
         module.add_arguments(parser)

@@ -1,4 +1,4 @@
-"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. Nothing is simulated.
+"""`interlock demo`: a real client, a real server process, a real SIGKILL, a real log. It simulates nothing.
 
 An arrow precedes a message that was sent or received. A tick precedes a claim that was checked at that moment. The
 first false claim ends the demo with exit code 1.
@@ -343,7 +343,7 @@ async def _repeat_the_lost_call(stage: _Stage, server: _Server, killed: _Killed)
     else:
         screen.claim("the call was not recorded; now it is", holds=not is_unchanged)
     if killed.late is not None:
-        screen.claim("the answer is the one that came before the kill", holds=response == killed.late)
+        screen.claim("the answer equals the answer from before the kill", holds=response == killed.late)
     again = await server.continue_run(killed.lost)
     screen.claim("the same call again: the answer is identical", holds=again == response)
     older = await server.continue_run(killed.last.sent)

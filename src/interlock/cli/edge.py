@@ -20,8 +20,8 @@ def run_at_edge(command: Callable[[], int], options: argparse.Namespace) -> int:
 
     Args:
         command: The command. It handles every failure about which it can say more.
-        options: What the command line says, as far as it was read when the command failed. The message names its
-            `command`, and with `as_json` the error is printed as JSON on standard output, too.
+        options: The options that were parsed before the command failed. The message names its `command`.
+            With `as_json` the error is printed as JSON on standard output, too.
     """
     _ensure_stderr()
     try:

@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the help of the named command, or of Interlock if none is named; return the exit code."""
+    """Print the help of the named command, or of Interlock without one; return the exit code."""
     words: list[str] = options.words
     try:
         command_line(words).parse_args([*words, "--help"])

@@ -44,10 +44,10 @@ def chosen_data_dir(options: argparse.Namespace) -> Path:
 
 @contextmanager
 def checked_settings() -> Generator[None]:
-    """End a command with exit code 2 if a directory that it was given cannot be used.
+    """End the command with exit code 2 if one of its directories cannot be used.
 
     Raises:
-        StopError: They cannot.
+        StopError: A directory cannot be used.
     """
     try:
         yield

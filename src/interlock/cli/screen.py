@@ -46,7 +46,7 @@ class StopError(InterlockError):
         return f"{self.message}\n{self.fix}"
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
+        """Return the object as `--json` prints it."""
         return {"error": self.refusal.envelope()}
 
 

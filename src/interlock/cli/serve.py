@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_streams() -> None:
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] — so it is if closed
         raise SettingsError(
-            "Standard input or output is closed.", "Let an MCP client start the server: it connects both."
+            "Standard input or output is closed.", "Let an MCP client start the server: the client connects both."
         )
 
 
@@ -84,5 +84,5 @@ def _checked_settings(arguments: PlaceArguments) -> Settings:
     check_data_dir(data_dir_of(os.environ, arguments))
     settings = read_settings(os.environ, arguments)
     if isinstance(settings, FaultyConfig):
-        raise SettingsError("The configuration cannot be used.", "\n".join(settings.lines()))
+        raise SettingsError("The configuration file has faults.", "\n".join(settings.lines()))
     return settings

@@ -3,11 +3,10 @@
 Effects are collected, not applied. Passes share no state: only a later pass sees an effect, through the context.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, assert_never, cast
+from typing import Literal, TypeAlias, assert_never, cast
 
-from interlock.decide.declared import type_mismatch
 from interlock.decide.evaluate import (
     ABSENT,
     EVIDENCE_ROOTS,
@@ -30,13 +29,15 @@ from interlock.decide.value import (
 )
 from interlock.kernel.canonical import Json
 
+Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
+"""Holds a value to the declaration of a context key. It is pure."""
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
 """The outcome of an action. The last one is for effects outside the server; there are none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one action. No node reads it.
+    """The outcome of one action.
 
     Skipped: its gate is closed, or the evidence that it reads was not sent. Rejected: the value does not fit the key.
     Failed: something that the value needs is missing. Cancelled: the pass was aborted. `why` says what is wrong with
@@ -106,9 +107,15 @@ class PassAborted:
     expected: str
 
 
-def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
-    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result."""
-    state = _PassState(schedule=schedule, inputs=inputs)
+def run_pass(
+    schedule: Schedule, inputs: ConditionInputs, conform: Conform = lambda _, value: value
+) -> PassResult | PassAborted:
+    """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result.
+
+    `conform` returns the value as it is set under a key, or why it does not fit. If the computation of a node fails,
+    the result is `PassAborted`: no action takes effect.
+    """
+    state = _PassState(schedule=schedule, inputs=inputs, conform=conform)
     for scheduled in schedule.nodes:
         aborted = state.evaluate(scheduled)
         if aborted is not None:
@@ -138,6 +145,7 @@ class _PassState:
 
     schedule: Schedule
     inputs: ConditionInputs
+    conform: Conform
     paths: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, object] = field(default_factory=dict[str, object])
     read: dict[str, Json] = field(default_factory=dict[str, Json])
@@ -219,25 +227,19 @@ class _PassState:
             value = Undecided(path=self.paths[payload], found=NOT_SET, expected="a value")
         if isinstance(value, Undecided):
             return Outcome(kind="skipped") if _is_unsent(value) else Outcome(kind="failed", why=value)
-        why = _check_payload(node, value)
-        if why is not None:
-            return Outcome(kind="rejected", why=why)
-        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=cast("Json", value)))
+        fault = describe_inexact_number(value)
+        if fault is not None:
+            return Outcome(kind="rejected", why=Undecided(path=None, found=fault, expected=NUMBER))
+        held = self.conform(node.effect.key, cast("Json", value))
+        if isinstance(held, Undecided):
+            return Outcome(kind="rejected", why=held)
+        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=held))
         return Outcome(kind="completed")
 
 
 def _is_unsent(missing: Undecided) -> bool:
     """Say whether what is missing is optional evidence that was not sent: that is no fault."""
     return missing.found == NOT_SET and (missing.path or "").partition(".")[0] in EVIDENCE_ROOTS
-
-
-def _check_payload(node: Action, value: object) -> Undecided | None:
-    """Return why a key cannot be set to a value, or None if it can."""
-    fault = describe_inexact_number(value)
-    if fault is not None:
-        return Undecided(path=None, found=fault, expected=NUMBER)
-    mismatch = type_mismatch(node.effect, value)
-    return None if mismatch is None else Undecided(path=None, found=mismatch.found, expected=mismatch.wanted)
 
 
 def _value_json(value: object) -> Json:

@@ -11,7 +11,6 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from pydantic import Field
 
 from interlock.decide.condition import Condition, Term
-from interlock.decide.declared import ValueType
 from interlock.decide.evaluate import inputs_of
 from interlock.decide.value import VALUE_TERMS, Value, inputs_of_value
 from interlock.kernel.canonical import Json, digest_of
@@ -102,19 +101,16 @@ class Trigger(Term):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The truth that it needs, if it is conditional, and the events that must occur first."""
+        """The ports of the condition that must be true, if there is one, and of the events that must occur first."""
         when = (Port("when", "truth"),) if self.is_conditional else ()
         return (*when, *(Port(f"after.{number}", "event") for number in range(self.after)))
 
 
 class SetKey(Term):
-    """Set a context key to the payload. Null deletes the key. The rest is what is declared of the key."""
+    """Set a context key to the payload. Null deletes the key."""
 
     kind: Literal["set"]
     key: Id
-    type: ValueType | None = None
-    required: bool = False
-    choices: Annotated[tuple[Json, ...], Field(strict=False)] = ()
 
 
 Effect: TypeAlias = SetKey

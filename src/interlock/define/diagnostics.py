@@ -24,6 +24,7 @@ DiagnosticCode = Literal[
     "too_deep",
     "not_an_object",
     "number_not_exact",
+    "unknown_version",
     "unknown_key",
     "missing_key",
     "wrong_type",

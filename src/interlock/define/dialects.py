@@ -22,9 +22,9 @@ _FORMS = ("WorkflowForm", "StepForm", "LoopForm", "ParallelForm", "ChooseForm", 
 
 
 def explain_dialect(diagnostics: Diagnostics, dialect: Dialect) -> Diagnostics:
-    """Change the fix of the first key that only the other dialect has: it explains how the dialect was detected.
+    """Return the diagnostics, with one fix that explains how the dialect of the file was detected.
 
-    The other diagnostics are returned unchanged.
+    It is the fix of the first key that only the other dialect has; all other diagnostics are unchanged.
     """
     unknown = [one for one in diagnostics if one.code == "unknown_key" and one.severity == "error"]
     if not unknown:

@@ -18,6 +18,7 @@ from interlock.define.parts import (
     ContextInput,
     ExtensionPoint,
     FunctionDefinition,
+    ProducedKey,
     RecommendedPreferences,
     Reference,
     SetAction,
@@ -125,7 +126,10 @@ class EvidenceRequirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStep:
-    """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step."""
+    """One unit of work for an agent. `owner` is `verifier` if the step checks the result of another step.
+
+    `declares` are the produced keys that the step declares itself.
+    """
 
     at: str
     id: str
@@ -142,9 +146,14 @@ class AgentStep:
     own_functions: tuple[FunctionDefinition, ...] = ()
     needs: tuple[str, ...] = ()
     produces: tuple[str, ...] = ()
+    declares: tuple[ProducedKey, ...] = ()
     sets: tuple[SetAction, ...] = ()
     needs_user: tuple[UserNeed, ...] = ()
     capabilities: tuple[CapabilityName, ...] = ()
+    hints: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    verifies: tuple[str, ...] = ()
+    by: Literal["another"] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +273,7 @@ class WorkflowDocument:
     """A whole workflow.
 
     `requires_declared_keys`: conditions may read only keys that the document declares. It is False for the WorkRail
-    dialect, which has no declarations. `warnings` are those found while its form was read.
+    dialect, which has no declarations. `warnings` are the warnings of its parser.
     """
 
     id: str

@@ -30,7 +30,7 @@ _KEY_MARKER = "[key]"
 """The last part of a pydantic location if the fault is in a key, not in its value."""
 
 _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
-    "missing": ("missing_key", "Add it."),
+    "missing": ("missing_key", "Add the key."),
     "string_type": ("wrong_type", "Write a string."),
     "bool_type": ("wrong_type", "Write true or false."),
     "int_type": ("wrong_type", "Write a whole number."),
@@ -40,9 +40,9 @@ _CODE_AND_FIX: dict[str, tuple[DiagnosticCode, str]] = {
     "dict_type": ("wrong_type", "Write an object."),
     "model_type": ("wrong_type", "Write an object."),
     "model_attributes_type": ("wrong_type", "Write an object."),
-    "string_too_short": ("empty", "Write something."),
+    "string_too_short": ("empty", "Write a string that is not empty."),
     "too_short": ("empty", "Add at least one entry."),
-    "string_too_long": ("too_long", "Shorten it."),
+    "string_too_long": ("too_long", "Shorten the text."),
     "too_long": ("too_many", "Use fewer entries."),
     "string_pattern_mismatch": ("bad_id", "Use only a-z, 0-9, `_` and `-`."),
     "literal_error": ("wrong_value", "Use one of the allowed values."),
@@ -119,7 +119,7 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
     key = str(place.loc[-1]) if place.loc else ""
     if one["type"] == "extra_forbidden":
         guess = suggest_name(key, place.siblings)
-        fix = f"Did you mean `{guess}`?" if guess else "Remove it."
+        fix = f"Did you mean `{guess}`?" if guess else "Remove the key."
         return fault(path, "unknown_key", f"The key {key!r} is not known here.", fix)
     code, fix = _choose_code_and_fix(one, key if place.is_key else find_value(document, place.loc))
     if place.is_key and code == "wrong_value":
@@ -131,9 +131,15 @@ def _build_diagnostic(one: ErrorDetails, place: _Place, document: Mapping[str, J
         return fault(path, code, f"Found {found}, which has the wrong type.", fix)
     if code == "empty" and (size := _describe_size(find_value(document, place.loc))):
         least = cast("int", one.get("ctx", {}).get("min_length", 1))
-        return fault(path, "wrong_value", f"Found {found} with {size}. At least {least} are needed.", "Add more.")
-    if code in {"empty", "too_many"}:
-        return fault(path, code, f"Found {found}, which is {'empty' if code == 'empty' else 'too long'}.", fix)
+        message = f"Found {found} with {size}; the minimum is {least}."
+        return fault(path, "wrong_value", message, "Make the value longer.")
+    if code == "empty":
+        return fault(path, code, f"Found {found}, which is empty.", fix)
+    if code == "too_many":
+        size = _describe_size(find_value(document, place.loc))
+        return fault(
+            path, code, f"Found {found} with {size}; the limit is {one.get('ctx', {}).get('max_length')}.", fix
+        )
     message = one["msg"]
     return fault(path, code, f"Found {found}: {message[:1].lower()}{message[1:]}.", fix)
 
@@ -151,10 +157,10 @@ def _describe_size(value: object) -> str | None:
 
 
 def _choose_code_and_fix(one: ErrorDetails, found: object) -> tuple[DiagnosticCode, str]:
-    code, fix = _CODE_AND_FIX.get(one["type"], ("wrong_value", "Correct it."))
+    code, fix = _CODE_AND_FIX.get(one["type"], ("wrong_value", "Correct the value."))
     context = cast("Mapping[str, object]", one.get("ctx", {}))
     if one["type"] == "union_tag_not_found":
-        return "missing_key", "Add it."
+        return "missing_key", "Add the key."
     if one["type"] in {"literal_error", "union_tag_invalid"}:
         expected = str(context.get("expected", context.get("expected_tags", "")))
         guess = suggest_name(found, re.findall(r"'([^']*)'", expected)) if isinstance(found, str) else None
@@ -281,12 +287,14 @@ def check_length(rule: Length, at: str, *, is_negated: bool) -> Iterator[Diagnos
     """Yield the reasons why no notes can meet a length rule. `is_negated`: notes must not meet the rule."""
     if rule.min is not None and rule.max is not None and rule.min > rule.max:
         message = f"`min` is {rule.min}, which is more than `max`, {rule.max}: no notes can meet the rule."
-        yield fault(f"{at}.max", "wrong_value", message, f"Write {rule.min} or more, or a smaller `min`.")
+        yield fault(f"{at}.max", "wrong_value", message, f"Write a `max` of {rule.min} or more, or a smaller `min`.")
     if is_negated:
         return
     if rule.max == 0:
         message = "`max` is 0, but empty notes count as missing."
-        yield fault(f"{at}.max", "wrong_value", message, 'Write 1 or more, or `notes: "optional"` without this rule.')
+        yield fault(
+            f"{at}.max", "wrong_value", message, 'Write a `max` of 1 or more, or `notes: "optional"` without this rule.'
+        )
     if rule.min is not None and rule.min > NOTES_INPUT_BYTES_MAX:
         message = f"`min` is {rule.min}, but notes have at most {NOTES_INPUT_BYTES_MAX} bytes."
-        yield fault(f"{at}.min", "wrong_value", message, "Write a smaller number.")
+        yield fault(f"{at}.min", "wrong_value", message, f"Write {NOTES_INPUT_BYTES_MAX} or less.")

@@ -29,9 +29,10 @@ def parse_document(value: dict[str, Json], patterns: PatternChecker | None = Non
     steps = value.get("steps")
     if isinstance(steps, list) and len(steps) > STEPS_MAX:
         # The steps are not checked one by one: each may have faults, and so many would take too long.
-        message = f"Found {len(steps)} steps, at most {STEPS_MAX}."
+        message = f"The workflow has {len(steps)} steps; the limit is {STEPS_MAX}."
         return FaultyDocument(
-            diagnostics=(fault("steps", "too_many", message, "Use fewer steps, or a loop."),), recovered=None
+            diagnostics=(fault("steps", "too_many", message, "Combine steps, or repeat them with a loop."),),
+            recovered=None,
         )
     # The models of a dialect take a tenth of a second to build, so only the dialects in use are imported.
     dialect = detect_dialect(value)

@@ -10,6 +10,12 @@ from interlock.decide.value import Given, Read, Value, iter_conditions
 from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, STEP_ID_CHARS_MAX, TITLE_CHARS_MAX
 from interlock.kernel.canonical import Json
 
+Hint = Annotated[str, Field(min_length=1, max_length=100)]
+"""A free tag of a step, for readers."""
+Hints = Annotated[tuple[Hint, ...], Field(max_length=20, strict=False)]
+Metadata = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=64)], Hint], Field(max_length=20)
+]
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
 """Delimiter-safe: it contains no delimiter of a step instance key (SNAP-3)."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
@@ -52,7 +58,7 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 def drop_defaults(part: _Part) -> _Part:
-    """Return a part without fields that equal their defaults. Writing a default has no effect."""
+    """Return a part without fields that equal their defaults: a written default means the same as an absent field."""
     return type(part).model_validate(part.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
@@ -120,20 +126,50 @@ class FunctionDefinition(Part):
     )
 
 
-class ContextInput(Part):
-    """A context key that a run is started with."""
+ValueType = Literal["string", "number", "boolean", "list", "object"]
+"""The type of a context value."""
+_Choices = Annotated[
+    tuple[Json, ...],
+    Field(max_length=50, strict=False, description="the allowed values; if omitted, any value of its type"),
+]
+
+
+class ItemField(Part):
+    """A member of each item of a list of objects."""
+
+    key: DeclaredKey = Field(description="its name")
+    type: ValueType = Field(description="the type of its value")
+    required: bool = Field(default=True, description="whether each item must have it")
+    choices: _Choices = ()
+
+
+class ListItems(Part):
+    """The items of a declared list."""
+
+    type: ValueType = Field(description="the type of each item")
+    choices: _Choices = ()
+    fields: Annotated[
+        tuple[ItemField, ...],
+        Field(max_length=20, strict=False, description="the members of each item; if omitted, any"),
+    ] = ()
+
+
+class ProducedKey(Part):
+    """A context key that a step produces, with its declaration."""
 
     key: DeclaredKey = Field(description="the context key")
     description: Annotated[
-        str,
-        Field(min_length=1, max_length=1000, description="what it is, for the caller that starts the run"),
+        str, Field(min_length=1, max_length=1000, description="what it is, for the caller that sends it")
     ]
+    type: ValueType = Field(description="the type of its value")
+    choices: _Choices = ()
+    items: ListItems | None = Field(default=None, description="of a list: what each item is")
+
+
+class ContextInput(ProducedKey):
+    """A context key that a run is started with."""
+
     required: bool = Field(default=False, description="whether a run must be started with it")
-    type: Literal["string", "number", "boolean", "list", "object"] = Field(description="the type of its value")
-    choices: Annotated[
-        tuple[Json, ...],
-        Field(max_length=50, strict=False, description="the allowed values; if omitted, any value of its type"),
-    ] = ()
 
 
 class SetAction(Part):

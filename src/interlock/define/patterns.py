@@ -39,7 +39,9 @@ class PatternChecker:
 
     def _check_new(self, pattern: str, flags: str, at: str) -> Diagnostic | None:
         if len(pattern) > PATTERN_CHARS_MAX:
-            return _bad_pattern(at, f"it has {len(pattern)} characters, at most {PATTERN_CHARS_MAX}", "Shorten it.")
+            return _bad_pattern(
+                at, f"it has {len(pattern)} characters, at most {PATTERN_CHARS_MAX}", "Shorten the pattern."
+            )
         left = self._size_max - self.size
         size = pattern_size(pattern, flags) if left > 0 else 1
         if min(size, PATTERN_SIZE_MAX) > left:

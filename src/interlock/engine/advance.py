@@ -6,10 +6,12 @@ BLK-2).
 """
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
 from interlock.decide.evaluation_pass import Outcome, PassAborted, run_pass
 from interlock.decide.lowering import action_id
+from interlock.define.declared import TypeMismatch, conform_value
 from interlock.define.parts import SetAction
 from interlock.engine.event_drafts import (
     advance_recorded_event,
@@ -26,9 +28,12 @@ from interlock.engine.gates import Answered
 from interlock.engine.judge import reasons
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, Attempt, AttemptLimitReached, Decision, Refused
 from interlock.engine.judge.confirmation import Approved, NotApproved, approved_without_asking, check_approval
+from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
+from interlock.engine.judge.own_words import is_long, is_same_text
 from interlock.engine.judge.recommended import recommendation_trace
+from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
@@ -43,9 +48,10 @@ from interlock.engine.walk.flow import (
     run_to_next_task,
 )
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
-from interlock.kernel.canonical import canonical_bytes
+from interlock.kernel.canonical import Json, canonical_bytes
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
@@ -60,15 +66,17 @@ def decide_advance(attempt: Attempt) -> Decision:
     """Decide an attempt. The same evidence in the same state always gives the same decision."""
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
-    outcome = _outcome(attempt, state)
+    held = hold_context(attempt.workflow, attempt.context, attempt.request.context)
+    outcome = _outcome(attempt, state, held)
     if isinstance(outcome, ApprovalMissing):
         return outcome
     if isinstance(outcome, _Transition):
-        return _advanced(attempt, outcome)
+        return _advanced(attempt, outcome, held)
     blockers = blockers_of(outcome)
     if attempt.refusals + 1 >= ATTEMPTS_PER_STEP_MAX:
         return AttemptLimitReached(blockers=blockers)
-    return Refused(plan=_refusal_plan(attempt, Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))))
+    blocked = Blocked(kind="blocked", blockers=BlockerReport(blockers=blockers))
+    return Refused(plan=_refusal_plan(attempt, blocked, held))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +105,17 @@ class _Violations:
         return bool(self.findings) and not self.never_stops
 
 
-def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation] | ApprovalMissing":
+def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transition | list[Violation] | ApprovalMissing":
     """Check the evidence, then run to the next task; nothing changes unless both succeed."""
     workflow, pending = attempt.workflow, state.pending.step
     node = workflow.steps[pending.step_id]
-    context = merge_context(attempt.context, attempt.request.context)
+    context = merge_context(merge_context(attempt.context, attempt.request.context), held.corrections)
     seen = with_loop_variables(workflow.graphs, context, pending.loop_path)
     violations = _Violations(attempt.never_stops)
-    judgement = judge(workflow, node, attempt.evidence, seen)
+    judgement = judge(workflow, node, attempt.evidence, seen, held.mismatches)
     observed = observed_in(workflow, node, attempt.evidence.artifacts, attempt.attempt)
     violations.findings += [*judgement.findings, *observed.findings]
+    violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
     step = _pass_of(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
@@ -144,6 +153,13 @@ def _outcome(attempt: Attempt, state: Running) -> "_Transition | list[Violation]
     )
 
 
+def _notes_sent_again(attempt: Attempt) -> list[Violation]:
+    """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
+    notes = attempt.evidence.stored_notes()
+    is_again = is_long(notes) and any(is_same_text(notes, one) for one in attempt.earlier_notes)
+    return [reasons.copied_notes("are those of an earlier step")] if is_again else []
+
+
 def finding_of(suspended: Suspended) -> Violation:
     """Return the violation for what stopped a walk."""
     match suspended.reason:
@@ -162,7 +178,8 @@ def _pass_of(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violatio
     assert node.task is not None, "only a task sets anything"
     if not node.task.sets:
         return StepPass()
-    done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs)
+    conform = partial(_conform_set, attempt.workflow)
+    done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs, conform)
     outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
     if isinstance(done, PassAborted):
         violations.findings.append(reasons.aborted(node.node_id, done))
@@ -184,7 +201,7 @@ def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: O
     why = outcome.why
     assert why is not None, "as the caller checked"
     if outcome.kind == "rejected" and action.compute is not None:
-        return reasons.unfit_value(node.node_id, action.key, why)
+        return reasons.unfit_computed(node.node_id, action.key, why)
     if outcome.kind == "rejected":
         return reasons.unfit_key(title, action.key, action.source or action.key, why)
     if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
@@ -223,7 +240,7 @@ def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | 
     )
 
 
-def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
+def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> Advanced:
     child, run = node_of_attempt(attempt.attempt), attempt.run
     snapshot = build_snapshot(attempt.snapshot.workflow_hash, transition.walk.state)
     ref, written = outputs_stored(snapshot)
@@ -250,7 +267,7 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
-        *effects_draft(transition.step.effects, run, child, attempt.attempt),
+        *effects_draft({**held.corrections, **transition.step.effects}, run, child, attempt.attempt),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
@@ -266,10 +283,11 @@ def _advanced(attempt: Attempt, transition: _Transition) -> Advanced:
     return Advanced(plan=plan, snapshot=snapshot)
 
 
-def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
+def _refusal_plan(attempt: Attempt, outcome: Blocked, held: HeldContext) -> AppendPlan:
     """Plan a refused attempt: a child node with its parent's snapshot, no edge, and the sent outputs (BLK-2).
 
-    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9).
+    A raised autonomy that a person must approve is not recorded. What the attempt found missing is (EVID-9). A context
+    value that does not fit is recorded as sent and taken back (CTX-12).
     """
     state = attempt.snapshot.state
     assert isinstance(state, Running), "a complete node has no attempts"
@@ -284,6 +302,7 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
         advance_recorded_event(attempt, outcome),
         node_created_event(attempt, child, "blocked_attempt", ref),
         *attempt_output_events(attempt, child, outputs, preferences),
+        *effects_draft(held.corrections, attempt.run, child, attempt.attempt),
         *on_node(attempt.run, child, failed_probes(node, attempt.evidence.artifacts, attempt.attempt)),
         *trace,
     ]
@@ -294,3 +313,13 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked) -> AppendPlan:
 def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[TraceEntry, ...]:
     before = attempt.preferences
     return recommendation_trace(attempt.workflow, change.over(before), before)
+
+
+def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
+    """Return a value as it is set, or why it may not be set.
+
+    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
+    """
+    declared = workflow.declared.get(key)
+    held = conform_value(declared, value) if declared is not None else value
+    return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from interlock.engine.event_drafts import artifact_drafts, notes_draft
+from interlock.engine.ends import work_in
+from interlock.engine.event_drafts import artifact_drafts, notes_draft, on_node
 from interlock.engine.request import Request
 from interlock.kernel.ids import (
     AttemptId,
@@ -33,7 +34,7 @@ class Checkpoint:
 
 
 def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
-    """Return the plan of a checkpoint: a node with its parent's state, and outputs on that parent (CHK-1).
+    """Return the plan of a checkpoint: a node with its parent's state, and outputs on that parent (CHK-1, END-7).
 
     The run's tip, the pending step and every token stay unchanged.
     """
@@ -49,12 +50,14 @@ def plan_checkpoint(checkpoint: Checkpoint) -> AppendPlan:
     edge = PlannedEdge(
         edge_kind="checkpoint", from_node=node, to_node=made, cause="checkpoint_created", cause_position=0
     )
-    outputs = checkpoint.request.stored_artifacts()
+    work, request = work_in(checkpoint.request)
+    outputs = request.stored_artifacts()
     drafts = [
         EventDraft(data=created, run=run, node=made),
         EventDraft(data=edge, run=run),
-        *notes_draft(attempt, checkpoint.request, run=run, node=node, supersedes=checkpoint.supersedes),
+        *notes_draft(attempt, request, run=run, node=node, supersedes=checkpoint.supersedes),
         *artifact_drafts(attempt, outputs, run=run, node=node),
+        *on_node(run, made, [work] if work is not None else []),
     ]
     files = tuple((one.digest, one.data) for one in outputs)
     return AppendPlan(session=checkpoint.session, drafts=tuple(drafts), artifacts=files)

@@ -84,7 +84,7 @@ def attempt_output_events(
 
 
 def outputs_of(attempt: Attempt, answered: Answered | None = None) -> tuple[StoredArtifact, ...]:
-    """Return what an attempt stores, ordered by digest; with the person's answer, if there is one."""
+    """Return the artifacts that an attempt stores, ordered by digest, including the person's answer if there is one."""
     found = list(attempt.evidence.stored_artifacts())
     if answered is not None:
         written = answered.to_bytes()
@@ -110,9 +110,9 @@ def on_node(run: RunId, node: NodeId, records: Iterable[Record]) -> list[EventDr
 
 
 def gap_resolved_events(attempt: Attempt, still_open: frozenset[GapId]) -> list[data.GapRecorded]:
-    """Return what resolves the gaps that earlier attempts on this step left, except those that are left again.
+    """Return the records that resolve gaps of earlier attempts on this step, except gaps that are still open.
 
-    `still_open` are the gaps of this attempt under the ids that the earlier ones gave them.
+    `still_open` holds the gaps that this attempt leaves, by the ids that earlier attempts gave them.
     """
     open_gaps = [gap for _, gap in attempt.open_gaps if gap.gap_id not in still_open]
     return [
@@ -132,7 +132,7 @@ def trace_drafts(
 ) -> tuple[list[EventDraft], tuple[tuple[Digest, bytes], ...]]:
     """`decision_trace_appended`: why the run went where it went, and the captured record that it refers to.
 
-    If nothing was decided, nothing is recorded. Reasons that do not fit in one event become several events; the last
+    If nothing was decided, the result is empty. Reasons that do not fit in one event become several events; the last
     one counts what is left out.
     """
     if not trace:

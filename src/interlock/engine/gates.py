@@ -67,7 +67,7 @@ class Reply:
     """Why this is a `cancel` although the person did not cancel; None in every other reply."""
 
     def unheard(self) -> str | None:
-        """Return why there is no answer; None if there is one."""
+        """Return why the person gave no answer; None if they did."""
         if self.action != "cancel":
             return None
         if self.fault:
@@ -89,7 +89,7 @@ class Reply:
 
 
 class AskOut(Published):
-    """One question to a person, with the answer if it needs one."""
+    """One question that a person was asked. `answer` is None if the question only asks for approval."""
 
     answer: str | None = None
     ask: str
@@ -124,18 +124,23 @@ class ApprovalContext:
         """Say whether an agent's claim is enough."""
         return self.claims == "always" or (self.claims == "when_client_cannot_ask" and not self.client_can)
 
+    @property
+    def needs_claim(self) -> bool:
+        """Say whether an agent's claim is the only approval that can be given, so a call for it shows one (GATE-9)."""
+        return self.takes_claims and not self.client_can
+
 
 NO_APPROVAL = ApprovalContext()
 
 
 def needs_confirmation(node: PlanNode, seen: Context) -> bool:
-    """Say whether a step asks for a confirmation. If the condition cannot be decided, it does (GATE-1)."""
+    """Say whether a step asks for a confirmation. A condition that cannot be decided counts as true (GATE-1)."""
     confirmation = node.task.confirmation if node.task is not None else None
     return confirmation is not None and evaluate(confirmation, ConditionInputs(context=seen)) is not False
 
 
 def needs_of(node: PlanNode, seen: Context) -> tuple[QuestionItem, ...]:
-    """Return what a step says that only the user can give."""
+    """Return the questions of a step that only the user can answer."""
     assert node.task is not None, "only a task has a gate"
     return tuple(
         QuestionItem(reason=need.reason, ask=rendered_line(need.ask, seen), choice_kind=need.choice_kind)

@@ -24,7 +24,7 @@ CONFIRMATION_KIND = "wr.confirmation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceDelta:
-    """Preferences as a caller may change them; None leaves one as it is."""
+    """Preferences that a caller changes; None leaves a preference unchanged."""
 
     autonomy: str | None = None
     risk_policy: str | None = None

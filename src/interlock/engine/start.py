@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from interlock.engine.advance import finding_of
 from interlock.engine.event_drafts import context_draft, on_node, outputs_stored, trace_drafts
+from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.engine.request import Request
@@ -52,7 +53,9 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     then the missing values are disclosed on the root (MODE-2).
     """
     effective = start.request.preferences.over(start.baseline)
-    context = merge_context({}, start.request.context)
+    # The initial context is recorded as it is declared; one that does not fit was refused before.
+    initial = {**start.request.context, **hold_context(start.workflow, {}, start.request.context).corrections}
+    context = merge_context({}, initial)
     marks = ExecutionState(start.workflow.graphs)
     decider = Evaluating(start.workflow.graphs)
     walk = run_to_next_task(start.workflow, marks, context, decider, never_stops=effective.never_stops)
@@ -75,7 +78,7 @@ def plan_start(start: Start) -> AppendPlan | Violation:
         ),
         *([] if start.is_new_session else [EventDraft(data=one, run=start.run) for one in start.observed]),
         *on_node(start.run, root, [_baseline_event(start, effective)]),
-        *context_draft(start.request.context, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
+        *context_draft(initial, start.run, root, derived_id("ctx", start.run, "initial"), "initial"),
         *on_node(start.run, root, gaps_of(map(finding_of, walk.disclosed), start.run)),
         *trace,
     ]

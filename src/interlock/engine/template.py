@@ -18,7 +18,7 @@ _HOLE = re.compile(r"\{\{\s*([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 
 
 def rendered(template: str, context: Mapping[str, Json]) -> str:
-    """Return the text with each hole filled once; an unset key shows as a visible mark, an object as compact JSON.
+    """Return the text with each placeholder replaced by its value; an object as compact JSON, an unset key as a mark.
 
     A value of several lines becomes a quote on lines of its own.
     """
@@ -40,7 +40,7 @@ def _filled(path: str, context: Mapping[str, Json], shown: Callable[[str], str])
     value: object = context
     for part in path.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return f"[unset: {path}]"
+            return f"[context key not set: {path}]"
         value = cast("Mapping[str, object]", value)[part]
     return shown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 

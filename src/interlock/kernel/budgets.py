@@ -77,9 +77,25 @@ WANTED_BYTES_MAX = 300
 ARTIFACT_FAULTS_MAX = 3
 """Faults of one artifact in one report: nobody reads more."""
 REPEATED_WORDS_MIN = 5
-"""Notes of fewer words are not compared with the prompt: they may agree with it by chance."""
+"""A text of fewer words is not compared with the prompt or with another field: they may agree by chance."""
+COPIED_RUN_WORDS = 4
+"""So many words in a row are in another text by copying, not by chance."""
+COPIED_WORDS_SHARE_MAX = 0.7
+"""A text may quote, but not only: more copied words than this share make it a copy."""
+LONG_NOTES_WORDS_MIN = 12
+"""Shorter notes may be the same for two steps, and repeat their few words."""
+DISTINCT_WORDS_SHARE_MIN = 0.25
+"""The different words of a text, as a share of its words; a report in prose has about half."""
+DISTINCT_WORDS_ENOUGH = 25
+"""With so many different words a text says something, however long its lists and logs are."""
 WARNED_GAP_BYTES_MAX = 200
 """One gap in an answer that names several: the beginning of its summary."""
+WORK_NOTE_BYTES_MAX = 1024
+"""Why a run or the work on a step ended: a paragraph, which is shown to a person in a question."""
+WORK_REFS_MAX = 16
+"""References of such a record; part of the specification."""
+WORK_REF_BYTES_MAX = 512
+"""One such reference; part of the specification."""
 UNREPORTED_EVIDENCE_MAX = 6
 """Pieces of evidence that may come from an earlier attempt: a replay tries every subset of them, at most 64."""
 
@@ -182,6 +198,8 @@ ECHO_BYTES_MAX = 80
 NEAR_TOKEN_CHARS_MAX = 12
 """Adjacent characters in which a damaged token may differ from the token that is suggested: most of the 22 characters
 of the signature always remain."""
+SPLICED_TOKEN_CHARS_MIN = 12
+"""Characters of the signature with which a text must begin to count as a token with the end of another one."""
 NEAR_TOKEN_NODES_MAX = 64
 """Nodes of a run, the latest first, whose tokens are compared with a damaged one."""
 SECRETS_NAMED_MAX = 5
@@ -254,6 +272,9 @@ LOOP_DEPTH_MAX = 8
 """Nested loops: each adds to the key of every step inside it."""
 CHOICE_DEPTH_MAX = 16
 """Nested branches and blocks: deeper nesting is unreadable, and functions over them recurse."""
+PLAN_DEPTH_MAX = 32
+"""Nested decisions and branches of a plan file: a step with a condition is a decision around the step, so each level of
+steps is at most two levels of a plan."""
 WALK_NODES_MAX = 20_000
 """Nodes that one advance may resolve without a step: loops whose steps are all skipped must end in one call."""
 TRACE_ENTRIES_MAX = 25
@@ -435,3 +456,5 @@ LIFECYCLE_CODE_CHARS_MAX = 64
 """Characters of a reason code in a lifecycle."""
 CONFORMANCE_FILE_BYTES_MAX = 64_000_000
 """Bytes of a file of lifecycle events that `session conformance` reads: about 100,000 events."""
+EARLIER_NOTES_MAX = 20
+"""Earlier steps of a branch whose notes a report is compared with: the cost of a report must not grow with the run."""

@@ -15,7 +15,7 @@ from interlock.kernel.canonical import Json
 
 
 class ErrorCode(StrEnum):
-    """Everything that can go wrong for a caller. Closed: a new code needs a decision record (ANS-8)."""
+    """Every error code that a caller can receive. Closed: a new code needs a decision record (ANS-8)."""
 
     VALIDATION_ERROR = "VALIDATION_ERROR"
     WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
@@ -35,6 +35,7 @@ class ErrorCode(StrEnum):
     STORE_FAILED = "STORE_FAILED"
     KEYRING_DAMAGED = "KEYRING_DAMAGED"
     ATTEMPT_LIMIT_REACHED = "ATTEMPT_LIMIT_REACHED"
+    RUN_ENDED = "RUN_ENDED"
     BUNDLE_INVALID_FORMAT = "BUNDLE_INVALID_FORMAT"
     BUNDLE_UNSUPPORTED_VERSION = "BUNDLE_UNSUPPORTED_VERSION"
     BUNDLE_INTEGRITY_FAILED = "BUNDLE_INTEGRITY_FAILED"
@@ -102,6 +103,7 @@ CODES: Mapping[ErrorCode, CodeRule] = MappingProxyType(
         ),
         ErrorCode.KEYRING_DAMAGED: _rule("The key ring cannot be read, so no token can be checked.", Owner.BOTH),
         ErrorCode.ATTEMPT_LIMIT_REACHED: _rule("The step was refused ten times in a row.", Owner.TOOL),
+        ErrorCode.RUN_ENDED: _rule("The run failed or was cancelled, so nothing more of it is recorded.", Owner.BOTH),
         ErrorCode.BUNDLE_INVALID_FORMAT: _rule("The file is not a bundle.", Owner.COMMAND),
         ErrorCode.BUNDLE_UNSUPPORTED_VERSION: _rule("The bundle is of an unknown version.", Owner.COMMAND),
         ErrorCode.BUNDLE_INTEGRITY_FAILED: _rule("A part of the bundle differs from its digest.", Owner.COMMAND),

@@ -4,8 +4,7 @@ The digest of the manifest is recorded with each captured decision. So it can be
 force. A workflow that declares no key has no manifest: files of the WorkRail dialect declare none.
 """
 
-from interlock.decide.declared import ValueType
-from interlock.define.parts import ContextInput
+from interlock.define.parts import ContextInput, ListItems, ProducedKey, ValueType
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 from interlock.record.base import Record
@@ -18,6 +17,7 @@ class AdapterKey(Record):
     type: ValueType | None = None
     required: bool = False
     choices: tuple[Json, ...] = ()
+    items: ListItems | None = None
     set_by: tuple[str, ...] = ()
 
 
@@ -32,8 +32,15 @@ class AdapterManifest(Record):
         return digest_of(self.to_json())
 
 
-def adapter_key(name: str, declared: ContextInput | None, set_by: tuple[str, ...]) -> AdapterKey:
+def adapter_key(name: str, declared: ProducedKey | None, set_by: tuple[str, ...]) -> AdapterKey:
     """Return the entry of a key. A routine that is unfolded may set keys that are not declared."""
     if declared is None:
         return AdapterKey(key=name, set_by=set_by)
-    return AdapterKey(key=name, type=declared.type, required=declared.required, choices=declared.choices, set_by=set_by)
+    return AdapterKey(
+        key=name,
+        type=declared.type,
+        required=isinstance(declared, ContextInput) and declared.required,
+        choices=declared.choices,
+        items=declared.items,
+        set_by=set_by,
+    )

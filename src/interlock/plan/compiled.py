@@ -9,12 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, RecommendedPreferences, Reference
+from interlock.define.parts import (
+    Assessment,
+    ContextInput,
+    FunctionDefinition,
+    ProducedKey,
+    RecommendedPreferences,
+    Reference,
+)
 from interlock.kernel.canonical import Json, digest_of_bytes
 from interlock.kernel.ids import Digest, WorkflowHash
 from interlock.plan.adapter import AdapterManifest, adapter_key
+from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
-from interlock.plan.records import Plan, PlanNode
+from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
 from interlock.record.base import IndexField, Record, classify_read_error
 from interlock.record.outcome import Capability
 
@@ -69,6 +77,7 @@ class CompiledWorkflow(Record):
     capabilities: Annotated[tuple[CapabilityDemand, ...], Field(strict=False)]
     features: Annotated[tuple[AppliedFeature, ...], Field(strict=False)]
     inputs: Annotated[tuple[ContextInput, ...], Field(strict=False)]
+    produced: Annotated[tuple[ProducedKey, ...], Field(strict=False)] = ()
     functions: Annotated[tuple[ScopedFunction, ...], Field(strict=False)]
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
     contracts: Annotated[tuple[ContractPack, ...], Field(strict=False)]
@@ -79,7 +88,7 @@ class CompiledWorkflow(Record):
     @cached_property
     def graphs(self) -> Graphs:
         """The plan's graphs, indexed for walking."""
-        return Graphs.of(self.plan, self.inputs)
+        return Graphs.of(self.plan)
 
     @cached_property
     def steps(self) -> dict[str, PlanNode]:
@@ -97,6 +106,11 @@ class CompiledWorkflow(Record):
         return {pack.contract_ref: pack for pack in self.contracts}
 
     @cached_property
+    def declared(self) -> dict[str, ProducedKey]:
+        """The declarations of context keys by key: the inputs, and what steps declare that they produce (CTX-12)."""
+        return {one.key: one for one in (*self.inputs, *self.produced)}
+
+    @cached_property
     def set_by(self) -> dict[str, tuple[str, ...]]:
         """The steps that set a context key, by key, in plan order."""
         found: dict[str, list[str]] = {}
@@ -109,9 +123,8 @@ class CompiledWorkflow(Record):
     @cached_property
     def adapter(self) -> AdapterManifest | None:
         """What is declared of the context keys; None if no key is declared or set."""
-        declared = {one.key: one for one in self.inputs}
-        names = sorted({*declared, *self.set_by})
-        keys = tuple(adapter_key(name, declared.get(name), self.set_by.get(name, ())) for name in names)
+        names = sorted({*self.declared, *self.set_by})
+        keys = tuple(adapter_key(name, self.declared.get(name), self.set_by.get(name, ())) for name in names)
         return AdapterManifest(workflow_id=self.workflow_id, keys=keys) if keys else None
 
     @cached_property
@@ -129,6 +142,23 @@ class CompiledWorkflow(Record):
     def ratings(self) -> dict[str, Assessment]:
         """The assessments by id."""
         return {assessment.id: assessment for assessment in self.assessments}
+
+
+def packs_of(plan: Plan) -> tuple[ContractPack, ...]:
+    """Return the packs that a plan refers to, in the order of their references, whole (EVID-1).
+
+    A reference without a pack is left out; validation of the plan reports it.
+    """
+    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
+    refs |= {ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
+    packs: list[ContractPack] = []
+    for pack in (PACKS[ref] for ref in sorted(refs) if ref in PACKS):
+        fields: dict[str, object] = {"artifact_kind": pack.kind, "artifact_schema": pack.schema}
+        present = {name: value for name, value in fields.items() if value is not None}
+        packs.append(
+            ContractPack.model_validate({"contract_ref": pack.contract_ref, "version": pack.version, **present})
+        )
+    return tuple(packs)
 
 
 def pinned_bytes(workflow: CompiledWorkflow) -> tuple[WorkflowHash, bytes]:

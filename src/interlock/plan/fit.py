@@ -7,7 +7,7 @@ from interlock.record.snapshot import Complete, ExecutionSnapshot, LoopFrame, Ru
 
 
 def snapshot_fault(snapshot: ExecutionSnapshot, workflow: CompiledWorkflow) -> str | None:
-    """Return what is wrong with a snapshot against its plan, or None if it fits."""
+    """Return why a snapshot is impossible in its plan, or None if it is possible."""
     state, graphs = snapshot.state, workflow.graphs
     stack = state.loop_stack if isinstance(state, Running) else ()
     fault = _stack_fault(graphs, stack)

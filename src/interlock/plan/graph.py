@@ -1,14 +1,14 @@
 """A plan indexed for walking: the graph of every scope, the edges of every node, the loops around it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
 from interlock.decide.graph import DecisionGraph, SetKey
 from interlock.decide.lowering import Assignment, build_graph
 from interlock.decide.schedule import Schedule, build_schedule
-from interlock.define.parts import ContextInput, SetAction
+from interlock.define.parts import SetAction
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
 
 
@@ -23,7 +23,6 @@ class Graphs:
     scope_of: Mapping[str, str | None]
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
-    declared: Mapping[str, ContextInput] = field(default_factory=dict[str, ContextInput])
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
     step_schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
     forks: dict[str, tuple[PlanEdge, ...]] = field(
@@ -43,19 +42,11 @@ class Graphs:
             task = self.nodes[node_id].task
             assert task is not None, "only a task sets anything"
             conditions = {_name_of_gate(one): one.when for one in task.sets if one.when is not None}
-            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(self._assignment, task.sets)))
+            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(_assignment, task.sets)))
         return self.step_schedules[node_id]
 
-    def _assignment(self, action: SetAction) -> Assignment:
-        """Return the assignment of an action. A routine that is unfolded may set keys that are not declared."""
-        declared = self.declared.get(action.key)
-        known = {"type": declared.type, "required": declared.required, "choices": declared.choices} if declared else {}
-        effect = SetKey.model_validate({"kind": "set", "key": action.key, **known})
-        gates = (_name_of_gate(action),) if action.when is not None else ()
-        return Assignment(effect=effect, payload=action.payload, when=gates)
-
     @classmethod
-    def of(cls, plan: Plan, inputs: Iterable[ContextInput] = ()) -> "Graphs":
+    def of(cls, plan: Plan) -> "Graphs":
         """Index a plan. Of duplicate ids the last one counts; validation reports them."""
         scope_of: dict[str, str | None] = {node.node_id: None for node in plan.nodes}
         scope_of |= {node_id: loop.loop_id for loop in plan.loops for node_id in loop.body}
@@ -70,7 +61,6 @@ class Graphs:
         return cls(
             nodes={node.node_id: node for node in plan.nodes},
             loops={loop.loop_id: loop for loop in plan.loops},
-            declared={one.key: one for one in inputs},
             conditions={named.condition_id: named.condition for named in plan.conditions},
             members={scope: tuple(nodes) for scope, nodes in members.items()},
             scope_of=scope_of,
@@ -136,6 +126,11 @@ class Graphs:
         return found
 
 
+def _assignment(action: SetAction) -> Assignment:
+    gates = (_name_of_gate(action),) if action.when is not None else ()
+    return Assignment(effect=SetKey(kind="set", key=action.key), payload=action.payload, when=gates)
+
+
 def _name_of_gate(action: SetAction) -> str:
     return f"{action.key}.when"
 
@@ -144,3 +139,23 @@ def _schedule(graph: DecisionGraph) -> Schedule:
     schedule = build_schedule(graph)
     assert isinstance(schedule, Schedule), f"a plan has sound graphs: {schedule}"
     return schedule
+
+
+def find_meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:
+    """Return for each node the nearest node on every path from it. The end of a graph has none."""
+    meets: dict[str, str] = {}
+    depth: dict[str, int] = {}
+    # Plans list nodes in topological order, so in reverse the targets of a node come before it.
+    for node in reversed(plan.nodes):
+        targets = [edge.target for edge in graphs.out_edges.get(node.node_id, ())]
+        if not targets:
+            depth[node.node_id] = 0
+            continue
+        common = targets[0]
+        for other in targets[1:]:
+            while common != other:
+                deeper, common = (other, common) if depth[other] > depth[common] else (common, other)
+                other = meets[deeper]  # noqa: PLW2901 — the node further from the end advances
+        meets[node.node_id] = common
+        depth[node.node_id] = depth[common] + 1
+    return meets

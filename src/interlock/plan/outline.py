@@ -1,10 +1,11 @@
 """Renders a plan as text for a reader who decides whether to start it: steps, required evidence, loops, branches."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from interlock.decide.condition import Always, describe_condition
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.records import NOTES_CONTRACT, Loop, PlanNode
+from interlock.plan.records import CONFIRMATION_CONTRACT, NOTES_CONTRACT, Loop, PlanNode
 
 
 def outline_lines(workflow: CompiledWorkflow) -> list[str]:
@@ -31,6 +32,61 @@ def input_lines(workflow: CompiledWorkflow) -> list[str]:
             lines.append(f"- {key} ({kind}) is set by {steps}; you need not send it: {one.description}")
         else:
             lines.append(f"- start with {key} ({kind}): {one.description}")
+    return lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanGate:
+    """The confirmation of a step by a person, which is resolved together with the step (decision 37)."""
+
+    node_id: str
+    step_id: str
+    title: str
+    evidence_schema_ref: str
+    when: str
+
+
+def gate_after(node: PlanNode) -> HumanGate | None:
+    """Return the gate after a step; None if a person need not confirm it."""
+    confirmation = node.task.confirmation if node.task is not None else None
+    if confirmation is None:
+        return None
+    return HumanGate(
+        node_id=f"{node.node_id}--gate",
+        step_id=node.node_id,
+        title=f"Confirm: {node.title}",
+        evidence_schema_ref=CONFIRMATION_CONTRACT,
+        when="always" if isinstance(confirmation, Always) else describe_condition(confirmation),
+    )
+
+
+def constraints_of(workflow: CompiledWorkflow, node: PlanNode) -> list[str]:
+    """Return what must hold before a node is resolved or when it is, and the tags of the node for readers."""
+    facts = [f"uses {capability}" for capability in node.capabilities]
+    if node.kind == "fan_in":
+        sources = (edge.source for edge in workflow.graphs.in_edges.get(node.node_id, ()))
+        facts.append(f"waits for {', '.join(sources)}")
+    task = node.task
+    if task is not None:
+        facts += [f"needs `{path}`" for path in task.needs]
+        facts += [f"produces `{key}`" for key in task.produces]
+        facts += [f"sets `{action.key}`" for action in task.sets]
+        facts += [f"rated by {name}" for name in task.evidence.assessments]
+        facts += [f"asks the user ({need.reason.removeprefix('needs_user_')})" for need in task.needs_user]
+        by = " (by another)" if task.by is not None else ""
+        facts += [f"verifies {step_id}{by}" for step_id in task.verifies]
+    facts += [f"hint {hint}" for hint in node.hints]
+    facts += [f"{name}: {text}" for name, text in (node.metadata or {}).items()]
+    return facts
+
+
+def profile_lines(workflow: CompiledWorkflow) -> list[str]:
+    """Return one line for each constraint on the whole run: capabilities of the client, recommended preferences."""
+    lines = [f"- the client's {one.capability}: {one.need}" for one in workflow.capabilities]
+    if workflow.recommended is not None:
+        advice = workflow.recommended
+        named = {"autonomy": advice.recommended_autonomy, "risk policy": advice.recommended_risk_policy}
+        lines += [f"- recommended {name}: {value}" for name, value in named.items() if value is not None]
     return lines
 
 
@@ -87,7 +143,7 @@ def _requirements(node: PlanNode) -> str:
 
 
 def loop_words(workflow: CompiledWorkflow, loop: Loop) -> str:
-    """Return how a loop's passes are decided, in words."""
+    """Describe how the number of a loop's passes is decided."""
     bound = f"at most {loop.max_iterations} passes"
     match loop.kind:
         case "for":

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from interlock.decide.condition import Condition
 from interlock.decide.criteria import Criteria
-from interlock.define.parts import SetAction, UserNeed
+from interlock.define.parts import Hints, Metadata, SetAction, UserNeed
 from interlock.record.base import DelimiterSafe, DigestField, IndexField, Record
 from interlock.record.outcome import Capability
 
@@ -22,6 +22,7 @@ STEP_INPUT = "wr.contracts.step_input"
 ASSESSMENT_CONTRACT = "wr.contracts.assessment"
 LOOP_CONTROL_CONTRACT = "wr.contracts.loop_control"
 CAPABILITY_CONTRACT = "wr.contracts.capability_observation"
+CONFIRMATION_CONTRACT = "wr.contracts.confirmation"
 DIVERGENCE_CONTRACT = "wr.contracts.workflow_divergence"
 
 NodeKind = Literal["task", "decision", "fan_out", "fan_in", "loop", "terminal"]
@@ -85,10 +86,15 @@ class Task(Record):
     sets: Annotated[tuple[SetAction, ...], Field(strict=False)] = ()
     needs_user: Annotated[tuple[UserNeed, ...], Field(strict=False)] = ()
     injections: Annotated[tuple[Injection, ...], Field(strict=False)] = ()
+    verifies: Annotated[tuple[DelimiterSafe, ...], Field(strict=False)] = ()
+    by: Literal["another"] | None = None
 
 
 class PlanNode(Record):
-    """One unit of the plan. If it is in the body of a loop, the loop lists it there."""
+    """One unit of the plan. If it is in the body of a loop, the loop lists it there.
+
+    `hints` and `metadata` are for readers: no decision reads them (IR-17).
+    """
 
     node_id: DelimiterSafe
     kind: NodeKind
@@ -98,6 +104,8 @@ class PlanNode(Record):
     evidence_schema_ref: str | None = None
     capabilities: Annotated[tuple[Capability, ...], Field(strict=False)] = ()
     provenance: Provenance
+    hints: Hints = ()
+    metadata: Metadata | None = None
     task: Task | None = None
 
 

@@ -21,7 +21,7 @@ class OpenNode:
 
 
 class ExecutionState:
-    """What a walk has marked so far: a snapshot's state, unfolded so that it can be changed."""
+    """The state of a walk: which nodes are completed or skipped, and which edges are taken. It can be changed."""
 
     def __init__(self, graphs: Graphs, state: Running | Complete | None = None) -> None:
         self.graphs = graphs
@@ -37,7 +37,7 @@ class ExecutionState:
 
     @property
     def prefix(self) -> str:
-        """What the keys of the nodes in scope begin with."""
+        """The common prefix of the keys of the nodes in scope."""
         path = "/".join(f"{frame.loop_id}@{frame.iteration}" for frame in self.stack)
         return f"{path}::" if path else ""
 
@@ -76,7 +76,7 @@ class ExecutionState:
         return self.key(node_id) in self.completed | self.skipped
 
     def take(self, edge: PlanEdge) -> None:
-        """Mark an edge out of a decision as the one that was chosen."""
+        """Mark the edge that a decision chose."""
         self.taken.add(self.key(edge.edge_id))
 
     def enter(self, frame: LoopFrame) -> None:

@@ -41,6 +41,8 @@ def collect_references(events: Iterable[ev.Event]) -> References:
                 artifacts[event.data.payload.sha256] = None
             case ev.DecisionTraceAppendedEvent() if event.data.capture_ref is not None:
                 artifacts[event.data.capture_ref] = None
+            case ev.WorkRecordedEvent() if event.data.answer_ref is not None:
+                artifacts[event.data.answer_ref] = None
             case _:
                 continue
     return References(snapshots=tuple(snapshots), workflows=tuple(workflows), artifacts=tuple(artifacts))

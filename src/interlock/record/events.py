@@ -87,17 +87,14 @@ def _scope_tag(scope: object) -> str:
     return "node" if is_node else "run"
 
 
+RunOrNode = Annotated[Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag("node")], Discriminator(_scope_tag)]
+
+
 class ObservationRecordedEvent(Envelope):
     """`observation_recorded`: about the session, or about a run."""
 
     kind: Literal["observation_recorded"]
-    scope: (
-        Annotated[
-            Annotated[RunScope, Tag("run")] | Annotated[NodeScope, Tag("node")],
-            Discriminator(_scope_tag),
-        ]
-        | None
-    ) = None
+    scope: RunOrNode | None = None
     data: data.ObservationRecorded
 
     def dedupe_suffix(self) -> str:
@@ -238,6 +235,32 @@ class DecisionTraceAppendedEvent(Envelope):
         return f":{self.data.trace_id}"
 
 
+class WorkRecordedEvent(Envelope):
+    """`work_recorded`: the key event of the end of a run, or about a node: a step's work that its checkpoint left."""
+
+    kind: Literal["work_recorded"]
+    scope: RunOrNode
+    data: data.WorkRecorded
+
+    @property
+    def is_end(self) -> bool:
+        """Whether the run ended."""
+        return isinstance(self.scope, RunScope)
+
+    def dedupe_suffix(self) -> str:
+        """A run ends once, and a checkpoint leaves its step once."""
+        node = f":{self.scope.node_id}" if isinstance(self.scope, NodeScope) else ""
+        return f":{self.scope.run_id}{node}"
+
+    @model_validator(mode="after")
+    def _check_work(self) -> "WorkRecordedEvent":
+        if self.data.work == ("released" if self.is_end else "cancelled"):
+            raise ValueError("a run fails or is cancelled, a node fails or is released")
+        if self.data.answer_ref is not None and not self.is_end:
+            raise ValueError("a person is asked about the end of a run only")
+        return self
+
+
 Event = (
     SessionCreatedEvent
     | ObservationRecordedEvent
@@ -252,6 +275,7 @@ Event = (
     | GapRecordedEvent
     | DivergenceRecordedEvent
     | DecisionTraceAppendedEvent
+    | WorkRecordedEvent
 )
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")], config={"defer_build": True})
@@ -292,6 +316,8 @@ def is_key_event(event: Event) -> bool:
             return True
         case NodeCreatedEvent():
             return event.data.node_kind == "checkpoint"
+        case WorkRecordedEvent():
+            return event.is_end
         case _:
             return False
 

@@ -4,7 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from interlock.kernel.budgets import PATH_CHARS_MAX, SHORT_STRING_CHARS_MAX
+from interlock.kernel.budgets import (
+    PATH_CHARS_MAX,
+    SHORT_STRING_CHARS_MAX,
+    WORK_NOTE_BYTES_MAX,
+    WORK_REF_BYTES_MAX,
+    WORK_REFS_MAX,
+)
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.ids import SourceKind
 from interlock.record.base import (
@@ -373,3 +379,48 @@ class ObservationRecorded(Record):
     key: ObservationKey
     value: ObservationValue
     confidence: Literal["low", "med", "high"]
+
+
+Work = Literal["failed", "cancelled", "released"]
+"""How work ends otherwise than by its last step: a run fails or is cancelled, a node fails or is released."""
+RunEndKind = Literal["failed", "cancelled"]
+WorkReason = Literal[
+    "user_request",
+    "superseded",
+    "duplicate",
+    "out_of_scope",
+    "gave_up",
+    "handoff",
+    "crashed",
+    "timeout",
+    "budget",
+    "policy",
+    "external",
+]
+
+
+class WorkRecorded(Record):
+    """Work ended otherwise than by its last step (END-1).
+
+    `answerRef` is the digest of a person's answer, if an agent asked for the end of the run (END-5).
+    """
+
+    work: Work
+    reason: WorkReason
+    note: Annotated[str, Field(min_length=1)] | None = None
+    refs: (
+        Annotated[
+            tuple[Annotated[str, Field(min_length=1)], ...],
+            Field(min_length=1, max_length=WORK_REFS_MAX, strict=False),
+        ]
+        | None
+    ) = None
+    answer_ref: DigestField | None = None
+
+    @model_validator(mode="after")
+    def _check_budgets(self) -> "WorkRecorded":
+        if len((self.note or "").encode("utf-8", "surrogatepass")) > WORK_NOTE_BYTES_MAX:
+            raise ValueError(f"a note of more than {WORK_NOTE_BYTES_MAX} bytes")
+        if any(len(ref.encode("utf-8", "surrogatepass")) > WORK_REF_BYTES_MAX for ref in self.refs or ()):
+            raise ValueError(f"a reference of more than {WORK_REF_BYTES_MAX} bytes")
+        return self

@@ -131,7 +131,7 @@ def _check_shape(text: str, parts: list[str]) -> TokenFault | None:
     if len(text) > TOKEN_CHARS_MAX:
         return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found=f"{len(text)} characters")
     if len(parts) != 4 or parts[0] not in _KIND or not all(parts):  # noqa: PLR2004 — prefix, version, payload, signature
-        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found="not the shape of a token")
+        return TokenFault(code=ErrorCode.TOKEN_INVALID_FORMAT, found="not the form of a token")
     if parts[1] != "v1":
         return TokenFault(code=ErrorCode.TOKEN_UNSUPPORTED_VERSION, found=f"format {parts[1][:8]}")
     return None

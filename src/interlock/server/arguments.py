@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import replace
+from typing import TypeAlias, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -31,6 +32,7 @@ INJECTED_BY_CLIENTS = frozenset({"wait_for_previous"})
 """Arguments that some clients add to every tool's schema and send. They are ignored."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_Location: TypeAlias = tuple[int | str, ...]
 _TEXT_BOUNDS = JsonBounds(values_max=ARGUMENT_VALUES_MAX, depth_max=LINE_DEPTH_MAX)
 _UNION_MEMBERS = frozenset({"list", "dict", "str", "bool", "int", "float", "nullable", "constrained-str"})
 _OBJECTS = frozenset({"output", "context", "preferences"})
@@ -154,10 +156,11 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
     """Describe the first fault and the correct call. Unknown arguments are reported first."""
     faults = error.errors(include_url=False, include_input=False)
     fault = next((one for one in faults if one["type"] == "extra_forbidden"), faults[0])
+    others = tuple(_published_location(one["loc"]) for one in faults if one is not fault)
     if fault["type"] == "extra_forbidden":
-        return _fault_of_unknown(tool, cleaned, fault["loc"])
+        return _fault_of_unknown(tool, cleaned, fault["loc"], others)
     loc = _published_location(fault["loc"])
-    path, correction = render_path(loc), Correction(wrong=(loc,), understood=cleaned)
+    path, correction = render_path(loc), Correction(wrong=(loc, *others), understood=cleaned)
     if fault["type"] == "missing":
         message = "This required argument is missing."
         fix = f"Send it, for example: {json.dumps(corrected_call(tool, cleaned, correction))}"
@@ -166,16 +169,21 @@ def _fault_of_validation(tool: Tool, cleaned: Mapping[str, Json], error: Validat
     return Fault(path, message, fix, correction=correction)
 
 
-def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: tuple[int | str, ...]) -> Fault:
-    """Refuse an argument that does not exist. Suggest a similar argument, or to leave this one out."""
+def _fault_of_unknown(tool: Tool, cleaned: Mapping[str, Json], loc: _Location, others: tuple[_Location, ...]) -> Fault:
+    """Refuse an argument that does not exist. Suggest a similar argument, or to leave this one out.
+
+    `others` are the places of the other faults: the corrected call has none of them.
+    """
     place = _token_argument(tool, cleaned, loc) or suggested_place(tool, loc)
     key = one_line(str(loc[-1]), ECHO_BYTES_MAX)
     name = None if place is None else place.rpartition(".")[2]
     if place is None:
-        correction = _without_unknown(tool, cleaned, loc)
+        without = _without_unknown(tool, cleaned, loc)
+        correction = replace(without, wrong=(*without.wrong, *others))
         fix = f"Leave `{key}` out.{_other_tools_hint(tool, loc)}"
     else:
-        correction = Correction(understood=renamed(cleaned, loc, place))
+        elsewhere = tuple(one for one in others if one[0] != place.partition(".")[0])
+        correction = Correction(wrong=elsewhere, understood=renamed(cleaned, loc, place))
         is_moved = len(loc) == 1 and place != name
         fix = f"Send it as `{place}`." if is_moved else f"Did you mean `{name}`? Send it under that name."
     return Fault(

@@ -6,7 +6,7 @@ first served; a call that is cancelled while it waits has not begun, one that is
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -20,11 +20,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from interlock.engine.answer.model import Answer, HumanInputRequired
-from interlock.engine.answer.structure import FillOut, call_lines
+from interlock.engine.answer.structure import FillOut, Fork, call_lines
 from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import CLIENT_NAME_BYTES_MAX, CLIENT_VERSION_BYTES_MAX, WORKER_THREADS_MAX
 from interlock.kernel.canonical import Json
-from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.errors import ErrorCode, Refusal, RetryKind
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.events import Actor
@@ -197,18 +197,27 @@ def _result(outcome: Answer | Refusal) -> types.CallToolResult:
     )
 
 
+_RETRY_WORDS: Mapping[RetryKind, str] = {
+    RetryKind.RETRYABLE_IMMEDIATE: " (retryable_immediate: you may repeat the call)",
+    RetryKind.RETRYABLE_AFTER_MS: " (retryable_after_ms: you may repeat the call after {after} ms)",
+}
+
+
 def refusal_text(refusal: Refusal) -> str:
-    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one."""
+    """Render a refusal as Markdown: what is wrong, what to do, and the call to send if there is one.
+
+    It says when the same call may be repeated, but not that it may not be: most refused calls can be sent corrected.
+    """
     envelope = refusal.envelope()
     retry = envelope["retry"]
     assert isinstance(retry, dict), "the envelope has a retry rule"
-    after = f" after {retry['afterMs']} ms" if "afterMs" in retry else ""
-    lines = [f"**{refusal.code}** ({retry['kind']}{after})", refusal.message, f"**What to do:** {refusal.suggestion}"]
+    advice = _RETRY_WORDS.get(RetryKind(retry["kind"]), "").format(after=retry.get("afterMs"))
+    lines = [f"**{refusal.code}**{advice}", refusal.message, f"**What to do:** {refusal.suggestion}"]
     call = refusal.details.get("correctedCall")
     if isinstance(call, dict):
         fill = [FillOut.model_validate(one) for one in cast("list[Json]", call["fill"])]
         lines.append(call_lines({"tool": call["tool"], "arguments": call["arguments"]}, fill))
     fork = refusal.details.get("fork")
     if isinstance(fork, dict):
-        lines.append(f"{fork['note']} `ackToken`: `{fork['ackToken']}`")
+        lines.append(Fork.model_validate(fork).in_one_line())
     return "\n\n".join(lines)

@@ -50,14 +50,14 @@ class Completions:
 
     def _workflows(self) -> list[Choice]:
         entries = sorted(self._ports.catalog.view(self._workspace).entries.items())
-        return [(name, f"{name} {one.document.name} {' '.join(one.document.tags)}") for name, one in entries]
+        return [(name, f"{name} {one.content.name} {' '.join(one.tags)}") for name, one in entries]
 
     def _sessions(self) -> list[Choice]:
         return [(one.session, _words_about(one)) for one in self._ports.read.listing().newest_first()]
 
 
 def completed(typed: str, choices: Iterable[Choice]) -> list[str]:
-    """Return the values that begin with the typed text, then those with words that do. Keeps the given order."""
+    """Return the values that begin with the typed text, then those in which any word begins with it, in their order."""
     wanted, beginnings = _words(typed), typed.strip().lower()
     beginning: list[str] = []
     by_word: list[str] = []

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from interlock.define.diagnostics import suggest_name
+from interlock.engine.answer.model import WORKFLOW_BLANK
 from interlock.engine.answer.structure import NextCall
 from interlock.engine.request import NOTES_BLANK
 from interlock.kernel.blanks import Blank, Outline
@@ -18,9 +19,7 @@ from interlock.server.tools.contract import ObjectArgument, Tool
 from interlock.server.tools.evidence import NESTED
 
 _BLANKS: Mapping[str, Outline] = {
-    "workflowId": Blank(what="an id from list_workflows"),
-    "goal": Blank(what="what the user wants"),
-    "workspacePath": Blank(what="the absolute path of the project"),
+    "workflowId": WORKFLOW_BLANK,
     "ackToken": Blank(what="the ackToken of the last answer"),
     "stateToken": Blank(what="the stateToken of the last answer"),
     "checkpointToken": Blank(what="the checkpointToken of the last answer"),
@@ -28,7 +27,7 @@ _BLANKS: Mapping[str, Outline] = {
     "notesMarkdown": NOTES_BLANK,
     "artifacts": [{"kind": Blank(what="the kind of the artifact")}],
 }
-"""What the caller has to supply. A wrong argument that is not listed is left out."""
+"""What the caller has to supply. A wrong argument that is not listed is optional and is left out."""
 
 
 def with_corrected_call(refusal: Refusal, tool: Tool, sent: Mapping[str, Json]) -> Refusal:
@@ -88,7 +87,7 @@ def renamed(arguments: Mapping[str, Json], loc: tuple[int | str, ...], target: s
 
 
 def suggested_place(tool: Tool, loc: tuple[int | str, ...]) -> str | None:
-    """Return the most similar argument for an unknown one: at the same level, or a member of an object."""
+    """Return the known argument that is most similar to an unknown one: at the same level, or a member of an object."""
     wrong = str(loc[-1])
     if len(loc) > 1:
         holder = str(loc[0])

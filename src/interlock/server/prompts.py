@@ -13,7 +13,6 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
-from interlock.define.document import count_steps
 from interlock.kernel.budgets import ECHO_BYTES_MAX, HEADER_GOAL_BYTES_MAX
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import in_code, json_in_code, one_line
@@ -105,7 +104,7 @@ class Prompts:
             raise MCPError(types.INVALID_PARAMS, f"{found.message} {found.suggestion}")
         entry, pinned = found
         inputs = input_lines(pinned.workflow)
-        called = f"**{entry.document.name}** (`{workflow_id}`, {count_steps(entry.document)} steps)"
+        called = f"**{entry.content.name}** (`{workflow_id}`, {entry.step_count} steps)"
         toward = f' with the goal "{one_line(goal, HEADER_GOAL_BYTES_MAX)}"' if goal else ""
         call = {"workflowId": workflow_id} | ({"goal": goal} if goal else {})
         parts = [

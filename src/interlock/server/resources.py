@@ -1,6 +1,7 @@
-"""Resources: the catalogue, the plan of each workflow, the record of each session. Reading writes nothing (SRV-8)."""
+"""Resources: the catalogue, plans, the records of sessions and parts of them. Reading writes nothing (SRV-8)."""
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,53 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.links import CATALOG_LINK, plan_link, session_link
+from interlock.service.links import CATALOG_LINK, artifact_link, context_link, plan_link, session_link, step_link
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
+from interlock.service.tools.session_parts import SessionPart, read_artifact, read_context, read_step
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
 
 PLAN_TEMPLATE = plan_link("{workflowId}")
 SESSION_TEMPLATE = session_link("{sessionId}")
+ARTIFACT_TEMPLATE = artifact_link("{sessionId}", "{digest}")
+CONTEXT_TEMPLATE = context_link("{sessionId}", "{label}")
+STEP_TEMPLATE = step_link("{sessionId}", "{label}", "{stepId}")
 _MARKDOWN = "text/markdown"
 _PLAN = re.compile(plan_link("(?P<id>[^/]+)"))
-_SESSION = re.compile(session_link(f"(?P<id>sess_{ID_BODY_PATTERN})"))
+_ANY_SESSION = f"(?P<id>sess_{ID_BODY_PATTERN})"
+_SESSION = re.compile(session_link(_ANY_SESSION))
+_PARTS = (
+    re.compile(artifact_link(_ANY_SESSION, "(?P<digest>[^/]+)")),
+    re.compile(context_link(_ANY_SESSION, "(?P<label>[^/]+)")),
+    re.compile(step_link(_ANY_SESSION, "(?P<label>[^/]+)", "(?P<step>[^/]+)")),
+)
+
+_PART_TEMPLATES = (
+    (
+        ARTIFACT_TEMPLATE,
+        "artifact",
+        "Artifact of a session",
+        "What an agent sent as evidence, by its digest.",
+        "application/json",
+    ),
+    (
+        CONTEXT_TEMPLATE,
+        "run context",
+        "Context of a run",
+        "The current context of a run, without what looks like a secret.",
+        "application/json",
+    ),
+    (
+        STEP_TEMPLATE,
+        "step of a run",
+        "Step of a run",
+        "A step as an agent would receive it now, also one that is not pending, such as a parallel one.",
+        _MARKDOWN,
+    ),
+)
 
 Context = ServerRequestContext[Any, Any]
 ListParams = types.PaginatedRequestParams | None
@@ -63,7 +98,11 @@ class Resources:
             description="The progress of its runs, the notes of each step, and what is open.",
             mime_type=_MARKDOWN,
         )
-        return types.ListResourceTemplatesResult(resource_templates=[plan, session])
+        parts = [
+            types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description, mime_type=kind)
+            for uri, name, title, description, kind in _PART_TEMPLATES
+        ]
+        return types.ListResourceTemplatesResult(resource_templates=[plan, session, *parts])
 
     async def read_resource(
         self, _context: Context, params: types.ReadResourceRequestParams
@@ -77,7 +116,9 @@ class Resources:
         text = await run_read(partial(self._text, uri))
         if isinstance(text, Refusal):
             raise MCPError(types.INVALID_PARAMS, f"{text.message} {text.suggestion}", data={"uri": uri})
-        return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)])
+        part = SessionPart(text=text) if isinstance(text, str) else text
+        content = types.TextResourceContents(uri=uri, mime_type=part.mime_type, text=part.text)
+        return types.ReadResourceResult(contents=[content])
 
     def _listed(self) -> list[types.Resource]:
         entries = sorted(self._ports.catalog.view(self._workspace).entries.items())[:RESOURCES_MAX]
@@ -92,7 +133,7 @@ class Resources:
             types.Resource(
                 uri=plan_link(workflow_id),
                 name=workflow_id,
-                title=f"Plan of {entry.document.name}",
+                title=f"Plan of {entry.content.name}",
                 mime_type=_MARKDOWN,
             )
             for workflow_id, entry in entries
@@ -100,7 +141,7 @@ class Resources:
         sessions = [one for one in self._ports.read.listing().newest_first() if one.runs]
         return [catalogue, *map(_session, sessions[:LIST_ENTRIES_MAX]), *plans]
 
-    def _text(self, uri: str) -> str | Refusal:
+    def _text(self, uri: str) -> str | SessionPart | Refusal:
         if uri == CATALOG_LINK:
             command = ListCommand(workspace=self._workspace)
             listed = list_workflows(self._ports.catalog, command, entries_max=RESOURCES_MAX).text
@@ -109,12 +150,26 @@ class Resources:
             return plan_text(self._ports.catalog, found["id"], self._workspace)
         if found := _SESSION.fullmatch(uri):
             return self._record(SessionId(found["id"]))
+        if found := next((match for part in _PARTS if (match := part.fullmatch(uri))), None):
+            return self._part(SessionId(found["id"]), found.groupdict())
         raise MCPError(
             types.INVALID_PARAMS,
             f"There is no resource {one_line(uri, 2 * ECHO_BYTES_MAX)!r}. Read {CATALOG_LINK}, {PLAN_TEMPLATE} or"
             f" {SESSION_TEMPLATE}.",
             data={"uri": uri},
         )
+
+    def _part(self, session: SessionId, names: Mapping[str, str]) -> SessionPart | Refusal:
+        """Return a part of a session by the names in its address. For damage, return the fault and what to do."""
+        ports = self._ports.read
+        try:
+            if "digest" in names:
+                return read_artifact(ports, session, names["digest"])
+            if "step" in names:
+                return read_step(ports, session, names["label"], names["step"])
+            return read_context(ports, session, names["label"])
+        except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError) as error:
+            return refusal_of(error)
 
     def _record(self, session: SessionId) -> str | Refusal:
         """Return a session's record. For a damaged session, return only the fault and what to do."""

@@ -8,7 +8,7 @@ NEWER = "It is not damaged. Use the Interlock version that wrote it."
 
 
 def advise_by_health(session: SessionId, health: str) -> str:
-    """Return what to do about a session of which only the health is known."""
+    """Return what a person can do about a session, by its health."""
     if health == Health.UNKNOWN_VERSION:
         return NEWER
     return advise(session, has_sound_part=health != Health.CORRUPT_HEAD)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from interlock.define.diagnostics import Diagnostic, Diagnostics, fault, has_errors, suggest_name
-from interlock.define.document import WorkflowDocument
+from interlock.define.document import WorkflowDocument, count_steps
 from interlock.define.front import FaultyDocument, parse_document
 from interlock.define.patterns import PatternChecker
 from interlock.define.source.positions import find_positions
@@ -20,6 +20,7 @@ from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import PATTERNS_LISTED_SIZE_MAX, PATTERNS_SIZE_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import SourceKind, WorkflowHash
+from interlock.plan.check.plan_file import holds_plan, parse_plan_file
 from interlock.plan.compile.compiler import Compiled, compile_workflow, faults_beside, placement_diagnostics
 from interlock.plan.compile.routines import Routine, RoutineLibrary, builtin_routines, routine_of
 from interlock.plan.compiled import CompiledWorkflow, pinned_bytes
@@ -60,9 +61,12 @@ class Pinnable:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A workflow that was read and checked. Compiling it can still fail: see `compiled`."""
+    """A workflow that was read and checked: a document, or a plan. Compiling a document can still fail: see `compiled`.
 
-    document: WorkflowDocument
+    What a plan does not hold, such as tags, is empty.
+    """
+
+    content: WorkflowDocument | CompiledWorkflow
     value: dict[str, Json] = field(repr=False)
     source: Source
     library: RoutineLibrary = field(repr=False)
@@ -71,18 +75,44 @@ class Entry:
     @property
     def workflow_id(self) -> str:
         """The id that starts it."""
-        return self.document.id
+        return id_of(self.content)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What lists of workflows are filtered by."""
+        return self.content.tags if isinstance(self.content, WorkflowDocument) else ()
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Requests that fit it."""
+        return self.content.examples if isinstance(self.content, WorkflowDocument) else ()
+
+    @property
+    def step_count(self) -> int:
+        """The number of its steps for agents; a routine of a document counts as one."""
+        return count_steps(self.content) if isinstance(self.content, WorkflowDocument) else len(self.content.steps)
 
     @cached_property
     def compiled(self) -> "Pinnable | RefusedFile":
         """The workflow as a run executes it, or why it cannot run. Compiled on first use."""
-        found = compile_workflow(self.document, self.library)
+        if isinstance(self.content, CompiledWorkflow):
+            return self._pinnable(self.content, self.placement)
+        found = compile_workflow(self.content, self.library)
         if not isinstance(found, Compiled):
             diagnostics = self.source.placed((*found, *self.placement))
             return RefusedFile(source=self.source, workflow_id=self.workflow_id, diagnostics=diagnostics)
-        workflow_hash, data = pinned_bytes(found.workflow)
-        warnings = self.source.placed((*found.warnings, *self.placement))
-        return Pinnable(workflow=found.workflow, workflow_hash=workflow_hash, data=data, warnings=warnings)
+        return self._pinnable(found.workflow, (*found.warnings, *self.placement))
+
+    def _pinnable(self, workflow: CompiledWorkflow, warnings: Diagnostics) -> "Pinnable":
+        workflow_hash, data = pinned_bytes(workflow)
+        return Pinnable(
+            workflow=workflow, workflow_hash=workflow_hash, data=data, warnings=self.source.placed(warnings)
+        )
+
+
+def id_of(content: WorkflowDocument | CompiledWorkflow) -> str:
+    """Return the id of a workflow, in either form."""
+    return content.id if isinstance(content, WorkflowDocument) else content.workflow_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +161,7 @@ class _CachedFile:
 class _Parsed:
     source: Source
     value: dict[str, Json]
-    document: WorkflowDocument
+    content: WorkflowDocument | CompiledWorkflow
     placement: Diagnostics
 
 
@@ -167,7 +197,7 @@ class Catalog:
             if isinstance(one, RefusedFile):
                 refused.append(one)
                 continue
-            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, one.document.id))
+            library = RoutineLibrary(routines=routines, bindings=bindings_of(bindings, id_of(one.content)))
             entry = self._entry(file, one, library)
             taken = entries.get(entry.workflow_id)
             if taken is None:
@@ -188,7 +218,7 @@ class Catalog:
             data = self._sources.read(file)
         except OSError:
             source = Source(kind=file.kind, ref=file.ref, form=file.form, data=b"")
-            unreadable = fault("", "not_utf8", "The file cannot be read.", "Check its permissions.")
+            unreadable = fault("", "not_utf8", "The file cannot be read.", "Check the permissions of the file.")
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         allowed = min(PATTERNS_SIZE_MAX, PATTERNS_LISTED_SIZE_MAX - budget.pattern_size)
         patterns = PatternChecker(allowed)
@@ -205,10 +235,10 @@ class Catalog:
         """Return a file's entry; the cached one, with its compiled workflow, if nothing that it uses has changed."""
         with self._mutex:
             kept = self._entries.get(file.path)
-        if kept is not None and kept.document is parsed.document and kept.library == library:
+        if kept is not None and kept.content is parsed.content and kept.library == library:
             return kept
         entry = Entry(
-            document=parsed.document,
+            content=parsed.content,
             value=parsed.value,
             source=parsed.source,
             library=library,
@@ -225,8 +255,10 @@ def read_source(source: Source, patterns: PatternChecker | None = None) -> _Pars
     if isinstance(value, Diagnostic):
         stated_id = find_stated_id(source.data, source.form)
         return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed((value,)))
-    id_value = value.get("id")
-    stated_id = id_value if isinstance(id_value, str) else None
+    patterns = patterns or PatternChecker()
+    if holds_plan(value):
+        return _read_plan(source, value, patterns)
+    stated_id = _text_or_none(value.get("id"))
     document = parse_document(value, patterns)
     placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
     if isinstance(document, FaultyDocument):
@@ -236,12 +268,32 @@ def read_source(source: Source, patterns: PatternChecker | None = None) -> _Pars
     if has_errors(placement):
         faults = (*placement, *faults_beside(placement, document))
         return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
-    return _Parsed(source=source, value=value, document=document, placement=placement)
+    return _Parsed(source=source, value=value, content=document, placement=placement)
+
+
+def _read_plan(source: Source, value: dict[str, Json], patterns: PatternChecker) -> _Parsed | RefusedFile:
+    """Check a plan file; return its workflow, or all faults that were found."""
+    stated_id = _text_or_none(value.get("workflowId"))
+    found = parse_plan_file(value, patterns)
+    placement = placement_diagnostics(stated_id, source.kind) if stated_id is not None else ()
+    placement = tuple(replace(one, path="workflowId") for one in placement)
+    if isinstance(found, CompiledWorkflow) and not has_errors(placement):
+        return _Parsed(source=source, value=value, content=found, placement=placement)
+    faults = (*(() if isinstance(found, CompiledWorkflow) else found), *placement)
+    return RefusedFile(source=source, workflow_id=stated_id, diagnostics=source.placed(faults))
+
+
+def _text_or_none(value: Json) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _core_routines(parsed: Iterable[_Parsed]) -> dict[str, Routine]:
     """Return the routines of the bundled files; files of other sources cannot define routines."""
-    found = [routine_of(one.document) for one in parsed if one.source.kind == "bundled"]
+    found = [
+        routine_of(one.content)
+        for one in parsed
+        if one.source.kind == "bundled" and isinstance(one.content, WorkflowDocument)
+    ]
     return {routine.template_id: routine for routine in found if routine is not None}
 
 

@@ -103,7 +103,7 @@ def _free_space(collector: Collector, pins: RetentionPins, command: CollectComma
 
 
 def read_kept(pins: RetentionPins) -> Kept:
-    """Read which sessions are marked to be kept, or why that is unknown.
+    """Return the sessions that are marked to be kept, or why they are unknown.
 
     Raises:
         StoreFailureError: The disk failed.

@@ -85,8 +85,8 @@ def refusal_of(error: Exception) -> Refusal:
             refusal = Refusal(
                 code=ErrorCode.TOKEN_SESSION_LOCKED,
                 message=f"Another process is writing to this session; waited {error.waited_ms} ms.",
-                suggestion="Send the same call again in a second. If this persists, another Interlock process hangs:"
-                " ask the user to end it.",
+                suggestion="Send the same call again in a second. If this error persists, another Interlock process"
+                " hangs: ask the user to end that process.",
                 details={"sessionId": error.session},
             )
             return _name_run(refusal, error.label)
@@ -148,7 +148,7 @@ def _unanswered(error: UnansweredError) -> Refusal:
     return Refusal(
         code=cause.code,
         message=f"{cause.what}; the run may be recorded, but its answer is lost.",
-        suggestion="Call `resume_session` as below. If it finds the run, continue that run. If not, send the same call"
+        suggestion="Call `resume_session` as below. If the run is found, continue it. If not, send the same call"
         f" again: this server process starts no second run for it. {cause.fix}",
         details={**details, "runId": error.run},
         correction=Correction(tool=RESUME_TOOL, instead={"sessionId": error.session, "runId": error.run}),

@@ -12,3 +12,18 @@ def plan_link(workflow_id: str) -> str:
 def session_link(session: str) -> str:
     """Return the URI of a session's readable record."""
     return f"interlock://sessions/{session}"
+
+
+def artifact_link(session: str, digest: str) -> str:
+    """Return the URI of an artifact that a session recorded."""
+    return f"{session_link(session)}/artifacts/{digest}"
+
+
+def context_link(session: str, label: str) -> str:
+    """Return the URI of the current context of a run."""
+    return f"{session_link(session)}/runs/{label}/context"
+
+
+def step_link(session: str, label: str, step_id: str) -> str:
+    """Return the URI of a step as an agent would receive it."""
+    return f"{session_link(session)}/runs/{label}/steps/{step_id}"

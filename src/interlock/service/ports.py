@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:
-    """Return no git position: the default of a surface that does not read git."""
+    """Return an empty git position: the default of a surface that does not read git."""
     return NOWHERE
 
 
@@ -74,23 +74,12 @@ class ReadPorts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
-    """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost."""
+class AppendPorts:
+    """The ports of a use case that appends to a session that exists."""
 
     read: ReadPorts
     writer: SessionWriter
-    key_ring: KeyRingWriter
-    catalog: "Catalog"
     clock: Clock = field(default_factory=SystemClock)
-    baseline: Preferences = BASELINE
-    gates_claims: GateClaims = "when_client_cannot_ask"
-    artifact_bytes_max: int = ARTIFACT_BYTES_MAX
-    keeps_repo_root: bool = False
-    unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
-
-    def for_call(self, since_s: float, progress: Progress) -> "Ports":
-        """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""
-        return replace(self, read=replace(self.read, since_s=since_s, progress=progress))
 
     @contextmanager
     def hold(self, session: SessionId, *, label: str | None = None) -> Generator[SessionLock]:
@@ -101,3 +90,20 @@ class Ports:
         except SessionBusyError as error:
             error.label = error.label or label
             raise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports(AppendPorts):
+    """The ports of all use cases: those that write, the configuration, and the starts whose answers were lost."""
+
+    key_ring: KeyRingWriter
+    catalog: "Catalog"
+    baseline: Preferences = BASELINE
+    gates_claims: GateClaims = "when_client_cannot_ask"
+    artifact_bytes_max: int = ARTIFACT_BYTES_MAX
+    keeps_repo_root: bool = False
+    unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
+
+    def for_call(self, since_s: float, progress: Progress) -> "Ports":
+        """Return the ports for one call; see `ReadPorts`. Caches are shared with the other calls."""
+        return replace(self, read=replace(self.read, since_s=since_s, progress=progress))

@@ -26,7 +26,7 @@ class Recent(Generic[_Key, _Value]):
             return self._values[key]
 
     def get(self, key: _Key, load: Callable[[], _Value]) -> _Value:
-        """Return a kept value, or load it. Two threads may load it at the same time; one result is kept."""
+        """Return a kept value, or load the value. Two threads may load the same value; one result is kept."""
         value = self.find(key)
         if value is None:
             value = load()

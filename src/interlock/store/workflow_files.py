@@ -34,7 +34,7 @@ class WorkflowSources(Protocol):
     """Lists and reads workflow files. Writes nothing."""
 
     def files(self, workspace: Path | None) -> tuple[WorkflowFile, ...]:
-        """Return the files of all sources, core first, each source in the order of its names."""
+        """Return the files of all sources, core first; the files of a source are ordered by name."""
         ...
 
     def read(self, file: WorkflowFile) -> bytes:

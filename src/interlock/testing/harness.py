@@ -160,7 +160,7 @@ def linear_workflow(workflow_id: str, *steps: str | Mapping[str, object], **more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
+class ToolResult:
     """The result of a call, in both channels, as a client would read it."""
 
     structure: Mapping[str, Any]
@@ -195,7 +195,7 @@ class Called:
 class Harness:
     """Interlock's use cases behind the tools that agents call. Each of the `ports` may be replaced.
 
-    `asking` is the way to ask people, with the reply to the next question.
+    `asking` says how the client can ask people, and holds the reply that they give to the next question.
     """
 
     ports: Ports
@@ -244,7 +244,7 @@ class Harness:
         read = replace(self.ports.read, token_format=token_format)
         return replace(self, ports=replace(self.ports, read=read))
 
-    def call(self, tool_name: str, arguments: Arguments | None = None) -> Called:
+    def call(self, tool_name: str, arguments: Arguments | None = None) -> ToolResult:
         """Call a tool as a client would, without a transport.
 
         Raises:
@@ -260,16 +260,16 @@ class Harness:
         outcome = outcome.answer if isinstance(outcome, HumanInputRequired) else outcome
         if isinstance(outcome, Refusal):
             refusal = with_corrected_call(outcome, tool, sent)
-            return Called(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
+            return ToolResult(structure=_sendable(refusal.envelope()), text=refusal_text(refusal), is_error=True)
         structure = _sendable(outcome.structure)
         assert_conforms(tool_name, structure)
-        return Called(structure=structure, text=outcome.text, is_error=False)
+        return ToolResult(structure=structure, text=outcome.text, is_error=False)
 
-    def start(self, workflow_id: str, **arguments: object) -> Called:
+    def start(self, workflow_id: str, **arguments: object) -> ToolResult:
         """Call `start_workflow`."""
         return self.call("start_workflow", {"workflowId": workflow_id, **arguments})
 
-    def advance(self, answer: Called | str, notes: str | None = "Done.", **arguments: object) -> Called:
+    def advance(self, answer: ToolResult | str, notes: str | None = "Done.", **arguments: object) -> ToolResult:
         """Ack an answer, or an `ackToken`, with notes unless they are None."""
         token = answer if isinstance(answer, str) else answer.ack
         sent = {"ackToken": token, **arguments}
@@ -277,16 +277,16 @@ class Harness:
             sent.setdefault("output", {"notesMarkdown": notes})
         return self.call("continue_workflow", sent)
 
-    def look(self, answer: Called | str, **arguments: object) -> Called:
+    def rehydrate(self, answer: ToolResult | str, **arguments: object) -> ToolResult:
         """Rehydrate an answer, or a `stateToken`."""
         token = answer if isinstance(answer, str) else answer.state
         return self.call("continue_workflow", {"stateToken": token, **arguments})
 
-    def follow(self, answer: Called, notes: str = "Done.") -> Called:
+    def follow(self, answer: ToolResult, notes: str = "Done.") -> ToolResult:
         """Send an answer's `nextCall` with only the notes filled in."""
         return self.call(answer["nextCall"]["tool"], filled_in(answer, notes))
 
-    def checkpoint(self, answer: Called | str, notes: str | None = "Half done.", **arguments: object) -> Called:
+    def checkpoint(self, answer: ToolResult | str, notes: str | None = "Half done.", **arguments: object) -> ToolResult:
         """Save a checkpoint with an answer, or a `checkpointToken`, and with notes unless they are None."""
         token = answer if isinstance(answer, str) else answer["checkpointToken"]
         sent = {"checkpointToken": token, **arguments}
@@ -294,15 +294,15 @@ class Harness:
             sent.setdefault("output", {"notesMarkdown": notes})
         return self.call("checkpoint_workflow", sent)
 
-    def resume(self, query: str | None = None, **arguments: object) -> Called:
+    def resume(self, query: str | None = None, **arguments: object) -> ToolResult:
         """Call `resume_session`, with a query if there is one."""
         return self.call("resume_session", {**arguments, **({} if query is None else {"query": query})})
 
-    def session_of(self, answer: Called) -> SessionId:
+    def session_of(self, answer: ToolResult) -> SessionId:
         """Return the session that a start or a rehydrate names."""
         return SessionId(answer["run"]["sessionId"])
 
-    def reference_of(self, answer: Called) -> TokenRef:
+    def reference_of(self, answer: ToolResult) -> TokenRef:
         """Return what an answer's `stateToken` refers to."""
         tokens = SentTokens(argument="stateToken", token=decode_token(answer.state))
         found = resolve_token(self.ports.read, tokens)
@@ -327,17 +327,17 @@ class Harness:
         return tuple(path.read_bytes() for path in sorted(directory.glob("*.jsonl")))
 
 
-async def call_through(client: Client, tool_name: str, arguments: Arguments | None = None) -> Called:
+async def call_through(client: Client, tool_name: str, arguments: Arguments | None = None) -> ToolResult:
     """Call a tool through a connected SDK client, and validate the answer against the tool's published schema."""
     result = await client.call_tool(tool_name, dict(arguments or {}))
     text = "".join(block.text for block in result.content if block.type == "text")
     structure = cast("dict[str, Any]", result.structured_content or {})
     if not result.is_error:
         assert_conforms(tool_name, structure)
-    return Called(structure=structure, text=text, is_error=bool(result.is_error))
+    return ToolResult(structure=structure, text=text, is_error=bool(result.is_error))
 
 
-def filled_in(answer: Called, notes: str) -> dict[str, Any]:
+def filled_in(answer: ToolResult, notes: str) -> dict[str, Any]:
     """Return the arguments of an answer's `nextCall`, with the notes and a good value for each other blank."""
     return filled_call(answer["nextCall"], notes)
 
@@ -379,7 +379,7 @@ def _of_shape(shape: str, words: str) -> Json:
     if shape.startswith("{"):
         inner = shape[1 : shape.index("}")]
         members = [member.partition(": ") for member in inner.split(", ") if "?" not in member.partition(":")[0]]
-        return {name: _of_shape(kind or "text", words) for name, _, kind in members}
+        return {name: _of_shape(kind or "text", f"{words}: {name}") for name, _, kind in members}
     if " | " in shape:
         return _good_choice(shape.split(" | "))
     of_type: dict[str, Json] = {"list": [], "object": {}, "number": 1, "whole number": 1}

@@ -64,7 +64,7 @@ class _Renaming:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DiskOperation:
     """One requested operation."""
 
     name: str
@@ -73,7 +73,7 @@ class Step:
 
 
 @dataclass(slots=True, kw_only=True)
-class Trouble:
+class InjectedFault:
     """A fault to inject: at the operation of this number (from 0), after this many bytes of it.
 
     Without an `error`, the power is cut: before the operation if `keep_bytes` is None. With `is_lasting`, every later
@@ -94,8 +94,8 @@ class CrashDisk:
     names_now: Names = field(default_factory=lambda: {"": _ROOT})
     entries_durable: Entries = field(default_factory=Entries)
     pending: list[_Renaming] = field(default_factory=list[_Renaming])
-    steps: list[Step] = field(default_factory=list[Step])
-    trouble: Trouble | None = None
+    steps: list[DiskOperation] = field(default_factory=list[DiskOperation])
+    fault: InjectedFault | None = None
     now_s: float = 0.0
     boot: int = 0
     """The number of the simulated boot: a power loss begins another one."""
@@ -304,18 +304,18 @@ class CrashDisk:
 
     def _step(self, name: str, path: str, data: bytes = b"", write: Callable[[bytes], None] = lambda _: None) -> None:
         """Count an operation and inject its fault, if there is one; `write` receives the bytes that are kept of it."""
-        self.steps.append(Step(name=name, path=path, bytes=len(data)))
-        trouble, number = self.trouble, len(self.steps) - 1
-        if trouble is None or not (number == trouble.at or (trouble.is_lasting and number > trouble.at)):
+        self.steps.append(DiskOperation(name=name, path=path, bytes=len(data)))
+        fault, number = self.fault, len(self.steps) - 1
+        if fault is None or not (number == fault.at or (fault.is_lasting and number > fault.at)):
             write(data)
             return
-        if trouble.keep_bytes is not None:
-            write(data[: trouble.keep_bytes])
-        if trouble.error is None:
+        if fault.keep_bytes is not None:
+            write(data[: fault.keep_bytes])
+        if fault.error is None:
             raise PowerCutError
         if name == "sync" and path in self.names_now:
             self.drop_unsynced(path)
-        raise OSError(trouble.error, "made to fail")
+        raise OSError(fault.error, "made to fail")
 
 
 class ThreadLocks:

@@ -13,8 +13,8 @@ from interlock.views.session import Advance, BrokenHistoryError, Node, Session
 class NodePosition:
     """The position of a node in its chain of refused attempts.
 
-    `first` is the step node that starts the chain, `last` is the end of the chain. `passed_to` is the node to which the
-    ordinary attempt advanced; None if the step is not done. `blockers` say why the last attempt was refused.
+    `first` is the step node that starts the chain, `last` is the end of the chain. `passed_to` is the node that the
+    ordinary attempt advanced to; None if the step is not done. `blockers` say why the last attempt was refused.
     """
 
     first: Node
@@ -24,7 +24,7 @@ class NodePosition:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no further refused attempt would be recorded, so that only a fork can continue (BLK-5)."""
+        """Whether the limit of refused attempts is reached, so that only a fork can continue (BLK-5)."""
         return self.passed_to is None and self.last.refusals >= ATTEMPTS_PER_STEP_MAX - 1
 
 

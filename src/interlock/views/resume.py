@@ -27,7 +27,7 @@ _TIERS: tuple[Why, ...] = get_args(Why)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """What the caller knows of the run. `repo` is the digest of the repository that the caller is in."""
+    """What the caller knows of the run to find. `repo` is the digest of the repository that the caller is in."""
 
     words: frozenset[str] = frozenset()
     branch: str | None = None
@@ -38,12 +38,12 @@ class RunQuery:
 
     @property
     def is_exact(self) -> bool:
-        """Whether an id was given: then no other run is a candidate."""
+        """Whether the query names an id: then no other run is a candidate."""
         return self.session is not None or self.run is not None
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing was given that a run could match."""
+        """Whether the query is empty, so that every run matches."""
         return not (self.is_exact or self.words or self.branch or self.head_sha)
 
 
@@ -70,9 +70,9 @@ def short_branch(name: str) -> str:
 def ranked(sessions: Iterable[SessionSummary], query: RunQuery) -> list[Candidate]:
     """Return the matching runs, best first.
 
-    If no run matches, every run is a candidate, unless an id was given.
+    If no run matches, every run is a candidate, unless an id was given. An ended run is one only by its id (END-9).
     """
-    runs = [(one.session, run) for one in sessions for run in one.runs]
+    runs = [(one.session, run) for one in sessions for run in one.runs if query.is_exact or not run.is_ended]
     matching = [
         Candidate(session=session, run=run, why=why)
         for session, run in runs

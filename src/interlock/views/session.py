@@ -67,7 +67,9 @@ class Node:
     """A node and everything recorded on it. `children` omits checkpoints, which are never tips (CHK-1).
 
     `trace` says why the run came here; `captures` holds what its decisions read. `gaps` are the gaps recorded here,
-    `observed` the observed capabilities of the client. `context_at` is the nearest node at or above that set context.
+    `observed` the observed capabilities of the client. `left` says how work on its step was left before it was done,
+    or how this checkpoint left it (END-7). `context_at` is the nearest node at or above that set context. `actor` made
+    the node, by its own account.
     """
 
     node: NodeId
@@ -86,16 +88,35 @@ class Node:
     captures: tuple[Digest, ...] = ()
     gaps: tuple[data.GapRecorded, ...] = ()
     observed: tuple[data.CapabilityObserved, ...] = ()
+    left: tuple[data.WorkRecorded, ...] = ()
     forks: int = 0
     checkpoints: int = 0
     request_digest: Digest | None = None
+    actor: ev.Actor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The end of a run that is not its last step: what happened and why, and where the log records it (END-1)."""
+
+    work: data.WorkRecorded
+    index: int
+    at: str | None
+    actor: ev.Actor | None
+
+    @property
+    def kind(self) -> data.RunEndKind:
+        """Whether the run failed or was cancelled."""
+        assert self.work.work != "released", "only the work on a step is released"
+        return self.work.work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run: its workflow, its root and its preferred tip. `critical` counts its open critical gaps.
 
-    `last_index`, `last_at` and `client` (the name that the client gave) are those of its last event.
+    `last_index`, `last_at` and `client` (the name that the client gave) are those of its last event; a record of how
+    work ended does not count. `ended` is None unless the run failed or was cancelled.
     """
 
     run: RunId
@@ -112,6 +133,7 @@ class Run:
     last_at: str | None = None
     client: str | None = None
     nodes: int = 0
+    ended: RunEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +193,7 @@ class Session:
         return merged
 
     def has_tag(self, node: NodeId) -> bool:
-        """Return whether the tag of a node refers to this node: the first node of the session with that tag (TOK-8)."""
+        """Return whether the tag of a node refers to it: it is the first node of the session with this tag (TOK-8)."""
         return self.tags.get(tag_of(node)) == node
 
     def observed(self, run: RunId, key: data.ObservationKey) -> str | None:
@@ -230,7 +252,7 @@ def evolve(session: Session, *events: ev.Event) -> Session:
         except KeyError as missing:
             raise BrokenHistoryError(f"{event.kind} refers to {missing.args[0]}, which is not in the log") from None
         keys, expected = keys.insert(event.dedupe_key, expected), expected + 1
-        if not isinstance(event, ev.SessionCreatedEvent) and event.scope is not None:
+        if not isinstance(event, ev.SessionCreatedEvent | ev.WorkRecordedEvent) and event.scope is not None:
             last[event.scope.run_id] = event
     return replace(after, next_index=expected, dedupe_keys=keys, runs=_note_last_events(after.runs, last))
 
@@ -245,11 +267,13 @@ def _note_last_events(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.E
 
 
 def _check_scope(session: Session, event: ev.Event) -> None:
-    """Check that the run and the node of an event are in this log and belong together."""
+    """Check that the run and the node of an event are in this log and belong together, and that the run is open."""
     scope = None if isinstance(event, ev.SessionCreatedEvent | ev.RunStartedEvent) else event.scope
     if scope is None:
         return
-    run = session.runs[scope.run_id].run
+    run, ended = session.runs[scope.run_id].run, session.runs[scope.run_id].ended
+    if ended is not None:
+        raise BrokenHistoryError(f"{event.kind}: {run} ended at {ended.index}")
     node = event.data.node_id if isinstance(event, ev.ContextSetEvent) else None
     if isinstance(scope, ev.NodeScope) and not isinstance(event, ev.NodeCreatedEvent):
         node = scope.node_id
@@ -287,6 +311,8 @@ def _apply(session: Session, event: ev.Event) -> Session:  # noqa: C901, PLR0911
             return replace(
                 session, observations=session.observations.insert(f"{owner}:{event.data.key}", event.data.value.value)
             )
+        case ev.WorkRecordedEvent():
+            return _work_recorded(session, event)
         case ev.SessionCreatedEvent() | ev.DivergenceRecordedEvent():
             return session
         case _:
@@ -338,6 +364,7 @@ def _node_created(session: Session, event: ev.NodeCreatedEvent) -> Session:
         preferences=parent.preferences if parent else BASELINE,
         context_at=parent.context_at if parent else None,
         request_digest=payload.request_digest,
+        actor=event.actor,
     )
     tag = tag_of(node_id)
     tags = session.tags if tag in session.tags else session.tags.insert(tag, node_id)
@@ -435,3 +462,18 @@ def _context_set(session: Session, event: ev.ContextSetEvent) -> Session:
     merged = merge_context(session.context(node), delta)
     whole = MappingProxyType({**session.deltas.get(node, _EMPTY), **delta})
     return replace(after, deltas=session.deltas.insert(node, whole), contexts=session.contexts.insert(node, merged))
+
+
+def _work_recorded(session: Session, event: ev.WorkRecordedEvent) -> Session:
+    """End the run, or note on the node of a checkpoint's step how the work on it was left."""
+    if isinstance(event.scope, ev.NodeScope):
+        made = session.nodes[event.scope.node_id]
+        if made.kind != "checkpoint" or made.parent is None:
+            raise BrokenHistoryError(f"{event.kind}: {made.node} is no checkpoint")
+        kept = _with_node(session, made.node, lambda node: replace(node, left=(event.data,)))
+        return _with_node(kept, made.parent, lambda node: replace(node, left=(*node.left, event.data)))
+    run = session.runs[event.scope.run_id]
+    if run.tip is None:
+        raise BrokenHistoryError(f"{event.kind}: {run.run} has no node")
+    ended = RunEnd(work=event.data, index=event.event_index, at=event.recorded_at, actor=event.actor)
+    return replace(session, runs=session.runs.insert(run.run, replace(run, ended=ended)))

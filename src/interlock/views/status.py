@@ -1,4 +1,4 @@
-"""A run's status, from its preferred tip (READ-4)."""
+"""A run's status, from its end or its preferred tip (READ-4)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,14 +9,17 @@ from interlock.record.snapshot import Complete, ExecutionSnapshot
 from interlock.views.node_position import chain_head
 from interlock.views.session import Node, Session
 
-RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps"]
+RunStatus = Literal["in_progress", "blocked", "complete", "complete_with_gaps", "failed", "cancelled"]
 
 
 def run_status(session: Session, tip: Node, snapshot: ExecutionSnapshot) -> RunStatus:
-    """Return the status of a run, from its preferred tip, the tip's snapshot and the open critical gaps.
+    """Return the status of a run: how it ended, or else what its preferred tip, the tip's snapshot and its gaps say.
 
     A gap never blocks: the step that left it was passed, and the next attempt is accepted (READ-7).
     """
+    ended = session.runs[tip.run].ended
+    if ended is not None:
+        return ended.kind
     has_critical_gaps = session.runs[tip.run].critical > 0
     if isinstance(snapshot.state, Complete):
         return "complete_with_gaps" if has_critical_gaps else "complete"

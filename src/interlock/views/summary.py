@@ -11,9 +11,10 @@ from typing import Any, cast
 
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import NodeId, RunId, SessionId
+from interlock.record.payloads import WorkReason
 from interlock.views.status import RunStatus
 
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 """A cached summary of another version is ignored."""
 
 
@@ -21,8 +22,9 @@ SUMMARY_VERSION = 2
 class RunSummary:
     """A run in short, as of its preferred tip. `step` is the title of the pending step; None if the run is complete.
 
-    `notes` are the tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the
-    digest of the repository root) are the git position at which the run began.
+    A run that failed or was cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
+    tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the digest of the
+    repository root) are the git position at which the run began.
     """
 
     run: RunId
@@ -31,6 +33,7 @@ class RunSummary:
     workflow_name: str
     goal: str | None
     status: RunStatus
+    end_reason: WorkReason | None
     tip: NodeId
     step: str | None
     number: int | None
@@ -49,6 +52,11 @@ class RunSummary:
     def is_complete(self) -> bool:
         """Whether the run has reached its end."""
         return self.status in ("complete", "complete_with_gaps")
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the run failed or was cancelled."""
+        return self.status in ("failed", "cancelled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +99,7 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "workflowName": run.workflow_name,
         "goal": run.goal,
         "status": run.status,
+        "endReason": run.end_reason,
         "step": run.step,
         "number": run.number,
         "total": run.total,

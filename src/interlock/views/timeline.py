@@ -61,6 +61,8 @@ def _describe(session: Session, key: ev.Event, title_of: TitleOf) -> str:
             return _describe_attempt(session, key, title_of)
         case ev.NodeCreatedEvent(data=created) if created.parent_node_id is not None:
             return f"saved a checkpoint in {title_of(session.nodes[created.parent_node_id]) or 'its end'}"
+        case ev.WorkRecordedEvent():
+            return f"ended the run: {key.data.work}, {key.data.reason}"
         case _:
             return f"recorded {key.kind}"
 
@@ -103,6 +105,8 @@ def _details(event: ev.Event) -> Iterator[str]:  # noqa: C901, PLR0912 — one f
             yield f"{event.data.key}: {event.data.value.value}"
         case ev.DivergenceRecordedEvent():
             yield f"diverged, {event.data.reason}: {event.data.summary}"
+        case ev.WorkRecordedEvent():
+            yield from _describe_work(event)
         case ev.DecisionTraceAppendedEvent():
             yield from (f"because: {entry.summary}" for entry in event.data.entries)
         case ev.SessionCreatedEvent() | ev.RunStartedEvent() | ev.NodeCreatedEvent() | ev.EdgeCreatedEvent():
@@ -121,3 +125,14 @@ def _describe_gap(gap: data.GapRecorded) -> str:
     if isinstance(gap.resolution, data.Resolves):
         return f"resolved the gap {gap.resolution.resolves_gap_id}"
     return f"gap, {gap.severity}, {gap.reason.detail}: {gap.summary}"
+
+
+def _describe_work(event: ev.WorkRecordedEvent) -> Iterator[str]:
+    if not event.is_end:
+        yield f"the work on the step was left: {event.data.work}, {event.data.reason}"
+    if event.data.note is not None:
+        yield f"note: {one_line(event.data.note, TIMELINE_NOTES_BYTES_MAX)}"
+    for ref in event.data.refs or ():
+        yield f"reference: {one_line(ref, TIMELINE_NOTES_BYTES_MAX)}"
+    if event.data.answer_ref is not None:
+        yield f"a person agreed: {event.data.answer_ref}"

@@ -34,8 +34,8 @@ def test_a_repeat_with_other_notes_keeps_the_first_and_says_so(server: Server) -
     again = server.advance(first, "Other notes.")
     assert again.warnings == ["REPLAY_PAYLOAD_IGNORED"]
     assert (again.ack, again.state) == (second.ack, second.state)
-    assert "The first notes." in server.look(second)["recap"]
-    assert "Other notes." not in server.look(second)["recap"]
+    assert "The first notes." in server.rehydrate(second)["recap"]
+    assert "Other notes." not in server.rehydrate(second)["recap"]
 
 
 @pytest.mark.inv("ADV-4")
@@ -45,7 +45,7 @@ def test_the_last_step_completes_the_run_and_its_repeat_says_so_again(server: Se
     assert (last["isComplete"], last["pending"], last["nextCall"], last["nextIntent"]) == (True, None, None, "complete")
     assert "complete" in last.text.partition("\n")[0]
     assert server.follow(third) == last
-    looked = server.look(last)
+    looked = server.rehydrate(last)
     assert (looked["isComplete"], looked["pending"], looked["nextCall"]) == (True, None, None)
 
 
@@ -67,7 +67,7 @@ def test_a_token_works_after_a_restart(tmp_path: Path, space: Path, era: Era) ->
     with Server(tmp_path / "data", space, era) as server:
         third = server.advance(second)
         assert third["pending"]["stepId"] == "c"
-        assert "Did a." in server.look(third)["recap"]
+        assert "Did a." in server.rehydrate(third)["recap"]
 
 
 @pytest.mark.inv("TOK-7", "ADV-6")
@@ -78,7 +78,7 @@ def test_two_servers_on_one_directory_take_each_others_tokens(tmp_path: Path, sp
         second = two.advance(first)
         assert one.advance(first) == second
         third = one.advance(second)
-        assert two.look(second).warnings == ["STEP_ALREADY_DONE"]
+        assert two.rehydrate(second).warnings == ["STEP_ALREADY_DONE"]
         pending = [
             server.soon("continue_workflow", {"ackToken": third.ack, "output": {"notesMarkdown": "Done."}})
             for server in (one, two, one, two)
@@ -97,10 +97,10 @@ def test_a_token_that_is_none_is_told_for_what_it_is(server: Server) -> None:
     assert refused.code is ErrorCode.TOKEN_BAD_SIGNATURE
     assert "this data directory did not issue it" in refused["message"]
     assert server.advance("hello").code is ErrorCode.TOKEN_INVALID_FORMAT
-    assert server.look("hello").code is ErrorCode.TOKEN_INVALID_FORMAT
+    assert server.rehydrate("hello").code is ErrorCode.TOKEN_INVALID_FORMAT
     assert server.advance("ack.v9.x.y").code is ErrorCode.TOKEN_UNSUPPORTED_VERSION
     assert server.advance(first.state).code is ErrorCode.TOKEN_SCOPE_MISMATCH
-    assert server.look(first.ack).code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    assert server.rehydrate(first.ack).code is ErrorCode.TOKEN_SCOPE_MISMATCH
     assert count_of(server, first) == 0
 
 

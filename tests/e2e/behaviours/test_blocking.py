@@ -55,7 +55,7 @@ def test_the_tenth_refusal_says_how_to_recover_and_the_run_can_still_be_looked_a
     refused = server.advance(answer, None)
     assert refused.code is ErrorCode.ATTEMPT_LIMIT_REACHED
     assert refused["details"]["fork"]["ackToken"] in refused.text
-    looked = server.look(first)
+    looked = server.rehydrate(first)
     assert looked.warnings == ["ATTEMPT_LIMIT_REACHED"]
     assert server.follow(looked)["pending"]["stepId"] == "b"
 
@@ -89,7 +89,7 @@ def test_nothing_that_an_agent_sends_is_a_fault_of_ours_and_the_run_goes_on(make
     for arguments in (sent, {"ackToken": first.ack} | sent, {"stateToken": first.state} | sent):
         served.call("continue_workflow", **arguments)
     served.call("start_workflow", **({"workflowId": "test.abc"} | sent))
-    assert served.look(served.look(first))["run"]["label"] == first["run"]["label"]
+    assert served.rehydrate(served.rehydrate(first))["run"]["label"] == first["run"]["label"]
 
 
 @pytest.mark.inv("CTX-4")

@@ -9,7 +9,7 @@ from tests.support.server import InMemory, blockers_of, step_of
 
 from interlock.kernel.budgets import TRACE_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
 CONTINUE, STOP = ({"kind": "wr.loop_control", "decision": word, "summary": "Why."} for word in ("continue", "stop"))
 NAMED = step("b", prompt="Do {{item.name}}: {{iteration}} at {{index}}.")
@@ -25,7 +25,7 @@ def old_loop(*body: Document, **spec: Any) -> Document:
     return {"id": "l", "type": "loop", "title": "L", "loop": {"maxIterations": 3, **spec}, "body": list(body)}
 
 
-def prompts(served: InMemory, answer: Called) -> list[str]:
+def prompts(served: InMemory, answer: ToolResult) -> list[str]:
     """Return the prompts of all steps from here to the end, each done with nothing but notes."""
     found: list[str] = []
     while not answer["isComplete"]:
@@ -35,7 +35,7 @@ def prompts(served: InMemory, answer: Called) -> list[str]:
     return found
 
 
-def steps(served: InMemory, answer: Called, **arguments: Any) -> list[str | None]:
+def steps(served: InMemory, answer: ToolResult, **arguments: Any) -> list[str | None]:
     """Return the steps from here to the end, the first one done with these arguments, the others with notes."""
     found = [step_of(answer)]
     answer = served.advance(answer, **arguments)
@@ -138,7 +138,7 @@ def test_a_loop_over_items_that_are_not_there_asks_for_them_and_nothing_moves(ma
     assert step_of(refused) == "a"
     assert "a list" in refused["blockers"][0]["message"]
     assert step_of(served.advance(refused, None, context={"things": "x, y"})) == "a"
-    refused = served.look(refused)
+    refused = served.rehydrate(refused)
     assert prompts(served, served.advance(refused, None, context={"things": [{"name": "x"}]})) == [
         "Do x: 1 at 0.",
         "Do z.",

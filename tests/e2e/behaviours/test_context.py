@@ -39,7 +39,7 @@ def test_what_is_sent_as_null_is_absent_and_asked_for_where_it_decides(make: Mak
     assert step_of(served.advance(refused, None, context={"level": 2})) == "b"
     absent = make(document(step("a"), step("b", when={"var": "level", "exists": True}), step("c", prompt=SHOWN)))
     gone = absent.advance(absent.start("test.flow", context={"level": 1}), context={"level": None})
-    assert (step_of(gone), gone["pending"]["prompt"]) == ("c", "level=[unset: level]")
+    assert (step_of(gone), gone["pending"]["prompt"]) == ("c", "level=[context key not set: level]")
 
 
 @pytest.mark.inv("WALK-4", "BLK-1")
@@ -80,7 +80,7 @@ def test_a_value_that_cannot_be_compared_is_refused_by_name_and_the_step_stays(m
     first = served.start("test.flow")
     refused = served.advance(first, context={"level": level})
     assert blockers_of(refused) == [("INVALID_REQUIRED_OUTPUT", "level")]
-    assert refused["pending"]["prompt"] == "[unset: box.is]"
+    assert refused["pending"]["prompt"] == "[context key not set: box.is]"
     assert served.advance(refused, None, context={"level": 2})["pending"]["prompt"] == "set"
 
 

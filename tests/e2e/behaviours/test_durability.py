@@ -27,7 +27,7 @@ def test_after_kill_9_during_an_advance_the_old_or_the_new_state_holds(tmp_path:
             server.kill()
             future.result(60)
     with Server(tmp_path / "data", space, era) as server:
-        looked = server.look(answered)
+        looked = server.rehydrate(answered)
         assert looked["pending"]["stepId"] == "b"
         assert looked.warnings in ([], ["STEP_ALREADY_DONE"])
         third = server.advance(answered, "Killed.")
@@ -44,7 +44,7 @@ def test_a_segment_that_no_manifest_line_names_is_ignored(server: Server) -> Non
     (segment,) = directory.iterdir()
     (directory / "00000004-00000007.jsonl").write_bytes(segment.read_bytes()[:100])
     (directory / "00000004-00000007.jsonl.0123.tmp").write_bytes(b"half")
-    assert server.look(first)["pending"]["stepId"] == "a"
+    assert server.rehydrate(first)["pending"]["stepId"] == "a"
     assert server.advance(first)["pending"]["stepId"] == "b"
 
 
@@ -58,7 +58,7 @@ def test_a_changed_byte_hurts_its_own_session_alone(tmp_path: Path, space: Path)
     data[len(data) // 2] ^= 1
     segment.write_bytes(bytes(data))
     with Server(tmp_path / "data", space, "legacy") as server:
-        for refused in (server.look(hurt), server.advance(hurt), server.start(sessionId=hurt["run"]["sessionId"])):
+        for refused in (server.rehydrate(hurt), server.advance(hurt), server.start(sessionId=hurt["run"]["sessionId"])):
             assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
         assert server.advance(well)["pending"]["stepId"] == "b"
         assert not server.start().is_error
@@ -85,7 +85,7 @@ def test_a_lock_of_the_living_is_retryable_and_of_the_dead_or_full_of_garbage_is
             waited = re.search(r"waited (\d+) ms", refused["message"])
             assert waited is not None
             assert int(waited[1]) >= 2_000
-            assert server.look(third)["pending"]["stepId"] == "c"
+            assert server.rehydrate(third)["pending"]["stepId"] == "c"
             assert server.advance(second) == third
         assert server.advance(third)["isComplete"]
 

@@ -107,7 +107,7 @@ def test_a_damaged_key_ring_stops_tokens_and_nothing_else(tmp_path: Path, space:
         path = tmp_path / "data" / "keys" / "keyring.json"
         good = path.read_bytes()
         path.write_bytes(good[:-20] + b"x" + good[-19:])
-        for refused in (server.look(first), server.advance(first), server.start()):
+        for refused in (server.rehydrate(first), server.advance(first), server.start()):
             assert refused.code is ErrorCode.KEYRING_DAMAGED
         assert not server.call("list_workflows").is_error
         path.write_bytes(good)
@@ -143,7 +143,7 @@ def test_in_a_read_only_directory_runs_can_be_looked_at_and_nothing_is_recorded(
         path.chmod(0o500 if path.is_dir() else 0o400)
     before = tree(data)
     with Server(data, space, "auto", is_mortal=True) as server:
-        assert server.look(second)["pending"]["stepId"] == "b"
+        assert server.rehydrate(second)["pending"]["stepId"] == "b"
         assert server.advance(first) == second
         for refused in (server.advance(second), server.start(), server.start(sessionId=first["run"]["sessionId"])):
             assert refused.code is ErrorCode.STORE_READ_ONLY

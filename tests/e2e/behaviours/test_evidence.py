@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.e2e.behaviours.conftest import Maker
 from tests.support.flow import IS_FAST, deciding, document, loop, step
-from tests.support.server import Called, blockers_of, step_of
+from tests.support.server import ToolResult, blockers_of, step_of
 
 from interlock.plan.builtins.packs import PACKS
 from interlock.testing.harness import filled_call
@@ -187,5 +187,5 @@ def test_of_two_ratings_each_is_matched_by_its_name_and_both_must_come(make: Mak
         assert blockers_of(refused) == [("MISSING_REQUIRED_OUTPUT", "wr.contracts.assessment")]
         assert f"assessmentId: {missing}" in refused["blockers"][0]["suggestedFix"]
     assert step_of(served.report(served.start("test.flow"), risk, quality, notes="Done.")) == "b"
-    swapped: Called = served.report(served.start("test.flow"), rating("quality", harm="no"), risk, notes="Done.")
+    swapped: ToolResult = served.report(served.start("test.flow"), rating("quality", harm="no"), risk, notes="Done.")
     assert [code for code, _ in blockers_of(swapped)] == ["INVALID_REQUIRED_OUTPUT"]

@@ -7,10 +7,10 @@ from tests.support.server import Server, step_of
 
 from interlock.kernel.budgets import CANDIDATES_MAX
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called
+from interlock.testing.harness import ToolResult
 
 
-def keep(server: Server, answer: Called, notes: str = "Half done.") -> Called:
+def keep(server: Server, answer: ToolResult, notes: str = "Half done.") -> ToolResult:
     token = answer["checkpointToken"]
     return server.call("checkpoint_workflow", checkpointToken=token, output={"notesMarkdown": notes})
 
@@ -37,7 +37,7 @@ def test_a_bookmark_shows_the_step_and_advances_nothing(server: Server) -> None:
     assert server.call("continue_workflow", ackToken=token).code is ErrorCode.TOKEN_SCOPE_MISMATCH
     beside = server.call("continue_workflow", stateToken=token, output={"notesMarkdown": "Done."})
     assert beside.code is ErrorCode.VALIDATION_ERROR
-    assert step_of(server.look(token)) == "b"
+    assert step_of(server.rehydrate(token)) == "b"
 
 
 @pytest.mark.inv("RES-1")

@@ -17,7 +17,7 @@ def test_a_step_that_a_person_confirms_says_so_in_both_channels(make: Maker, gat
     assert first["nextIntent"] == "await_user_confirmation"
     assert first["pending"]["requireConfirmation"] is True
     assert "confirm" in first.text.replace(first["pending"]["prompt"], "").lower()
-    assert served.look(first)["pending"] == first["pending"]
+    assert served.rehydrate(first)["pending"] == first["pending"]
 
 
 @pytest.mark.parametrize("gate", GATES)

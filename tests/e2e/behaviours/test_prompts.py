@@ -51,7 +51,7 @@ def test_a_fragment_joins_only_while_the_context_of_its_step_says_so(make: Maker
     parts = [hurry, {"id": "always", "text": "Then {{mode}}."}]
     served = make(document(*(step(name, promptFragments=parts) for name in "abc")))
     first = served.start("test.flow")
-    assert first["pending"]["prompt"] == "Do a.\n\nThen [unset: mode]."
+    assert first["pending"]["prompt"] == "Do a.\n\nThen [context key not set: mode]."
     second = served.advance(first, context={"mode": "fast"})
     assert second["pending"]["prompt"] == "Do b.\n\nHurry.\n\nThen fast."
     assert served.advance(second, context={"mode": "slow"})["pending"]["prompt"] == "Do c.\n\nThen slow."
@@ -66,10 +66,10 @@ def test_a_fragment_joins_only_while_the_context_of_its_step_says_so(make: Maker
         ({"size": {"w": [1, None]}}, '{"w":[1,null]}'),
         ({"size": None}, "null"),
         ({"size": False}, "false"),
-        ({}, "[unset: box.size]"),
-        (7, "[unset: box.size]"),
-        ([1], "[unset: box.size]"),
-        (None, "[unset: box.size]"),
+        ({}, "[context key not set: box.size]"),
+        (7, "[context key not set: box.size]"),
+        ([1], "[context key not set: box.size]"),
+        (None, "[context key not set: box.size]"),
     ],
     ids=repr,
 )
@@ -92,7 +92,7 @@ def test_null_removes_a_key_and_later_keys_merge_at_the_top(make: Maker) -> None
     fourth = served.advance(third, context={"k": 4})
     assert [one["pending"]["prompt"] for one in (first, second, third, fourth)] == [
         "1 1 2",
-        "[unset: k] 1 2",
-        "[unset: k] [unset: o.a] 3",
-        "4 [unset: o.a] 3",
+        "[context key not set: k] 1 2",
+        "[context key not set: k] [context key not set: o.a] 3",
+        "4 [context key not set: o.a] 3",
     ]

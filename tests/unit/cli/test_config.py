@@ -92,7 +92,7 @@ def test_check_names_every_fault_with_its_file_and_exits_with_1(data: Path, caps
     assert capsys.readouterr().out.splitlines() == [
         f"{file}: gates.claim: The key 'claim' is not known here. Did you mean `claims`?",
         f"{file}: evidence.artifact_bytes_max: {LOW}",
-        f"{file}: 2 faults; a server does not start with this file.",
+        f"{file}: 2 faults. Until they are corrected, `interlock serve` does not start.",
     ]
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from interlock.cli.render.run_tree import draw_run
 from interlock.kernel.ids import RunId
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 from interlock.views.run_graph import run_graph
 from interlock.views.session import Node
 
@@ -17,7 +17,7 @@ def harness() -> Harness:
     return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"))
 
 
-def drawn(harness: Harness, first: Called) -> list[str]:
+def drawn(harness: Harness, first: ToolResult) -> list[str]:
     session = harness.store.load(harness.session_of(first))
     assert session is not None
 
@@ -30,8 +30,8 @@ def drawn(harness: Harness, first: Called) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def fork(harness: Harness, at: Called) -> Called:
-    return harness.advance(str(harness.look(at)["fork"]["ackToken"]), "Done otherwise.")
+def fork(harness: Harness, at: ToolResult) -> ToolResult:
+    return harness.advance(str(harness.rehydrate(at)["fork"]["ackToken"]), "Done otherwise.")
 
 
 def test_a_run_that_never_branched_is_one_line_of_nodes(harness: Harness) -> None:

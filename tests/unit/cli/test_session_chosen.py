@@ -3,7 +3,7 @@
 import pytest
 from tests.support.history import Place, damage, label_of
 
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 
@@ -21,7 +21,7 @@ def shown(place: Place, *name: str) -> tuple[str, list[str]]:
     return value["session"], [run["label"] for run in value["runs"]]
 
 
-def session_of(answer: Called) -> str:
+def session_of(answer: ToolResult) -> str:
     return str(answer["run"]["sessionId"])
 
 

@@ -12,7 +12,7 @@ from tests.support.server import tree
 from tests.support.tampering import Tampering
 
 from interlock.cli.main import main
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 WORKFLOW = document(
     step("a", set=[{"key": "seen", "from": "mode"}]),
@@ -48,7 +48,7 @@ def command(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def a_run(harness: Harness, **more: object) -> list[Called]:
+def a_run(harness: Harness, **more: object) -> list[ToolResult]:
     """Return the answers of a run from the start to its end; its second attempt is refused."""
     answers = [harness.start("test.flow", context={"mode": "fast", "box": {"size": 1}}, **more)]
     answers.append(harness.advance(answers[-1]))

@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
 
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
 
@@ -16,7 +16,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP)
 
 
-def branched(harness: Harness) -> Called:
+def branched(harness: Harness) -> ToolResult:
     """Do the first step, be refused in the second, keep a checkpoint there, finish; then redo the first."""
     first = harness.start("team.ship", goal="Ship")
     refused = harness.advance(harness.advance(first), None)

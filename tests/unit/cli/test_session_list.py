@@ -15,7 +15,7 @@ from interlock.kernel.ids import SessionId
 from interlock.service.clock import SystemClock
 from interlock.store.git import GitAnchors
 from interlock.store.local import layout
-from interlock.testing.harness import FIXED_UNIX_MS, Called, Harness, linear_workflow
+from interlock.testing.harness import FIXED_UNIX_MS, Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 MEND = linear_workflow("team.mend", "look", "fix", name="Mend what broke")
@@ -26,7 +26,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP, MEND)
 
 
-def three(place: Place, harness: Harness) -> list[Called]:
+def three(place: Place, harness: Harness) -> list[ToolResult]:
     """Start three runs an hour apart: one at its first step, one refused, one complete."""
     first = harness.start("team.ship", goal="Ship 1.0")
     place.later(60)
@@ -70,7 +70,7 @@ def test_a_row_tells_session_run_workflow_goal_status_step_when_and_client(place
     ]
 
 
-def short(answer: Called) -> str:
+def short(answer: ToolResult) -> str:
     return str(answer["run"]["sessionId"])[-6:]
 
 

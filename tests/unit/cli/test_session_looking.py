@@ -8,12 +8,21 @@ from tests.support.history import READ_ONLY_COMMANDS, Place, checkpointed, damag
 from tests.support.modes import NEVER_STOPS
 from tests.support.server import tree
 
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 COMMANDS = [
     *("list", "list a --deep", "show", "show --all", "timeline", "graph", "graph --format mermaid"),
-    *("graph --format dot", "status", "open-gaps", "report", "report --format html"),
+    *(
+        "graph --format dot",
+        "status",
+        "open-gaps",
+        "lifecycle",
+        "state",
+        "conformance",
+        "report",
+        "report --format html",
+    ),
 ]
 
 
@@ -22,7 +31,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP)
 
 
-def worked(harness: Harness) -> Called:
+def worked(harness: Harness) -> ToolResult:
     """Record one session with a bit of everything."""
     first = harness.start("team.ship", goal="Ship", preferences=NEVER_STOPS)
     harness.advance(first, None, output={"artifacts": [{"kind": "team.verdict"}]})
@@ -95,7 +104,7 @@ def test_with_json_one_value_is_printed_and_nothing_on_the_error_output(
     assert told.err == ""
 
 
-@pytest.mark.parametrize("command", ["list", "status", "open-gaps", "show"])
+@pytest.mark.parametrize("command", ["list", "status", "open-gaps", "lifecycle", "state", "conformance", "show"])
 @pytest.mark.damages
 def test_a_session_whose_pinned_workflow_is_gone_is_told(place: Place, harness: Harness, command: str) -> None:
     harness.advance(harness.start("team.ship", preferences=NEVER_STOPS), None)

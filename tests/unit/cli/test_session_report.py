@@ -9,7 +9,7 @@ from tests.support.history import HOSTILE, Place, checkpointed, label_of, redone
 
 from interlock.service.report.document import Bullets, Heading, Quote, UntrustedText
 from interlock.service.report.markdown import as_markdown
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b", name="Ship it")
 SENT = (
@@ -22,7 +22,7 @@ def harness(place: Place) -> Harness:
     return place.serving(SHIP)
 
 
-def worked(place: Place, harness: Harness) -> Called:
+def worked(place: Place, harness: Harness) -> ToolResult:
     first = harness.start("team.ship", goal="Ship 1.0")
     place.later(1)
     harness.advance(harness.advance(first, "Built it.\n\n- `make`\n"), None)

@@ -34,7 +34,7 @@ def test_a_list_shows_what_can_be_started_and_what_cannot(project: Project, caps
     assert project.run("list", "--query", "team") == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1].split()[:4] == ["team.fine", "2", "project", "demo"]
-    refused = told[told.index("Cannot be started:") :]
+    refused = told[told.index("Files with faults; no run can start from them:") :]
     assert [row.split()[0] for row in refused[2:4]] == ["faulty.json", "uncompiled.json"]
     assert "steps[0].title" in refused[2]
     assert "wr.templates.none" in refused[3]
@@ -121,6 +121,17 @@ def test_a_plan_tells_which_context_keys_its_steps_set(project: Project, capsys:
     told = capsys.readouterr().out
     assert "- start with `context.mode` (string): The mode." in told
     assert "- `context.outcome` (string) is set by `a`; you need not send it: The outcome." in told
+
+
+@pytest.mark.inv("IR-17")
+def test_a_plan_shows_gates_and_constraints(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"id": "b", "title": "B", "prompt": "Do b.", "requireConfirmation": True, "hints": ["slow"]}
+    write("gated", "a", asked)
+    assert project.run("plan", "team.gated") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["b", "task", "agent", "wr.contracts.step_input", "wr.contracts.notes", "-", "authored", "b--gate"] in rows
+    assert ["b--gate", "gate", "human_gate", "-", "wr.contracts.confirmation", "-", "authored", "--end"] in rows
+    assert ["b", "hint", "slow"] in rows
 
 
 def test_a_plan_as_json_holds_all_of_it_and_what_it_hashes_to(

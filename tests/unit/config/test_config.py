@@ -133,7 +133,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         "'riskPolicy' is not known",
         "Did you mean `risk_policy`?",
     ),
-    "a key that resembles none": ("[gates]\nxyz = 1", "gates.xyz", "'xyz' is not known", "Remove it."),
+    "a key that resembles none": ("[gates]\nxyz = 1", "gates.xyz", "'xyz' is not known", "Remove the key."),
     "a key without its table": ("claims = 'never'", "claims", "is not known", "Write it below a line `[gates]`."),
     "a key of another table": (
         "[gates]\nautonomy = 'guided'",

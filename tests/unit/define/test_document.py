@@ -194,7 +194,7 @@ def test_an_unknown_key_is_reported_with_the_most_similar_known_key(changes: dic
 def test_an_unknown_key_that_resembles_nothing_is_to_be_removed() -> None:
     found = parse_workflow(document(zzz=1))
     assert not isinstance(found, WorkflowDocument)
-    assert found[0].fix == "Remove it."
+    assert found[0].fix == "Remove the key."
 
 
 @pytest.mark.parametrize("wrong", [5, 1.5, True, None, [], {}, "x" * 100], ids=repr)

@@ -88,7 +88,7 @@ def test_a_mistyped_key_is_compared_with_the_keys_known_at_its_place_at_any_dept
 
 def test_a_key_that_resembles_nothing_is_to_be_removed() -> None:
     (found,) = faults(animals=[{**DOG, "xyz": 1}])
-    assert found.fix == "Remove it."
+    assert found.fix == "Remove the key."
 
 
 def test_a_key_of_the_document_that_looks_like_the_name_of_an_alternative_stays_in_the_path() -> None:
@@ -206,9 +206,9 @@ def _counted(document: dict[str, Any]) -> Diagnostic:
 
 def test_too_few_entries_are_not_reported_as_empty() -> None:
     found = _counted({"branches": [1]})
-    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry. At least 2 are needed.")
+    assert (found.code, found.message) == ("wrong_value", "Found a list with 1 entry; the minimum is 2.")
     found = _counted({"slot": "s"})
-    assert found.message == "Found 's' with 1 character. At least 3 are needed."
+    assert found.message == "Found 's' with 1 character; the minimum is 3."
     assert _counted({"branches": []}).code == "empty"
 
 

@@ -26,7 +26,7 @@ from interlock.engine.judge.evidence import schema_fault
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.service.catalog import Catalog, Pinnable, RefusedFile
-from interlock.testing.harness import Arguments, Called, Harness, InlineWorkflows
+from interlock.testing.harness import Arguments, Harness, InlineWorkflows, ToolResult
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "language.md"
@@ -132,10 +132,10 @@ def test_an_example_runs_to_its_end(example: Example, seed: int) -> None:
     assert agent.work(showing_tests(harness.call)).is_complete
 
 
-def showing_tests(call: Callable[[str, Arguments], Called]) -> Callable[[str, Arguments], Called]:
+def showing_tests(call: Callable[[str, Arguments], ToolResult]) -> Callable[[str, Arguments], ToolResult]:
     """Let every report hold what a test runner prints: the agent cannot make up a text for a pattern."""
 
-    def called(tool: str, arguments: Arguments) -> Called:
+    def called(tool: str, arguments: Arguments) -> ToolResult:
         sent = cast("dict[str, Any]", json.loads(json.dumps(dict(arguments))))
         if "notesMarkdown" in sent.get("output", {}):
             sent["output"]["notesMarkdown"] += SEEN_BY_A_RUNNER

@@ -432,7 +432,7 @@ def test_a_required_capability_that_is_not_there_or_unknown_refuses(status: str,
         code,
         CapabilityPointer(kind="capability", capability="web_browsing"),
     )
-    assert "Tell the user." in fix_of(blocker)
+    assert "Report this to the user." in fix_of(blocker)
 
 
 def test_a_probe_of_another_capability_is_no_probe_of_this_one() -> None:

@@ -64,7 +64,7 @@ def test_a_value_of_several_lines_is_a_quote_and_in_a_title_one_line(value: str,
     "path", ["missing", "name.first", "nested.missing", "nested.list.0", "nested.null.x", "count.x"]
 )
 def test_an_unset_key_is_a_visible_mark_with_its_name(path: str) -> None:
-    assert rendered(f"a {{{{{path}}}}} b", CONTEXT) == f"a [unset: {path}] b"
+    assert rendered(f"a {{{{{path}}}}} b", CONTEXT) == f"a [context key not set: {path}] b"
 
 
 @pytest.mark.inv("PLAN-6")

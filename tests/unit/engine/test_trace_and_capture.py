@@ -17,7 +17,7 @@ from interlock.kernel.budgets import (
 from interlock.kernel.canonical import canonical_bytes, digest_of_bytes
 from interlock.record.events import DecisionTraceAppendedEvent
 from interlock.record.payloads import TraceEntry
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 IS_SLOW: Document = {"var": "mode", "equals": "slow"}
 LONG_NAMES = "x" * 90
@@ -35,7 +35,7 @@ def skipping(count: int) -> Harness:
     return serving(step("a"), *steps, step("z"), conditions=conditions)
 
 
-def traces(harness: Harness, first: Called) -> list[DecisionTraceAppendedEvent]:
+def traces(harness: Harness, first: ToolResult) -> list[DecisionTraceAppendedEvent]:
     found = events_of(harness, first, "decision_trace_appended")
     return [event for event in found if isinstance(event, DecisionTraceAppendedEvent)]
 

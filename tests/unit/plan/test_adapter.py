@@ -15,8 +15,15 @@ def test_the_manifest_names_each_declared_key_with_its_declaration_and_the_steps
     assert manifest.to_json() == {
         "workflowId": "test.flow",
         "keys": [
-            {"key": "count", "type": "number", "required": False, "choices": [], "setBy": ["a"]},
-            {"key": "mode", "type": "string", "required": True, "choices": ["fast", "slow"], "setBy": []},
+            {"key": "count", "type": "number", "required": False, "choices": [], "items": None, "setBy": ["a"]},
+            {
+                "key": "mode",
+                "type": "string",
+                "required": True,
+                "choices": ["fast", "slow"],
+                "items": None,
+                "setBy": [],
+            },
         ],
     }
     assert flow.adapter_digest == digest_of(manifest.to_json())

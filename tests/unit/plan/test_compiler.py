@@ -244,7 +244,7 @@ def test_a_rendered_prompt_above_the_budget_is_refused_at_its_step_and_each_one_
     found = compile_workflow(parsed(document))
     assert not isinstance(found, Compiled)
     assert [(one.path, one.code) for one in found] == [("steps[1]", "too_long"), ("steps[2]", "too_long")]
-    assert str(PROMPT_BYTES_MAX) in found[0].fix
+    assert str(PROMPT_BYTES_MAX) in found[0].message
 
 
 @pytest.mark.inv("EVT-2")

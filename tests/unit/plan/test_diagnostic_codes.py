@@ -73,6 +73,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "too_deep": (b'{"a":' + b"[" * 80 + b"]" * 80 + b"}", "x.json", ""),
     "not_an_object": (b"[]", "x.json", ""),
     "number_not_exact": (b'{"a": 1e999}', "x.json", "a"),
+    "unknown_version": (json.dumps({"schemaVersion": 2}).encode(), "x.plan.json", "schemaVersion"),
     "unknown_key": (steps(step(), mode="x"), "x.json", "mode"),
     "missing_key": (b'{"id": "test.bad", "steps": [{"id":"a","title":"A","prompt":"p"}]}', "x.json", "name"),
     "wrong_type": (steps(step(), guidance="g"), "x.json", "guidance"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from tests.support.record import (
     sample,
 )
 
+from interlock.kernel.budgets import WORK_NOTE_BYTES_MAX, WORK_REF_BYTES_MAX, WORK_REFS_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of
 from interlock.kernel.errors import InterlockError
 from interlock.record.base import MalformedRecordError, UnknownVersionError
@@ -33,7 +34,7 @@ from interlock.record.events import (
     parse_event,
 )
 from interlock.record.outcome import Blocker, build_report
-from interlock.record.payloads import SessionCreated
+from interlock.record.payloads import SessionCreated, WorkReason
 
 Path = tuple[str | int, ...]
 Container = dict[str | int, Json]
@@ -42,7 +43,7 @@ FREE_FORM = {"context", "metadata", "details"}
 """Objects whose members are the caller's own."""
 OPTIONAL = {
     *("recordedAt", "actor", "metadata", "supersedesOutputId", "suggestedFix", "details"),
-    *("evidenceRefs", "relatedStepId", "refs"),
+    *("evidenceRefs", "relatedStepId", "refs", "note", "answerRef"),
 }
 TAGS = {"kind", "payloadKind"}
 ID = re.compile(r"(sess|run|node|evt|att|out|ctx|prefchg)_[0-9]{26}")
@@ -95,6 +96,10 @@ VARIANTS: list[tuple[str, Path, Json]] = [
     ("session_created", ("recordedAt",), None),
     ("session_created", ("actor",), None),
     ("node_created", ("data", "requestDigest"), None),
+    *(("work_recorded", ("data", "reason"), reason) for reason in cast("tuple[str, ...]", get_args(WorkReason))),
+    ("work_recorded", ("data", "work"), "failed"),
+    ("work_recorded", ("data", "note"), "é" * (WORK_NOTE_BYTES_MAX // 2)),
+    ("work_recorded", ("data", "refs"), [cast("Json", "é" * (WORK_REF_BYTES_MAX // 2))] * WORK_REFS_MAX),
 ]
 
 
@@ -172,7 +177,7 @@ def refusal_of(event: dict[str, Json] | bytes) -> type[InterlockError]:
 @pytest.mark.inv("EVT-1")
 def test_the_kinds_are_the_closed_set() -> None:
     assert {event_kind(event_class) for event_class in EVENT_CLASSES} == set(KINDS)
-    assert len(KINDS) == len(EVENT_CLASSES) == 13
+    assert len(KINDS) == len(EVENT_CLASSES) == 14
     assert event_kind(event_class_of(SessionCreated)) == "session_created"
 
 
@@ -209,6 +214,44 @@ def test_an_event_may_be_of_the_session_and_still_be_an_observation() -> None:
     assert_survives(event)
 
 
+# How work ended.
+
+
+def work_on_a_node(work: str, **more: Json) -> dict[str, Json]:
+    """Return a record of how the work on a step was left."""
+    event = sample("work_recorded")
+    event["scope"] = {"runId": RUN, "nodeId": NODE}
+    event["data"] = {"work": work, "reason": "handoff", **more}
+    event["dedupeKey"] = f"work_recorded:{SESSION}:{RUN}:{NODE}"
+    return event
+
+
+@pytest.mark.inv("EVT-1", "EVT-4", "EVT-5", "END-1")
+def test_a_run_fails_or_is_cancelled_and_the_work_on_a_node_fails_or_is_released() -> None:
+    for work in ("failed", "released"):
+        assert_survives(work_on_a_node(work, note="Half of it.", refs=["a.md"]))
+    assert refusal_of(work_on_a_node("cancelled")) is MalformedRecordError
+    assert refusal_of(with_value("work_recorded", ("data", "work"), "released")) is MalformedRecordError
+    assert refusal_of(work_on_a_node("released", answerRef="sha256:" + "0" * 64)) is MalformedRecordError
+
+
+@pytest.mark.inv("END-1")
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("note", "é" * (WORK_NOTE_BYTES_MAX // 2) + "a"),
+        ("note", ""),
+        ("refs", ["é" * (WORK_REF_BYTES_MAX // 2) + "a"]),
+        ("refs", ["a"] * (WORK_REFS_MAX + 1)),
+        ("refs", []),
+        ("refs", [""]),
+    ],
+    ids=["a long note", "an empty note", "a long reference", "many references", "no reference", "an empty reference"],
+)
+def test_what_explains_an_end_is_within_its_budgets(member: str, value: Json) -> None:
+    assert refusal_of(with_value("work_recorded", ("data", member), value)) is MalformedRecordError
+
+
 # Dedupe keys.
 
 KEYS = {
@@ -226,6 +269,7 @@ KEYS = {
     "gap_recorded": f"gap_recorded:{SESSION}:{numbered('gap', 1)}",
     "divergence_recorded": f"divergence_recorded:{SESSION}:{numbered('div', 1)}",
     "decision_trace_appended": f"decision_trace_appended:{SESSION}:{numbered('trace', 1)}",
+    "work_recorded": f"work_recorded:{SESSION}:{RUN}",
 }
 
 
@@ -267,13 +311,15 @@ def test_an_identity_that_a_dedupe_key_cannot_carry_is_refused_with_it(identity:
 
 
 @pytest.mark.inv("APP-4")
-def test_only_a_start_an_advance_and_a_checkpoint_decide_that_a_plan_is_a_replay() -> None:
+def test_only_a_start_an_advance_a_checkpoint_and_an_end_decide_that_a_plan_is_a_replay() -> None:
     events = {kind: parse_event(canonical_bytes(sample(kind))) for kind in KINDS}
     assert {kind for kind in KINDS if is_key_event(events[kind])} == {
         "run_started",
         "advance_recorded",
         "node_created",
+        "work_recorded",
     }
+    assert not is_key_event(parse_event(canonical_bytes(work_on_a_node("released"))))
     for node_kind in ("step", "blocked_attempt"):
         node = parse_event(canonical_bytes(with_value("node_created", ("data", "nodeKind"), node_kind)))
         assert isinstance(node, NodeCreatedEvent)
@@ -327,6 +373,8 @@ CLOSED_SETS: list[tuple[str, Path]] = [
     ("gap_recorded", ("data", "reason", "detail")),
     ("gap_recorded", ("data", "resolution", "kind")),
     ("divergence_recorded", ("data", "reason")),
+    ("work_recorded", ("data", "work")),
+    ("work_recorded", ("data", "reason")),
     ("decision_trace_appended", ("data", "entries", 0, "kind")),
     ("decision_trace_appended", ("data", "entries", 0, "refs", 0, "kind")),
 ]

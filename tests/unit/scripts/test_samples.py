@@ -24,6 +24,21 @@ def test_messages_are_answers_helps_and_texts_of_errors_without_their_code() -> 
     assert [text for text in samples.messages() if 'f"' in text or "printable_line" in text] == []
 
 
+def test_a_text_that_is_set_on_another_line_is_part_of_its_message() -> None:
+    cause = "No step asks for the assessment <id>.\n"
+    assert [text for text in samples.messages() if text.startswith(cause) and text != cause]
+
+
+def test_every_command_says_in_a_sentence_what_it_does_and_describes_each_argument() -> None:
+    for text in samples.helps():
+        _, described, *sections = text.split("\n\n")
+        assert described.endswith(".")
+        lines = "\n".join(sections).splitlines()
+        heads = [at for at, line in enumerate(lines) if line.startswith("  ") and not line.startswith("   ")]
+        bare = [lines[at] for at in heads if "  " not in lines[at].strip() and at + 1 in {*heads, len(lines)}]
+        assert bare == []
+
+
 def test_docstrings_come_with_their_signature_alone() -> None:
     blocks = samples.docstrings()
     assert "def utf8_bytes(text: str) -> int\n" in "".join(block for block in blocks if "utf8_bytes(" in block)

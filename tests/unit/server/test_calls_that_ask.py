@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from mcp import Client, types
 from mcp.client.session import ElicitationFnT
+from tests.support.ends import work_record
 from tests.support.flow import Document, step
 from tests.support.modes import NEVER_STOPS, codes, events_of, serving
 
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import build_server
-from interlock.testing.harness import ERAS, Called, Era, Harness, call_through
+from interlock.testing.harness import ERAS, Era, Harness, ToolResult, call_through
 
 PEN = types.Implementation(name="pen", version="1")
 GATED = step("a", requireConfirmation=True)
@@ -31,7 +32,9 @@ def person(result: types.ElicitResult) -> ElicitationFnT:
     return answer
 
 
-async def advanced(harness: Harness, era: Era, result: types.ElicitResult, **more: Any) -> tuple[Called, Called]:
+async def advanced(
+    harness: Harness, era: Era, result: types.ElicitResult, **more: Any
+) -> tuple[ToolResult, ToolResult]:
     """Return the start of a run, and what reporting its first step comes to where the user answers so."""
     first = harness.start("test.flow")
     sent: Document = {"ackToken": first.ack, "output": {"notesMarkdown": "Done."}, **more}
@@ -93,3 +96,23 @@ async def test_a_start_that_nobody_answered_says_why_and_begins_nothing(era: Era
     assert refused.code is ErrorCode.VALIDATION_ERROR
     assert words in refused["message"]
     assert harness.store.sessions() == ()
+
+
+@pytest.mark.asyncio
+@both_eras
+@pytest.mark.inv("END-5")
+async def test_a_person_is_asked_before_a_run_ends_and_only_a_yes_ends_it(era: Era) -> None:
+    harness = serving(step("a"), step("b"))
+    for content, has_ended in (
+        ({"decision": "decline", "comment": "Not yet."}, False),
+        ({"decision": "confirm"}, True),
+    ):
+        result = types.ElicitResult(action="accept", content=dict(content))
+        first, answer = await advanced(harness, era, result, output=work_record(note="Plans changed."))
+        assert [event.kind for event in events_of(harness, first, "work_recorded")] == ["work_recorded"] * has_ended
+        assert ("ended" in answer.structure) is has_ended
+        if has_ended:
+            assert answer["ended"]["note"] == "Plans changed."
+        else:
+            assert codes(answer) == ["USER_ONLY_DEPENDENCY"]
+            assert "They said: 'Not yet.'" in answer.text

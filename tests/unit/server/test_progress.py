@@ -15,7 +15,7 @@ from interlock.kernel.ids import SessionId
 from interlock.server.app import build_server
 from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.writer import SessionLock
-from interlock.testing.harness import ERAS, Called, Era, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import ERAS, Era, FixedKeyRing, Harness, ToolResult, linear_workflow
 
 WORKFLOW = linear_workflow("test.abc", "a", "b")
 PATIENCE_S = 30
@@ -61,7 +61,7 @@ class Listener:
             self._store.heard.set()
 
 
-def slow(*, sessions: int) -> tuple[SlowStore, Harness, list[Called]]:
+def slow(*, sessions: int) -> tuple[SlowStore, Harness, list[ToolResult]]:
     store = SlowStore()
     harness = Harness.over(store, WORKFLOW, keys=FixedKeyRing())
     return store, harness, [harness.start("test.abc") for _ in range(sessions)]

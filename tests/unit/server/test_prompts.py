@@ -86,7 +86,7 @@ def test_a_goal_of_one_word_is_said_to_be_perhaps_cut_short(client: Served) -> N
 def test_start_without_an_id_shows_what_can_be_started_and_what_cannot(client: Served, nothing: dict[str, str]) -> None:
     text = shown(client, "start", **nothing)
     assert "`test.code_review`" in text
-    assert "Cannot be started" in text
+    assert "Files with faults" in text
     assert "test.faulty.json" in text
 
 

@@ -79,7 +79,12 @@ def test_the_catalogue_the_latest_sessions_and_the_plans_are_listed(client: Serv
 
 def test_the_templates_are_the_addresses_that_are_listed(client: Served) -> None:
     templates = client.ask("list_resource_templates").resource_templates
-    assert [one.uri_template for one in templates] == [PLAN, RECORD]
+    assert [one.uri_template for one in templates] == [
+        *(PLAN, RECORD),
+        f"{RECORD}/artifacts/{{digest}}",
+        f"{RECORD}/runs/{{label}}/context",
+        f"{RECORD}/runs/{{label}}/steps/{{stepId}}",
+    ]
 
 
 def test_the_catalogue_says_what_cannot_be_started_and_why(client: Served, harness: Harness) -> None:
@@ -87,7 +92,7 @@ def test_the_catalogue_says_what_cannot_be_started_and_why(client: Served, harne
         harness.workflows.put(linear_workflow(f"test.more{number}", "a"))
     text = read(client, "interlock://workflows")
     assert text.count("\n- `test.more") == LIST_ENTRIES_MAX < RESOURCES_MAX
-    assert "Cannot be started:\n- test.faulty.json (project): " in text
+    assert "Files with faults; no run can start from them:\n- test.faulty.json (project): " in text
 
 
 def test_the_record_of_a_session_tells_of_its_runs_and_their_notes(client: Served, harness: Harness) -> None:

@@ -10,12 +10,12 @@ from mcp import Client, types
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from interlock.server.app import build_server
-from interlock.testing.harness import ERAS, Called, Era, Harness, call_through, filled_in, linear_workflow
+from interlock.testing.harness import ERAS, Era, Harness, ToolResult, call_through, filled_in, linear_workflow
 
 WORKFLOW = linear_workflow("test.abc", "a", "b", "c")
 
 
-def record(harness: Harness, answer: Called) -> str:
+def record(harness: Harness, answer: ToolResult) -> str:
     return f"interlock://sessions/{harness.session_of(answer)}"
 
 

@@ -9,7 +9,7 @@ from tests.support.modes import NEVER_STOPS
 
 from interlock.decide.evaluation_pass import OutcomeKind
 from interlock.record.events import DecisionTraceAppendedEvent
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 INPUTS = [declared("n", "number"), declared("out", "number"), declared("flag", "boolean")]
 HALF = {"divide": [6, {"var": "n"}]}
@@ -20,7 +20,7 @@ def serving(*sets: Document, **more: object) -> Harness:
     return Harness.in_memory(document(step("a", set=list(sets), produces=["sent"], **more), step("b"), inputs=INPUTS))
 
 
-def captured(harness: Harness, first: Called) -> dict[str, Any]:
+def captured(harness: Harness, first: ToolResult) -> dict[str, Any]:
     """Return the capture of the last advance of a session."""
     events = harness.events(harness.session_of(first))
     (*_, ref) = [

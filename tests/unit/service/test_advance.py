@@ -10,7 +10,7 @@ from interlock.kernel.errors import ErrorCode
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.record.events import EdgeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.payloads import ArtifactPayload, NotesPayload
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
 def files_below(root: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -25,7 +25,7 @@ def files_below(root: Path) -> dict[str, tuple[int, int, bytes]]:
     }
 
 
-def finished(harness: Harness, answer: Called) -> Called:
+def finished(harness: Harness, answer: ToolResult) -> ToolResult:
     while not answer["isComplete"]:
         answer = harness.follow(answer)
     return answer
@@ -93,7 +93,7 @@ def test_a_replay_is_told_as_before_whatever_happened_since(harness: Harness) ->
     assert harness.advance(first, "Did a.") == answer
     last = finished(harness, answer)
     assert harness.advance(first, "Did a.") == answer
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     harness.advance(fork, "Did a otherwise.", context={"goal": "Another"})
     harness.start("test.one", sessionId=harness.session_of(first))
     assert harness.advance(first, "Did a.") == answer
@@ -120,7 +120,7 @@ def test_a_replay_with_another_payload_keeps_the_record_and_says_so(harness: Har
     assert "REPLAY_PAYLOAD_IGNORED" in again.text
     assert {**again.structure, "warnings": None} == {**answer.structure, "warnings": None}
     assert len(harness.events(harness.session_of(first))) == count
-    assert "Did a." in harness.look(answer)["recap"]
+    assert "Did a." in harness.rehydrate(answer)["recap"]
 
 
 @pytest.mark.inv("ADV-7")
@@ -159,7 +159,7 @@ def test_a_step_with_optional_notes_takes_none_or_some(harness: Harness) -> None
     second = harness.advance(harness.start("test.optional"))
     third = harness.call("continue_workflow", second["nextCall"]["arguments"])
     assert third["pending"]["stepId"] == "c"
-    assert "<what you did" not in harness.look(third)["recap"]
+    assert "<what you did" not in harness.rehydrate(third)["recap"]
 
 
 @pytest.mark.inv("EVT-7")
@@ -201,7 +201,7 @@ def test_a_retry_brings_the_whole_of_the_long_notes_that_were_refused_with_it() 
 def test_notes_that_fit_exactly_are_kept_whole_and_not_warned_of(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "x" * NOTES_BYTES_MAX)
     assert second.warnings == []
-    assert "x" * NOTES_BYTES_MAX in harness.look(second)["recap"]
+    assert "x" * NOTES_BYTES_MAX in harness.rehydrate(second)["recap"]
 
 
 @pytest.mark.inv("PLAN-3")
@@ -211,7 +211,7 @@ def test_a_run_goes_on_from_its_pin_when_its_file_was_edited_or_removed(harness:
     harness.workflows.put(edited)
     second = harness.advance(first)
     assert (second["pending"]["stepId"], second["run"]["step"]["total"]) == ("b", 3)
-    assert harness.look(first)["pending"]["prompt"] == "Do a."
+    assert harness.rehydrate(first)["pending"]["prompt"] == "Do a."
     assert harness.start("test.abc")["pending"]["prompt"] == "Edited."
     harness.workflows.remove("test.abc.json")
     assert harness.start("test.abc").code is ErrorCode.WORKFLOW_NOT_FOUND

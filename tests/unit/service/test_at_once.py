@@ -7,16 +7,16 @@ from threading import Barrier
 
 import pytest
 
-from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 
 DOCUMENT = linear_workflow("test.abc", "a", "b", "c")
 
 
-def at_once(*calls: Callable[[], Called]) -> list[Called]:
+def at_once(*calls: Callable[[], ToolResult]) -> list[ToolResult]:
     """Make the calls in as many threads, all past a barrier before the first begins."""
     barrier = Barrier(len(calls))
 
-    def run(call: Callable[[], Called]) -> Called:
+    def run(call: Callable[[], ToolResult]) -> ToolResult:
         barrier.wait(10)
         return call()
 
@@ -24,7 +24,7 @@ def at_once(*calls: Callable[[], Called]) -> list[Called]:
         return list(threads.map(run, calls))
 
 
-def kinds(harness: Harness, answer: Called) -> list[str]:
+def kinds(harness: Harness, answer: ToolResult) -> list[str]:
     return [event.kind for event in harness.events(harness.session_of(answer))]
 
 
@@ -44,7 +44,7 @@ def test_one_ack_with_two_payloads_records_one_and_tells_the_other(harness: Harn
     assert one.ack == two.ack
     assert sorted(map(tuple, (one.warnings, two.warnings))) == [(), ("REPLAY_PAYLOAD_IGNORED",)]
     kept = "One." if not one.warnings else "Two."
-    assert kept in harness.look(one)["recap"]
+    assert kept in harness.rehydrate(one)["recap"]
 
 
 @pytest.mark.inv("ADV-6", "LOCK-1", "TOK-7")
@@ -64,7 +64,7 @@ def test_first_starts_racing_on_an_empty_directory_all_give_tokens_that_verify(t
     answers = at_once(*((lambda one=harness: one.start("test.abc")) for harness in harnesses))
     assert not any(answer.is_error for answer in answers)
     fresh = Harness.on_disk(tmp_path / "data", DOCUMENT)
-    assert [fresh.look(answer)["pending"]["stepId"] for answer in answers] == ["a"] * 6
+    assert [fresh.rehydrate(answer)["pending"]["stepId"] for answer in answers] == ["a"] * 6
     assert not list((tmp_path / "data" / "keys").glob("*.tmp"))
 
 
@@ -75,7 +75,7 @@ def test_starts_and_advances_in_one_session_at_once_make_one_gapless_log(harness
     answers = at_once(
         lambda: harness.advance(first),
         *[lambda: harness.start("test.one", sessionId=session)] * 4,
-        lambda: harness.look(first),
+        lambda: harness.rehydrate(first),
     )
     assert not any(answer.is_error for answer in answers)
     assert len({answer["run"]["runId"] for answer in answers[1:5]}) == 4
@@ -88,7 +88,7 @@ def test_starts_and_advances_in_one_session_at_once_make_one_gapless_log(harness
 def test_the_same_fork_token_used_twice_at_once_makes_one_branch(harness: Harness) -> None:
     first = harness.start("test.abc")
     harness.advance(first)
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     one, two = at_once(*[lambda: harness.advance(fork, "Otherwise.")] * 2)
     assert one == two
     assert kinds(harness, first).count("edge_created") == 2

@@ -12,7 +12,7 @@ from interlock.record.events import (
     NodeCreatedEvent,
     NodeOutputAppendedEvent,
 )
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 from interlock.views.status import run_status
 
 BAD: list[dict[str, object] | None] = [
@@ -26,7 +26,7 @@ BAD: list[dict[str, object] | None] = [
 ]
 
 
-def refused_times(harness: Harness, answer: Called, count: int) -> Called:
+def refused_times(harness: Harness, answer: ToolResult, count: int) -> ToolResult:
     for _ in range(count):
         answer = harness.advance(answer, None)
         assert answer["kind"] == "blocked"
@@ -93,13 +93,13 @@ def test_looking_at_any_node_of_a_chain_shows_the_last_blockers_and_its_tokens(h
     middle = refused_times(harness, first, 2)
     last = refused_times(harness, middle, 2)
     for answer in (first, middle, last):
-        looked = harness.look(answer)
+        looked = harness.rehydrate(answer)
         assert (looked["kind"], looked.ack, looked.state) == ("blocked", last.ack, last.state)
         assert looked["blockers"] == last["blockers"]
         assert looked.text.index("Not accepted yet") < looked.text.index("Do a.")
     second = harness.advance(last, "Did a.")
     for answer in (first, middle, last):
-        looked = harness.look(answer)
+        looked = harness.rehydrate(answer)
         assert looked.warnings == ["STEP_ALREADY_DONE"]
         assert looked["nextCall"]["arguments"]["stateToken"] == second.state
 
@@ -135,14 +135,14 @@ def test_the_tenth_refusal_is_an_error_that_records_nothing_and_offers_a_fork(ha
 def test_a_chain_that_is_used_up_is_shown_with_the_fork_and_then_with_the_tip_below_it(harness: Harness) -> None:
     first = harness.start("test.abc")
     last = refused_times(harness, first, ATTEMPTS_PER_STEP_MAX - 1)
-    looked = harness.look(last)
+    looked = harness.rehydrate(last)
     assert looked.warnings == ["ATTEMPT_LIMIT_REACHED"]
     assert (looked["kind"], looked["retryable"]) == ("blocked", False)
     assert "ackToken" not in looked.structure
     assert looked["nextCall"]["arguments"]["ackToken"] == looked["fork"]["ackToken"]
     forked = harness.follow(looked, "Did a.")
     assert forked["pending"]["stepId"] == "b"
-    again = harness.look(first)
+    again = harness.rehydrate(first)
     assert again["nextCall"]["arguments"] == {"stateToken": forked.state, "run": first["run"]["label"]}
     assert again["fork"]["ackToken"] != looked["fork"]["ackToken"]
 
@@ -152,17 +152,17 @@ def test_a_chain_that_is_used_up_tells_to_send_nothing_that_it_does_not_offer(ha
     """Its blockers are those of the last attempt; their advice must still be true of this answer."""
     first = harness.start("test.abc")
     refused_times(harness, first, ATTEMPTS_PER_STEP_MAX - 1)
-    harness.follow(harness.look(first), "Did a.")
-    looked = harness.look(first)
+    harness.follow(harness.rehydrate(first), "Did a.")
+    looked = harness.rehydrate(first)
     assert "output" not in looked["nextCall"]["arguments"]
-    assert "send `nextCall` with `output.notesMarkdown`" not in looked.text
+    assert "make the call that this answer shows with" not in looked.text
 
 
 @pytest.mark.inv("BLK-4")
 def test_the_fork_of_a_chain_that_is_used_up_has_ten_attempts_of_its_own(harness: Harness) -> None:
     first = harness.start("test.abc")
     refused_times(harness, first, ATTEMPTS_PER_STEP_MAX - 1)
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     blocked = harness.advance(fork, None)
     assert blocked["kind"] == "blocked"
     last = refused_times(harness, blocked, ATTEMPTS_PER_STEP_MAX - 2)
@@ -176,9 +176,9 @@ def test_the_fork_of_a_chain_that_is_used_up_has_ten_attempts_of_its_own(harness
 def test_a_fork_that_is_used_up_too_shows_another_fork_and_not_itself(harness: Harness) -> None:
     first = harness.start("test.abc")
     harness.advance(first, "Did a.")
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     last = refused_times(harness, harness.advance(fork, None), ATTEMPTS_PER_STEP_MAX - 2)
-    shown = harness.look(last)
+    shown = harness.rehydrate(last)
     assert shown.warnings == ["ATTEMPT_LIMIT_REACHED"]
     assert shown["nextCall"]["arguments"]["ackToken"] == shown["fork"]["ackToken"] != fork
     assert harness.follow(shown, "Did a otherwise.")["pending"]["stepId"] == "b"
@@ -186,7 +186,7 @@ def test_a_fork_that_is_used_up_too_shows_another_fork_and_not_itself(harness: H
 
 @pytest.mark.inv("READ-4")
 def test_a_run_is_blocked_while_its_tip_is_a_refused_attempt_and_may_stop(harness: Harness) -> None:
-    def status(answer: Called) -> str:
+    def status(answer: ToolResult) -> str:
         session = harness.store.load(harness.session_of(answer))
         assert session is not None
         (run,) = session.runs.values()

@@ -9,7 +9,7 @@ from tests.unit.test_bundled_workflows import INPUT, SOURCES, compiled
 from interlock.engine.judge.violations import REASONS
 from interlock.kernel.canonical import Json
 from interlock.record.outcome import BlockerCode
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 CALLS_MAX = 400
 
@@ -23,7 +23,7 @@ def needed(workflow_id: str) -> dict[str, Json]:
     return {one.key: INPUT[one.type] for one in compiled(workflow_id).workflow.inputs if one.required}
 
 
-def begun(harness: Harness, workflow_id: str, **more: Any) -> Called:
+def begun(harness: Harness, workflow_id: str, **more: Any) -> ToolResult:
     first = harness.start("test.bundled", goal="See", context=needed(workflow_id), **more)
     assert not first.is_error, first.text
     return first
@@ -48,7 +48,7 @@ def test_a_run_without_any_evidence_reaches_its_end_and_discloses_each_lack(work
     assert "COMPLETE_WITH_GAPS" in answer.warnings
 
 
-def reasons_of(harness: Harness, first: Called, known: int) -> set[BlockerCode]:
+def reasons_of(harness: Harness, first: ToolResult, known: int) -> set[BlockerCode]:
     return {REASONS[gap.reason.detail].code for gap in gaps_in(harness, first)[known:]}
 
 

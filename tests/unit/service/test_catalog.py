@@ -35,7 +35,7 @@ def refused(view: CatalogView) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("kind", ["user", "project"])
 def test_nothing_shadows_the_core_and_the_attempt_is_reported(kind: SourceKind) -> None:
     view = viewed(("bundled", "core.json", CORE), (kind, "mine.json", {**CORE, "name": "Mine"}))
-    assert view.entries["wr.core"].document.name == "The core's"
+    assert view.entries["wr.core"].content.name == "The core's"
     assert refused(view) == [(kind, "mine.json", "reserved_namespace")]
     assert refused(viewed((kind, "mine.json", linear_workflow("wr.new", "a")))) == [
         (kind, "mine.json", "reserved_namespace")
@@ -48,7 +48,7 @@ def test_the_nearer_source_wins_and_the_other_is_reported() -> None:
         ("user", "theirs.json", linear_workflow("team.deploy", "a", name="User's")),
         ("project", "ours.json", linear_workflow("team.deploy", "a", name="Project's")),
     )
-    assert view.entries["team.deploy"].document.name == "Project's"
+    assert view.entries["team.deploy"].content.name == "Project's"
     assert refused(view) == [("user", "theirs.json", "id_taken")]
     assert "'ours.json' of the project source" in view.refused[0].diagnostics[0].message
 
@@ -60,7 +60,7 @@ def test_of_two_files_of_one_source_the_first_by_name_wins() -> None:
     ]
     for order in (files, files[::-1]):
         view = viewed(*order)
-        assert view.entries["team.deploy"].document.name == "a"
+        assert view.entries["team.deploy"].content.name == "a"
         assert refused(view) == [("project", "b.json", "id_taken"), ("project", "c.json", "id_taken")]
 
 
@@ -109,7 +109,7 @@ def test_a_file_is_compiled_again_when_it_changed_and_only_then() -> None:
     before = catalog.view(None).entries
     workflows.put(linear_workflow("team.a", "a", name="New"))
     after = catalog.view(None).entries
-    assert after["team.a"].document.name == "New"
+    assert after["team.a"].content.name == "New"
     assert hash_of(after["team.a"]) != hash_of(before["team.a"])
     assert after["team.b"] is before["team.b"]
     assert after["team.b"].compiled is before["team.b"].compiled
@@ -130,28 +130,19 @@ def test_the_nearest_id_may_be_near_without_its_namespace() -> None:
 
 
 @pytest.mark.inv("SRC-2")
-def test_an_undotted_id_is_listed_as_legacy_with_what_it_should_be_called() -> None:
+def test_an_undotted_id_is_listed_as_legacy_and_gets_a_suggested_id() -> None:
     harness = Harness.in_memory()
     harness.workflows.put(linear_workflow("Old-One", "a"), kind="user")
     harness.workflows.put(linear_workflow("user.old_two", "a"), kind="user")
     harness.workflows.put(linear_workflow("Old-Two", "a"), kind="user")
-    listed = {one["workflowId"]: one for one in harness.call("list_workflows")["workflows"]}
-    assert (listed["Old-One"]["idStatus"], listed["Old-One"]["suggestedId"]) == ("legacy", "user.old_one")
-    assert listed["user.old_two"]["idStatus"] == "namespaced"
-    assert "suggestedId" not in listed["user.old_two"]
-    assert listed["Old-Two"]["suggestedId"].startswith("user.old_two_")
-    assert classify_id(listed["Old-Two"]["suggestedId"]) == "namespaced"
+    listed = {one["workflowId"]: one["idStatus"] for one in harness.call("list_workflows")["workflows"]}
+    assert listed == {"Old-One": "legacy", "Old-Two": "legacy", "user.old_two": "namespaced"}
+    view = harness.ports.catalog.view(None)
+    suggested = {name: view.suggested(entry) for name, entry in view.entries.items()}
+    assert (suggested["Old-One"], suggested["user.old_two"]) == ("user.old_one", None)
+    assert (suggested["Old-Two"] or "").startswith("user.old_two_")
+    assert classify_id(suggested["Old-Two"] or "") == "namespaced"
     assert not harness.start("Old-Two").is_error
-
-
-@pytest.mark.inv("SRC-2")
-def test_a_warning_suggests_the_same_id_as_the_list_does() -> None:
-    harness = Harness.in_memory()
-    harness.workflows.put(linear_workflow("user.old", "a"), kind="user")
-    harness.workflows.put(linear_workflow("Old", "a"), kind="user")
-    inspected = harness.call("inspect_workflow", {"workflowId": "Old"})
-    assert [one["code"] for one in inspected["warnings"]] == ["legacy_id"]
-    assert f"`{inspected['suggestedId']}`" in inspected["warnings"][0]["fix"]
 
 
 @pytest.fixture
@@ -183,7 +174,7 @@ def test_files_are_found_at_any_depth_and_named_relative_to_their_source(
     found = [(file.kind, file.ref) for file in sources.files(tmp_path / "space")]
     assert found == [("bundled", "c.json"), ("user", "deep/er/u.yml"), ("project", "p.yaml")]
     view = Catalog(sources).view(tmp_path / "space")
-    assert isinstance(view.entries["team.u"].document, WorkflowDocument)
+    assert isinstance(view.entries["team.u"].content, WorkflowDocument)
     assert str(tmp_path) not in json.dumps([one.to_json() for file in view.refused for one in file.diagnostics])
 
 
@@ -233,11 +224,11 @@ def test_an_edit_on_disk_is_seen_by_the_next_call(sources: LocalWorkflowFiles, t
     path = tmp_path / "user" / "a.json"
     write(path, linear_workflow("team.a", "a", name="Old"))
     catalog = Catalog(sources)
-    assert catalog.view(None).entries["team.a"].document.name == "Old"
+    assert catalog.view(None).entries["team.a"].content.name == "Old"
     stamp = path.stat()
     write(path, linear_workflow("team.a", "a", name="Newer"))
     os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert catalog.view(None).entries["team.a"].document.name == "Newer"
+    assert catalog.view(None).entries["team.a"].content.name == "Newer"
 
 
 @pytest.mark.inv("LIM-3")

@@ -5,24 +5,27 @@ import json
 import pytest
 from tests.support.flow import loop, step
 
+from interlock.define.schemas import flat_schema
 from interlock.kernel.budgets import CHECKPOINTS_PER_NODE_MAX, NOTES_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId, ack_attempt, checkpoint_attempt
 from interlock.record.events import EdgeCreatedEvent, NodeCreatedEvent, NodeOutputAppendedEvent
 from interlock.record.tokens import AttemptRef, StateRef, TokenKind, mint
-from interlock.testing.harness import FIXED_KEYS, Called, Harness, linear_workflow
+from interlock.server.tools import tool_named
+from interlock.service.tools.recap import DONE_SO_FAR
+from interlock.testing.harness import FIXED_KEYS, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
 
 ARTIFACT = {"kind": "report", "passed": 3}
 
 
-def fold_of(harness: Harness, answer: Called) -> Session:
-    fold = harness.ports.read.reader.load(harness.session_of(harness.look(answer)))
+def fold_of(harness: Harness, answer: ToolResult) -> Session:
+    fold = harness.ports.read.reader.load(harness.session_of(harness.rehydrate(answer)))
     assert fold is not None
     return fold
 
 
-def node_of(harness: Harness, answer: Called) -> NodeId:
+def node_of(harness: Harness, answer: ToolResult) -> NodeId:
     ref = harness.reference_of(answer)
     assert isinstance(ref, StateRef)
     return ref.node
@@ -60,7 +63,7 @@ def test_every_token_stays_good_and_the_next_ordinary_advance_is_no_fork(harness
     assert third.warnings == []
     causes = [
         event.data.cause.kind
-        for event in harness.events(harness.session_of(harness.look(third)))
+        for event in harness.events(harness.session_of(harness.rehydrate(third)))
         if isinstance(event, EdgeCreatedEvent)
     ]
     assert causes == ["tip_advance", "checkpoint_created", "checkpoint_created", "tip_advance"]
@@ -87,20 +90,21 @@ def test_an_advance_that_is_repeated_after_a_checkpoint_carries_the_tokens_of_th
     second = harness.advance(first)
     harness.checkpoint(second)
     assert harness.advance(first) == second
-    assert harness.look(second)["checkpointToken"] != second["checkpointToken"]
+    assert harness.rehydrate(second)["checkpointToken"] != second["checkpointToken"]
 
 
 @pytest.mark.inv("CHK-1", "REC-1")
 def test_the_bookmark_shows_the_step_with_what_was_kept_in_any_process(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "Did a.")
     kept = harness.checkpoint(second, "Half of b.")
-    looked = harness.look(kept["stateToken"])
+    looked = harness.rehydrate(kept["stateToken"])
     assert looked["pending"] == second["pending"]
     assert looked.ack == second.ack
     headline = "**Notes of the last checkpoint of this step, `Step b`**"
-    assert looked["recap"] == f"{headline}\n> Half of b.\n\n`Step a`:\n> Did a."
-    assert harness.look(second)["recap"] == looked["recap"]
-    assert harness.look(harness.advance(second, "Did b."))["recap"] == "`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
+    assert looked["recap"] == f"{headline}\n> Half of b.\n\n{DONE_SO_FAR}`Step a`:\n> Did a."
+    assert harness.rehydrate(second)["recap"] == looked["recap"]
+    after = harness.rehydrate(harness.advance(second, "Did b."))["recap"]
+    assert after == f"{DONE_SO_FAR}`Step b`:\n> Did b.\n\n`Step a`:\n> Did a."
 
 
 @pytest.mark.inv("CHK-3", "READ-5")
@@ -111,8 +115,8 @@ def test_later_notes_supersede_those_of_the_checkpoint_before_and_never_those_of
     harness.checkpoint(bare, "Two.")
     outputs = fold_of(harness, second).nodes[node_of(harness, second)].outputs
     assert [output.supersedes for output in outputs] == [None, None, outputs[1].output_id]
-    assert "Two." in harness.look(second)["recap"]
-    assert "One." not in harness.look(second)["recap"]
+    assert "Two." in harness.rehydrate(second)["recap"]
+    assert "One." not in harness.rehydrate(second)["recap"]
 
 
 @pytest.mark.inv("CHK-3")
@@ -131,7 +135,7 @@ def test_an_empty_checkpoint_is_a_bookmark(harness: Harness) -> None:
         "checkpoint_workflow", {"checkpointToken": second["checkpointToken"], "stateToken": second.state}
     )
     assert kept["checkpoint"]["nodeId"].startswith("node_")
-    assert "recap" in harness.look(kept["stateToken"]).structure
+    assert "recap" in harness.rehydrate(kept["stateToken"]).structure
 
 
 def test_of_a_step_that_is_done_a_checkpoint_leads_to_where_the_run_stands(harness: Harness) -> None:
@@ -160,7 +164,7 @@ def test_a_run_at_its_end_offers_no_checkpoint(harness: Harness) -> None:
     done = harness.advance(harness.start("test.one"))
     assert done["isComplete"]
     assert "checkpointToken" not in done.structure
-    assert "checkpointToken" not in harness.look(done).structure
+    assert "checkpointToken" not in harness.rehydrate(done).structure
 
 
 def test_long_notes_are_cut_as_those_of_a_step_are_and_kept_whole_beside(harness: Harness) -> None:
@@ -209,7 +213,7 @@ def test_one_step_has_as_many_checkpoints_as_a_token_can_count() -> None:
     for _ in range(CHECKPOINTS_PER_NODE_MAX):
         answer = harness.checkpoint(answer, None)
     assert "checkpointToken" not in answer.structure
-    assert "checkpointToken" not in harness.look(first).structure
+    assert "checkpointToken" not in harness.rehydrate(first).structure
     assert harness.advance(first)["kind"] == "ok"
 
 
@@ -221,8 +225,8 @@ def test_a_checkpoint_in_a_pass_of_a_loop_keeps_to_its_pass(harness: Harness) ->
     kept = looped.checkpoint(first, "First pass.")
     second = looped.advance(first)
     assert second["pending"]["loop"]["pass"] == 2
-    assert "First pass." not in (looped.look(second).structure.get("recap") or "")
-    assert looped.look(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
+    assert "First pass." not in (looped.rehydrate(second).structure.get("recap") or "")
+    assert looped.rehydrate(kept["stateToken"]).warnings == ["STEP_ALREADY_DONE"]
 
 
 def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting_the_step(harness: Harness) -> None:
@@ -238,5 +242,70 @@ def test_a_wrong_witness_beside_a_checkpoint_is_told_without_a_word_of_reporting
 @pytest.mark.inv("REC-1")
 def test_a_block_of_code_that_notes_leave_open_ends_with_them(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"), "```\n# not a headline")
-    recap = harness.look(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
-    assert recap == "`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"
+    recap = harness.rehydrate(harness.advance(second, "~~~py\n```\nstill code"))["recap"]
+    assert recap == f"{DONE_SO_FAR}`Step b`:\n> ~~~py\n> ```\n> still code\n\n`Step a`:\n> ```\n> # not a headline"
+
+
+def checkpoint_by_ack(harness: Harness, answer: ToolResult, notes: str, **arguments: object) -> ToolResult:
+    sent = {"ackToken": answer.ack, "output": {"notesMarkdown": notes}, **arguments}
+    return harness.call("checkpoint_workflow", sent)
+
+
+@pytest.mark.inv("CHK-5", "CHK-1")
+def test_an_ack_token_saves_a_checkpoint_and_does_not_report_the_step(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    by_ack = checkpoint_by_ack(harness, second, "Half.")
+    assert by_ack == harness.checkpoint(second, "Half.")
+    assert "> Half." in harness.rehydrate(second)["recap"]
+    assert harness.rehydrate(second)["pending"] == second["pending"]
+    assert harness.advance(second)["pending"]["stepId"] == "c"
+
+
+@pytest.mark.inv("CHK-5")
+def test_a_repeated_ack_token_returns_the_checkpoint_with_its_content_and_else_makes_the_next(harness: Harness) -> None:
+    second = harness.advance(harness.start("test.abc"))
+    one, two = (checkpoint_by_ack(harness, second, notes) for notes in ("One.", "Two."))
+    before = len(harness.events(harness.session_of(harness.rehydrate(second))))
+    assert one["checkpoint"] != two["checkpoint"]
+    assert checkpoint_by_ack(harness, second, "One.") == one
+    assert checkpoint_by_ack(harness, second, "Two.") == two
+    assert (one.warnings, two.warnings) == ([], [])
+    assert len(harness.events(harness.session_of(harness.rehydrate(second)))) == before
+    harness.advance(second)
+    assert checkpoint_by_ack(harness, second, "Two.") == two
+
+
+@pytest.mark.inv("CHK-5", "CHK-4")
+def test_an_ack_token_has_no_more_checkpoints_than_a_checkpoint_token() -> None:
+    harness = Harness.in_memory(linear_workflow("test.abc", "a", "b"))
+    first = harness.start("test.abc")
+    for number in range(CHECKPOINTS_PER_NODE_MAX):
+        checkpoint_by_ack(harness, first, f"Note {number}.")
+    refused = checkpoint_by_ack(harness, first, "One more.")
+    assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "ackToken")
+
+
+@pytest.mark.inv("CHK-5", "ANS-15")
+def test_a_checkpoint_needs_exactly_one_of_its_tokens(harness: Harness) -> None:
+    first = harness.start("test.abc")
+    neither = harness.call("checkpoint_workflow", {"output": {"notesMarkdown": "Half."}})
+    call = neither["details"]["correctedCall"]
+    assert call["arguments"] == {"output": {"notesMarkdown": "Half."}}
+    assert [one["path"] for one in call["fill"]] == ["ackToken"]
+    both = checkpoint_by_ack(harness, first, "Half.", checkpointToken=first["checkpointToken"])
+    call = both["details"]["correctedCall"]
+    assert call["arguments"] == {"checkpointToken": first["checkpointToken"], "output": {"notesMarkdown": "Half."}}
+    assert harness.call(call["tool"], call["arguments"]) == checkpoint_by_ack(harness, first, "Half.")
+
+
+@pytest.mark.inv("TOK-6")
+def test_a_state_token_is_no_published_argument_of_a_checkpoint_and_is_still_checked(harness: Harness) -> None:
+    tool = tool_named("checkpoint_workflow")
+    assert tool is not None
+    schema = flat_schema(tool.arguments, "validation")
+    assert isinstance(schema["properties"], dict)
+    assert set(schema["properties"]) == {"ackToken", "checkpointToken", "output"}
+    first, other = harness.start("test.abc"), harness.start("test.abc")
+    assert checkpoint_by_ack(harness, first, "Half.", stateToken=first.state)["kind"] == "ok"
+    refused = checkpoint_by_ack(harness, first, "More.", stateToken=other.state)
+    assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH

@@ -15,7 +15,7 @@ from tests.support.modes import (
     with_artifacts,
 )
 
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 from interlock.views.timeline import entry_of
 
 GATED = step("a", requireConfirmation=True)
@@ -29,7 +29,7 @@ ACCEPTED = {
 }
 
 
-def gated() -> tuple[Harness, Called]:
+def gated() -> tuple[Harness, ToolResult]:
     harness = serving(GATED, step("b"))
     return harness, harness.start("test.flow")
 
@@ -95,7 +95,7 @@ def test_a_claim_that_came_otherwise_is_still_the_same_request_on_replay() -> No
 def test_a_claim_is_settled_when_a_person_confirms_the_step_on_a_branch() -> None:
     harness, first = gated()
     harness.advance(first, output=with_artifacts(claim()))
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     answering(harness).advance(fork)
     assert [gap.resolution.kind for gap in gaps_in(harness, first)] == ["unresolved", "resolves"]
     assert len(session_of(harness, first).open_gaps) == 0

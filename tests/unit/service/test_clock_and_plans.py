@@ -141,7 +141,7 @@ def test_a_key_ring_that_vanishes_in_the_middle_of_a_call_is_told() -> None:
     harness = Harness.in_memory(DOCUMENT)
     first = harness.start("test.abc")
     read = replace(harness.ports.read, key_ring=VanishingKeyRing())
-    assert replace(harness, ports=replace(harness.ports, read=read)).look(first).code is ErrorCode.KEYRING_DAMAGED
+    assert replace(harness, ports=replace(harness.ports, read=read)).rehydrate(first).code is ErrorCode.KEYRING_DAMAGED
 
 
 @pytest.mark.inv("TOK-5")

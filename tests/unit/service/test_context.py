@@ -9,7 +9,7 @@ from interlock.kernel.budgets import CONTEXT_BYTES_MAX, CONTEXT_DEPTH_MAX, CONTE
 from interlock.kernel.canonical import canonical_bytes
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
 def shown(name: str) -> dict[str, str]:
@@ -21,7 +21,7 @@ def memory() -> Harness:
     return Harness.in_memory(linear_workflow("test.show", *(shown(name) for name in "abcd")))
 
 
-def prompt(answer: Called) -> str:
+def prompt(answer: ToolResult) -> str:
     return str(answer["pending"]["prompt"])
 
 
@@ -35,12 +35,12 @@ def nested(levels: int) -> Any:
 @pytest.mark.inv("CTX-2", "PLAN-6")
 def test_what_was_sent_once_holds_for_all_later_steps(memory: Harness) -> None:
     first = memory.start("test.show", goal="G", context={"x": 1})
-    assert prompt(first) == "x=1 y=[unset: y] deep=[unset: o.k] goal=G"
+    assert prompt(first) == "x=1 y=[context key not set: y] deep=[context key not set: o.k] goal=G"
     second = memory.advance(first, context={"y": "two"})
-    assert prompt(second) == "x=1 y=two deep=[unset: o.k] goal=G"
+    assert prompt(second) == "x=1 y=two deep=[context key not set: o.k] goal=G"
     third = memory.advance(second)
     assert prompt(third) == prompt(second)
-    assert prompt(memory.look(third)) == prompt(third)
+    assert prompt(memory.rehydrate(third)) == prompt(third)
 
 
 @pytest.mark.inv("CTX-1")
@@ -56,9 +56,11 @@ def test_the_delta_is_recorded_and_not_the_whole(memory: Harness) -> None:
 def test_a_delta_merges_at_the_top_and_null_removes(memory: Harness) -> None:
     first = memory.start("test.show", context={"x": 1, "o": {"k": 1, "l": 2}})
     second = memory.advance(first, context={"x": None, "o": {"l": 3}, "y": [1, {"a": None}]})
-    assert prompt(second) == 'x=[unset: x] y=[1,{"a":null}] deep=[unset: o.k] goal=[unset: goal]'
+    assert prompt(second) == (
+        'x=[context key not set: x] y=[1,{"a":null}] deep=[context key not set: o.k] goal=[context key not set: goal]'
+    )
     third = memory.advance(second, context={"x": 5, "o": {"k": "back"}, "y": None})
-    assert prompt(third) == "x=5 y=[unset: y] deep=back goal=[unset: goal]"
+    assert prompt(third) == "x=5 y=[context key not set: y] deep=back goal=[context key not set: goal]"
 
 
 @pytest.mark.inv("CTX-2", "ADV-10")
@@ -66,19 +68,21 @@ def test_a_value_of_one_branch_is_never_seen_from_another(memory: Harness) -> No
     first = memory.start("test.show", context={"x": "root"})
     second = memory.advance(first, context={"x": "main", "y": "main"})
     third = memory.advance(second, context={"o": {"k": "main"}})
-    forked = memory.advance(memory.look(first)["fork"]["ackToken"], context={"x": "fork"})
-    assert prompt(forked) == "x=fork y=[unset: y] deep=[unset: o.k] goal=[unset: goal]"
+    forked = memory.advance(memory.rehydrate(first)["fork"]["ackToken"], context={"x": "fork"})
+    assert prompt(forked) == (
+        "x=fork y=[context key not set: y] deep=[context key not set: o.k] goal=[context key not set: goal]"
+    )
     assert prompt(memory.advance(forked)) == prompt(forked)
-    assert prompt(memory.look(third)) == "x=main y=main deep=main goal=[unset: goal]"
+    assert prompt(memory.rehydrate(third)) == "x=main y=main deep=main goal=[context key not set: goal]"
     assert prompt(memory.advance(third)) == prompt(third)
-    assert prompt(memory.look(first)) == prompt(first)
+    assert prompt(memory.rehydrate(first)) == prompt(first)
 
 
 @pytest.mark.inv("CTX-2")
 def test_a_node_renders_the_same_before_and_after_its_own_ack(memory: Harness) -> None:
     first = memory.start("test.show", context={"x": "before"})
     memory.advance(first, context={"x": "after"})
-    assert prompt(memory.look(first)) == prompt(first)
+    assert prompt(memory.rehydrate(first)) == prompt(first)
 
 
 @pytest.mark.inv("CTX-1", "CTX-2", "BLK-2")
@@ -87,26 +91,26 @@ def test_context_that_came_with_a_refused_attempt_need_not_be_sent_again(memory:
     blocked = memory.advance(first, None, context={"x": "kept"})
     assert prompt(blocked).startswith("x=kept")
     assert prompt(memory.advance(blocked)).startswith("x=kept")
-    assert prompt(memory.look(blocked)).startswith("x=kept")
-    assert prompt(memory.look(first)).startswith("x=[unset")
+    assert prompt(memory.rehydrate(blocked)).startswith("x=kept")
+    assert prompt(memory.rehydrate(first)).startswith("x=[context key not set")
 
 
 @pytest.mark.inv("CTX-6", "CTX-2")
 def test_the_goal_is_a_key_of_the_context_and_belongs_to_its_branch(memory: Harness) -> None:
     first = memory.start("test.show", goal="Old")
     second = memory.advance(first, context={"goal": "New"})
-    assert (second["run"]["goal"], memory.look(first)["run"]["goal"]) == ("New", "Old")
+    assert (second["run"]["goal"], memory.rehydrate(first)["run"]["goal"]) == ("New", "Old")
     assert "goal: `New`" in second.text.partition("\n")[0]
     third = memory.advance(second, context={"goal": None})
     assert "goal" not in third["run"]
-    forked = memory.advance(memory.look(first)["fork"]["ackToken"])
+    forked = memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
     assert forked["run"]["goal"] == "Old"
 
 
 @pytest.mark.inv("CTX-5")
 def test_no_answer_repeats_the_context(memory: Harness) -> None:
     first = memory.start("test.show", context={"secret": "s3cr3t-value", "x": "shown"})
-    answers = [first, memory.advance(first, context={"other": "s3cr3t-value"}), memory.look(first)]
+    answers = [first, memory.advance(first, context={"other": "s3cr3t-value"}), memory.rehydrate(first)]
     for answer in answers:
         assert "s3cr3t-value" not in answer.text
         assert "s3cr3t-value" not in json.dumps(dict(answer.structure))
@@ -136,7 +140,7 @@ def test_the_limit_is_that_of_the_merged_context_and_a_removed_key_makes_room(me
     first = memory.start("test.show", context={"x": half})
     refused = memory.advance(first, context={"y": half})
     assert refused.code is ErrorCode.VALIDATION_ERROR
-    assert memory.look(first)["pending"]["stepId"] == "a"
+    assert memory.rehydrate(first)["pending"]["stepId"] == "a"
     assert not memory.advance(first, context={"y": half, "x": None}).is_error
 
 

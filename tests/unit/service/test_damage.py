@@ -14,14 +14,14 @@ from interlock.kernel.ids import SessionId
 from interlock.service.transfer.repair import Repaired, repair_session
 from interlock.store.local import layout
 from interlock.store.local.store import LocalStore
-from interlock.testing.harness import Called, Harness, call_through
+from interlock.testing.harness import Harness, ToolResult, call_through
 
 pytestmark = pytest.mark.damages
 
 DOCUMENT = document(step("a"), step("b", when=IS_FAST), step("c"))
 
 
-def a_run(root: Path, **more: object) -> tuple[Harness, Called]:
+def a_run(root: Path, **more: object) -> tuple[Harness, ToolResult]:
     """Return a run whose last attempt was refused and left an artifact."""
     harness = Harness.on_disk(root, DOCUMENT)
     first = harness.start("test.flow", context={"mode": "fast"}, **more)
@@ -117,7 +117,7 @@ def test_a_refusal_names_the_commands_that_examine_and_repair_the_session(tmp_pa
     else:
         max((tmp_path / "snapshots").iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
-    for refused in (fresh.look(advanced), fresh.advance(advanced)):
+    for refused in (fresh.rehydrate(advanced), fresh.advance(advanced)):
         assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
         assert f"`interlock session repair {session}`" in refused["suggestion"]
         assert "`interlock doctor" in refused["suggestion"]
@@ -129,7 +129,7 @@ def test_a_refusal_names_the_commands_that_examine_and_repair_the_session(tmp_pa
 def test_a_refusal_does_not_name_the_repair_of_a_session_without_an_intact_part(tmp_path: Path) -> None:
     _, blocked = a_run(tmp_path)
     (tmp_path / "sessions" / session_below(tmp_path) / "manifest.jsonl").unlink()
-    refused = Harness.on_disk(tmp_path, DOCUMENT).look(blocked)
+    refused = Harness.on_disk(tmp_path, DOCUMENT).rehydrate(blocked)
     assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
     assert "session repair" not in refused["suggestion"]
     assert "Restore it from a backup" in refused["suggestion"]
@@ -144,7 +144,7 @@ def test_a_lost_artifact_is_named_by_every_view(tmp_path: Path, *, is_lost: bool
     first = harness.start("test.flow", context={"mode": "fast"})
     notes = None if is_refused else "Done."
     second = harness.advance(first, None, output=with_artifacts({"kind": "mine"}, notes=notes))
-    expected = harness.look(second)["pending"]
+    expected = harness.rehydrate(second)["pending"]
     stored = (tmp_path / "artifacts").iterdir()
     artifact = next(path for path in stored if path.read_bytes() == b'{"kind":"mine"}')
     if is_lost:
@@ -152,12 +152,12 @@ def test_a_lost_artifact_is_named_by_every_view(tmp_path: Path, *, is_lost: bool
     else:
         flip(artifact)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
-    looked = fresh.look(second)
+    looked = fresh.rehydrate(second)
     assert looked["pending"] == expected
     assert f"- artifact sha256:{artifact.name[:12]}" in looked["recap"]
     assert ("missing" if is_lost else "wrong bytes") in looked["recap"]
     assert "`interlock doctor --deep`" in looked["recap"]
-    assert looked == fresh.look(second)
+    assert looked == fresh.rehydrate(second)
     shown = account_of(LocalStore(tmp_path), str(session_below(tmp_path)))
     (lost,) = [one for step in shown.runs[0].steps for one in step.artifacts]
     assert (lost.digest, lost.is_readable) == (f"sha256:{artifact.name}", False)
@@ -176,9 +176,9 @@ def test_a_lost_snapshot_of_an_earlier_step_leaves_its_notes_readable(tmp_path: 
     root = next(node for node in session.nodes.values() if node.parent is None)
     (tmp_path / layout.snapshot(root.snapshot)).unlink()
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
-    looked = fresh.look(third)
+    looked = fresh.rehydrate(third)
     assert looked["pending"]["stepId"] == "c"
     for words in ("zebra", "okapi", "a step whose snapshot cannot be read", "- snapshot sha256:"):
         assert words in looked["recap"], words
-    assert fresh.look(first).code is ErrorCode.SESSION_NOT_HEALTHY, "it needs that snapshot"
+    assert fresh.rehydrate(first).code is ErrorCode.SESSION_NOT_HEALTHY, "it needs that snapshot"
     assert fresh.advance(looked, "Done.")["isComplete"]

@@ -90,7 +90,7 @@ def test_the_old_tokens_do_not_work_elsewhere_and_the_fresh_ones_go_on_in_each_r
         assert token.encode() not in bundle
     outcome = imported(there, bundle)
     assert there.advance(second).code is ErrorCode.TOKEN_BAD_SIGNATURE
-    assert there.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert there.rehydrate(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
     ways = outcome.restored.ways_on
     assert [(way.run.label, way.run.goal, way.status) for way in ways] == [
         (first["run"]["label"], "Carry on", "in_progress"),

@@ -28,7 +28,7 @@ from interlock.store.ports.errors import (
     SessionUnhealthyError,
     StoreFailureError,
 )
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SESSION, RUN = SessionId(derived_id("sess", "x")), RunId(derived_id("run", "x"))
 DIGEST: Any = "sha256:" + "0" * 64
@@ -177,7 +177,7 @@ def test_a_disk_that_fails_is_told_by_its_cause_and_the_same_call_works_afterwar
         assert refused.code is code
         assert str(tmp_path) not in refused.text + json.dumps(dict(refused.structure))
     files.failing.clear()
-    assert harness.look(first)["pending"]["stepId"] == "a"
+    assert harness.rehydrate(first)["pending"]["stepId"] == "a"
     assert harness.advance(first)["pending"]["stepId"] == "b"
     assert Harness.on_disk(tmp_path / "data").advance(first)["pending"]["stepId"] == "b"
 
@@ -187,9 +187,9 @@ def test_a_read_that_fails_is_told_too_and_is_no_damage(tmp_path: Path) -> None:
     harness, files = failing(tmp_path / "data")
     first = harness.start("test.abc")
     files.failing["read"] = errno.EIO
-    assert harness.look(first).code is ErrorCode.STORE_FAILED
+    assert harness.rehydrate(first).code is ErrorCode.STORE_FAILED
     files.failing.clear()
-    assert harness.look(first)["pending"]["stepId"] == "a"
+    assert harness.rehydrate(first)["pending"]["stepId"] == "a"
 
 
 @pytest.mark.inv("APP-7")
@@ -201,14 +201,14 @@ def test_what_cannot_be_read_is_not_said_to_refuse_a_write(tmp_path: Path, name:
     path = data_dir / name.format(first["run"]["sessionId"])
     aside = path.rename(tmp_path / "aside")
     path.symlink_to(path.name)
-    refused = Harness.on_disk(data_dir, DOCUMENT).look(first)
+    refused = Harness.on_disk(data_dir, DOCUMENT).rehydrate(first)
     assert refused.code is ErrorCode.STORE_FAILED
     assert "cannot be read" in refused["message"]
     assert "write" not in refused["message"]
     assert refused["details"]["cause"] == "ELOOP"
     path.unlink()
     aside.rename(path)
-    assert Harness.on_disk(data_dir, DOCUMENT).look(first)["pending"]["stepId"] == "a"
+    assert Harness.on_disk(data_dir, DOCUMENT).rehydrate(first)["pending"]["stepId"] == "a"
 
 
 def test_no_permission_to_read_and_none_to_write_are_two_failures() -> None:
@@ -296,7 +296,7 @@ def test_a_damaged_key_ring_is_told_and_left_alone(tmp_path: Path, damage: str, 
     damaged = path.read_bytes()
     if not is_running:
         harness = Harness.on_disk(tmp_path, DOCUMENT)
-    for refused in (harness.start("test.abc"), harness.look(first), harness.advance(first)):
+    for refused in (harness.start("test.abc"), harness.rehydrate(first), harness.advance(first)):
         assert refused.code is ErrorCode.KEYRING_DAMAGED
         assert "keys/keyring.json" in refused["suggestion"]
         assert str(tmp_path) not in refused.text
@@ -326,7 +326,7 @@ def test_reading_makes_no_key_ring_in_place_of_a_lost_one(tmp_path: Path, *, is_
     if not is_running:
         harness = Harness.on_disk(tmp_path, DOCUMENT)
     assert harness.resume("Found again").code is ErrorCode.KEYRING_DAMAGED
-    assert harness.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert harness.rehydrate(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
     assert not path.exists()
 
 
@@ -346,8 +346,8 @@ def test_a_flipped_byte_makes_its_own_session_unhealthy_and_no_other(tmp_path: P
     flipped(segment)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
     before = {path: path.read_bytes() for path in stored(tmp_path)}
-    calls: list[Callable[[], Called]] = [
-        lambda: fresh.look(hurt),
+    calls: list[Callable[[], ToolResult]] = [
+        lambda: fresh.rehydrate(hurt),
         lambda: fresh.advance(hurt),
         lambda: fresh.start("test.abc", sessionId=harness.session_of(hurt)),
     ]
@@ -374,7 +374,7 @@ def test_damaged_content_is_noticed_before_it_is_used(tmp_path: Path, directory:
     else:
         flipped(path)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
-    for refused in (fresh.look(first), fresh.advance(first)):
+    for refused in (fresh.rehydrate(first), fresh.advance(first)):
         assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
         assert str(tmp_path) not in refused.text
     # A new start puts the same content again, and with it the old session is whole.
@@ -401,7 +401,7 @@ def test_a_session_of_a_newer_interlock_is_not_called_damaged(tmp_path: Path) ->
     first = harness.start("test.abc")
     manifest = tmp_path / "sessions" / harness.session_of(first) / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes().replace(b'"v":1', b'"v":2'))
-    refused = Harness.on_disk(tmp_path, DOCUMENT).look(first)
+    refused = Harness.on_disk(tmp_path, DOCUMENT).rehydrate(first)
     assert (refused.code, refused["details"]["health"]) == (ErrorCode.SESSION_NOT_HEALTHY, "unknown_version")
     assert "newer Interlock" in refused.text
 
@@ -445,7 +445,7 @@ def test_a_manifest_that_vanishes_under_the_lock_is_a_failed_disk_and_no_fault_o
     first = harness.start("test.abc")
     read = replace(harness.ports.read, trace=RemovingTrace(tmp_path))
     robbed = replace(harness, ports=replace(harness.ports, read=read))
-    calls: list[Callable[[], Called]] = [
+    calls: list[Callable[[], ToolResult]] = [
         lambda: robbed.advance(first),
         lambda: robbed.checkpoint(first),
         lambda: robbed.start("test.abc", sessionId=harness.session_of(first)),
@@ -471,7 +471,7 @@ def test_damage_that_sessions_share_is_never_called_damage_of_one(tmp_path: Path
     pinned.write_bytes(b"x" + pinned.read_bytes()[1:])
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
     for first in firsts:
-        refused = fresh.look(first)
+        refused = fresh.rehydrate(first)
         assert refused.code is ErrorCode.SESSION_NOT_HEALTHY
         assert "Other sessions may refer to the same content" in refused["suggestion"]
         assert "`interlock doctor --deep` names the file and these sessions" in refused["suggestion"]

@@ -19,7 +19,7 @@ from tests.support.modes import (
 
 from interlock.kernel.budgets import GAPS_MAX, RESOLVED_GAPS_MAX
 from interlock.record.events import DecisionTraceAppendedEvent
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 REVIEW = {"contractRef": "wr.contracts.review_verdict"}
 RATED: Document = {
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[list[Document], Document, Document, list[str]]] = {
 }  # fmt: skip
 
 
-def finished(harness: Harness, answer: Called) -> Called:
+def finished(harness: Harness, answer: ToolResult) -> ToolResult:
     while not answer["isComplete"]:
         assert answer["kind"] == "ok"
         answer = harness.advance(answer)
@@ -208,10 +208,10 @@ def test_redoing_the_step_settles_its_gaps_and_the_run_is_complete() -> None:
     finished(harness, harness.advance(first, None))
     before = gaps_in(harness, first)
     assert (len(before), status_of(harness, first)) == (2, "complete_with_gaps")
-    half = harness.advance(harness.look(first)["fork"]["ackToken"], context={"cause": None})
+    half = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], context={"cause": None})
     assert len(session_of(harness, first).open_gaps) == 2, "one is settled, one is left again under its new attempt"
     assert half["pending"]["stepId"] == "b"
-    whole = harness.advance(harness.look(first)["fork"]["ackToken"], context={"cause": "it"})
+    whole = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], context={"cause": "it"})
     assert len(session_of(harness, first).open_gaps) == 0
     last = finished(harness, whole)
     assert last.warnings == []
@@ -224,7 +224,7 @@ def test_a_replay_of_what_left_a_gap_still_tells_it_after_it_was_settled() -> No
     harness = serving(step("a"), step("b"))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     second = harness.advance(first, None)
-    harness.advance(harness.look(first)["fork"]["ackToken"])
+    harness.advance(harness.rehydrate(first)["fork"]["ackToken"])
     assert harness.advance(first, None).text == second.text
 
 
@@ -235,7 +235,7 @@ def test_gaps_that_come_after_a_run_completed_leave_its_warning_as_it_was() -> N
     second = harness.advance(first, None)
     last = harness.advance(second, None)
     assert "COMPLETE_WITH_GAPS" in last.warnings
-    branch = harness.advance(harness.look(second)["fork"]["ackToken"], None)
+    branch = harness.advance(harness.rehydrate(second)["fork"]["ackToken"], None)
     assert "COMPLETE_WITH_GAPS" in branch.warnings
     assert len(gaps_in(harness, first)) == 3
     assert harness.advance(second, None).text == last.text
@@ -246,19 +246,19 @@ def test_after_a_change_to_a_mode_that_may_stop_status_and_answers_agree_that_th
     harness = serving(step("a"), step("b"), step("c"))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     second = harness.advance(first, None, preferences={"autonomy": "guided"})
-    seen = harness.look(second)
+    seen = harness.rehydrate(second)
     assert (second["kind"], second["nextIntent"]) == ("ok", "perform_pending_then_continue")
     assert (seen["kind"], seen.warnings, status_of(harness, first)) == ("ok", ["GAP_RECORDED"], "in_progress")
     [gap] = gaps_in(harness, first)
     assert f"Still missing, an open gap of this run: {gap.summary}" in seen.text
     refused = harness.advance(second, None)
-    assert (refused["kind"], harness.look(refused)["kind"]) == ("blocked", "blocked")
+    assert (refused["kind"], harness.rehydrate(refused)["kind"]) == ("blocked", "blocked")
     assert status_of(harness, first) == "blocked"
     third = harness.advance(refused)
-    assert harness.look(third).warnings == ["GAP_RECORDED"]
+    assert harness.rehydrate(third).warnings == ["GAP_RECORDED"]
     assert status_of(harness, first) == "in_progress"
-    redone = harness.advance(harness.look(first)["fork"]["ackToken"])
-    assert harness.look(redone).warnings == []
+    redone = harness.advance(harness.rehydrate(first)["fork"]["ackToken"])
+    assert harness.rehydrate(redone).warnings == []
 
 
 @pytest.mark.inv("READ-7")
@@ -267,7 +267,7 @@ def test_a_refused_attempt_that_raises_the_autonomy_blocks_no_longer() -> None:
     first = harness.start("test.flow")
     refused = harness.advance(first, preferences=NEVER_STOPS)
     assert refused["kind"] == "blocked"
-    assert (harness.look(refused)["kind"], status_of(harness, first)) == ("ok", "in_progress")
+    assert (harness.rehydrate(refused)["kind"], status_of(harness, first)) == ("ok", "in_progress")
     assert harness.advance(refused)["kind"] == "ok"
 
 
@@ -288,7 +288,7 @@ def test_many_gaps_are_disclosed_up_to_the_budget_and_settled_over_and_over() ->
     assert len(gaps_in(harness, first)) == GAPS_MAX
     assert second.warnings.count("GAP_RECORDED") == 11, "ten by name and one that counts"
     for _ in range(5):
-        harness.advance(harness.look(first)["fork"]["ackToken"], None)
+        harness.advance(harness.rehydrate(first)["fork"]["ackToken"], None)
     is_open = len(session_of(harness, first).open_gaps)
     assert is_open > 2 * RESOLVED_GAPS_MAX
     verdict: Document = {
@@ -299,7 +299,7 @@ def test_many_gaps_are_disclosed_up_to_the_budget_and_settled_over_and_over() ->
         "summary": "Yes.",
     }
     for left in (is_open - RESOLVED_GAPS_MAX, is_open - 2 * RESOLVED_GAPS_MAX):
-        fork = harness.look(first)["fork"]["ackToken"]
+        fork = harness.rehydrate(first)["fork"]["ackToken"]
         done = harness.advance(fork, output=with_artifacts(verdict), context=dict.fromkeys(keys, "x"))
         assert done["kind"] == "ok"
         assert len(session_of(harness, first).open_gaps) == left

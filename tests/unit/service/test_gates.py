@@ -1,5 +1,6 @@
 """A gate opens by a person's word alone: it is asked for last, kept with its client, and told again on replay."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -32,13 +33,13 @@ from interlock.service.tokens.resolve import SentTokens
 from interlock.service.tools.continue_workflow import ContinueCommand, continue_workflow
 from interlock.service.tools.start_workflow import StartCommand, start_workflow
 from interlock.store.local import layout
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 GATED = step("a", requireConfirmation=True)
 BLOCKING = [{}, STOPS]
 
 
-def question_of(harness: Harness, answer: Called) -> HumanInputRequired:
+def question_of(harness: Harness, answer: ToolResult) -> HumanInputRequired:
     """Return what a person would be asked by an ack of an answer."""
     tokens = SentTokens(argument="ackToken", token=decode_token(answer.ack))
     command = ContinueCommand(tokens=tokens, request=Request(notes="Done.", asking=harness.asking))
@@ -300,7 +301,13 @@ def test_no_answer_of_a_run_that_never_stops_asks_the_agent_to_ask_or_wait_for_a
     needs = [need | ({"choiceKind": "scope_boundary"} if "choice" in need["reason"] else {}) for need in needs]
     harness = serving(step("a", requireConfirmation=True, needsUser=needs), step("b", requireConfirmation=True))
     first = harness.start("test.flow", preferences=NEVER_STOPS)
-    answers = [first, harness.look(first), second := harness.advance(first), harness.look(first), harness.look(second)]
+    answers = [
+        first,
+        harness.rehydrate(first),
+        second := harness.advance(first),
+        harness.rehydrate(first),
+        harness.rehydrate(second),
+    ]
     for answer in [*answers, harness.advance(second), harness.checkpoint(second)]:
         words = (answer.text + str(answer.structure)).lower()
         assert [one for one in ASKS_A_PERSON if one in words] == []
@@ -326,7 +333,7 @@ def test_a_question_to_clarify_is_asked_of_the_user_only_in_a_run_that_may_stop(
     assert harness.start("test.flow")["guidance"] == ["Ask the user if it is not clear: Which branch?"]
     first = harness.start("test.flow", preferences=NEVER_STOPS)
     assert first["guidance"][-1] == "If it is not clear, assume an answer: Which branch?"
-    assert harness.look(first)["guidance"] == first["guidance"]
+    assert harness.rehydrate(first)["guidance"] == first["guidance"]
 
 
 @pytest.mark.inv("MODE-9")
@@ -345,7 +352,7 @@ def test_the_kind_of_a_choice_is_shown_in_every_question_and_recorded_with_the_a
     free = harness.start("test.flow", preferences=NEVER_STOPS)
     harness.advance(free)
     assert [gap.summary for gap in gaps_in(harness, free)] == [
-        "The run continued without the user's choice: scope boundary. Not asked: Which one?"
+        "The run continued without the user's choice: scope boundary. The question, which was not asked: Which one?"
     ]
 
 
@@ -356,3 +363,40 @@ def test_a_choice_without_a_kind_is_no_workflow() -> None:
     assert [(one["path"], one["code"]) for one in found["details"]["diagnostics"]] == [
         ("steps[0].needsUser[0]", "missing_key")
     ]
+
+
+def claim_blanks(answer: ToolResult) -> list[str]:
+    """Return the members of the claim that the next call of an answer asks for."""
+    kinds = answer["nextCall"]["arguments"].get("output", {}).get("artifacts", [])
+    assert kinds in ([], [{"kind": "wr.confirmation"}])
+    return [one["path"] for one in answer["nextCall"]["fill"] if "artifacts" in one["path"]]
+
+
+CLAIM_BLANKS = ["output.artifacts[0].confirmedBy", "output.artifacts[0].statement"]
+
+
+@pytest.mark.inv("GATE-9")
+@pytest.mark.parametrize(
+    "gate", [{"requireConfirmation": True}, {"needsUser": [{"reason": "needs_user_secret_or_token", "ask": "Set it."}]}]
+)
+def test_a_gate_where_no_one_can_be_asked_shows_its_claim_in_the_first_call(gate: Document) -> None:
+    harness = asking(serving(step("z"), step("a", **gate), step("b")), client_can=False)
+    answer = harness.advance(harness.start("test.flow"))
+    kept = harness.checkpoint(answer)
+    refused = harness.advance(answer, None)
+    for shown in (answer, harness.rehydrate(answer), kept, refused):
+        assert claim_blanks(shown) == CLAIM_BLANKS
+        assert "`output.artifacts[0].statement`" in shown.text
+    assert harness.follow(refused)["pending"]["stepId"] == "b"
+
+
+@pytest.mark.inv("GATE-9")
+def test_where_a_person_can_be_asked_or_no_claim_counts_no_claim_is_shown() -> None:
+    gated = serving(GATED, step("b"))
+    assert claim_blanks(asking(gated, client_can=True).start("test.flow")) == []
+    never = asking(gated, client_can=False)
+    never = replace(never, asking=replace(never.asking, claims="never"))
+    answer = never.start("test.flow")
+    assert [*claim_blanks(answer), *claim_blanks(never.rehydrate(answer)), *claim_blanks(never.advance(answer))] == []
+    assert claim_blanks(gated.start("test.flow", preferences=NEVER_STOPS)) == []
+    assert claim_blanks(serving(step("a"), step("b")).start("test.flow")) == []

@@ -7,11 +7,12 @@ import pytest
 from tests.agents.agent import Agent, Task
 
 from interlock.config.settings import Settings
+from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import LIST_ENTRIES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.server.app import local_ports
 from interlock.service.catalog import Pinnable
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
 @pytest.fixture
@@ -23,12 +24,14 @@ def memory() -> Harness:
     )
 
 
-def ids(answer: Called) -> list[str]:
+def ids(answer: ToolResult) -> list[str]:
     return [one["workflowId"] for one in answer["workflows"]]
 
 
 def found(harness: Harness, **arguments: object) -> list[str]:
-    return ids(harness.call("list_workflows", arguments))
+    """Return the ids of the workflows that match."""
+    answer = harness.call("list_workflows", arguments)
+    return [] if "reason" in answer.structure else ids(answer)
 
 
 @pytest.mark.inv("SRC-4")
@@ -51,11 +54,20 @@ def test_a_list_gives_each_workflow_with_all_that_tells_it_from_others(memory: H
 
 
 @pytest.mark.inv("ANS-1")
-def test_the_text_of_a_list_tells_tags_and_old_ids_too(memory: Harness) -> None:
-    """Clients that show only the text need what `tag` takes, and the name a legacy workflow should have."""
-    text = memory.call("list_workflows").text
-    assert "release" in text
-    assert "project.old_one" in text
+def test_the_text_of_a_list_shows_tags(memory: Harness) -> None:
+    """Clients that show only the text need what `tag` takes."""
+    assert "release" in memory.call("list_workflows").text
+
+
+@pytest.mark.inv("SRC-7")
+def test_what_agents_list_and_inspect_has_no_advice_for_authors(memory: Harness) -> None:
+    """A small model followed the advice to rename a workflow."""
+    inspected = memory.call("inspect_workflow", {"workflowId": "old-one"})
+    for answer in (memory.call("list_workflows"), inspected):
+        for one in (json.dumps(dict(answer.structure)), answer.text):
+            assert "old-one" in one
+            assert "project.old_one" not in one
+            assert not {"warnings", "suggestedId", "legacy_id"} & set(one.replace('"', " ").split())
 
 
 @pytest.mark.parametrize(
@@ -97,10 +109,25 @@ def test_query_and_tag_must_both_match(memory: Harness) -> None:
     assert found(memory, query="review", tag="ops") == []
 
 
-def test_a_list_that_is_empty_says_how_to_see_all(memory: Harness) -> None:
-    answer = memory.call("list_workflows", {"query": "zzz"})
-    assert "without arguments" in answer.text
-    assert "more" not in answer.structure
+@pytest.mark.inv("SRC-8")
+@pytest.mark.parametrize("sent", [{"query": "zzz"}, {"tag": "zzz"}, {"query": "release", "tag": "review"}])
+def test_a_search_without_a_match_shows_all_workflows_and_says_so(memory: Harness, sent: dict[str, str]) -> None:
+    answer, every = memory.call("list_workflows", sent), memory.call("list_workflows")
+    assert (answer["workflows"], "reason" in every.structure) == (every["workflows"], False)
+    assert "No workflow matches" in answer["reason"]
+    assert answer.text == f"{answer['reason']}\n\n{every.text}"
+
+
+@pytest.mark.inv("SRC-8", "ANS-6")
+def test_all_workflows_after_a_search_without_a_match_end_after_thirty_entries() -> None:
+    harness = Harness.in_memory(*(linear_workflow(f"team.w{at:03d}", "a") for at in range(LIST_ENTRIES_MAX + 4)))
+    answer = harness.call("list_workflows", {"query": "zzz"})
+    assert (len(answer["workflows"]), answer["more"]) == (LIST_ENTRIES_MAX, 4)
+
+
+def test_an_empty_catalogue_says_that_nothing_can_be_started() -> None:
+    answer = Harness.in_memory().call("list_workflows", {"query": "zzz"})
+    assert (answer["workflows"], answer.text) == ([], "No workflow can be started.")
 
 
 @pytest.mark.inv("ANS-6")
@@ -172,7 +199,7 @@ GUIDED = linear_workflow(
 )
 
 
-def inspected(detail: str | None = None) -> Called:
+def inspected(detail: str | None = None) -> ToolResult:
     harness = Harness.in_memory(GUIDED)
     return harness.call("inspect_workflow", {"workflowId": "team.guided", "detail": detail})
 
@@ -262,8 +289,9 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
     assert all(workflow_id.startswith("wr.") for workflow_id in entries)
     assert catalog.view(None).refused == ()
     for entry in entries.values():
-        assert 2 <= len(entry.document.steps) <= 10
-        assert entry.document.description
+        assert isinstance(entry.content, WorkflowDocument)
+        assert 2 <= len(entry.content.steps) <= 10
+        assert entry.content.description
         assert isinstance(entry.compiled, Pinnable)
         assert entry.compiled.warnings == ()
         harness = Harness.in_memory()
@@ -272,6 +300,6 @@ def test_the_bundled_workflows_are_sound_and_the_prompts_of_each_can_be_walked(t
         assert played.is_complete
         assert played.steps
         for answer in played.answers:
-            assert "[unset:" not in answer.text
+            assert "[context key not set:" not in answer.text
             assert len(answer.text) < 10_000
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import pytest
 from tests.support.calls import assert_shown, with_samples
 
 from interlock.kernel.errors import ErrorCode
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 pytestmark = pytest.mark.inv("ANS-15")
 
@@ -20,7 +20,7 @@ def memory() -> Harness:
     return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"), linear_workflow("test.other", "x", "y"))
 
 
-def corrected(refused: Called) -> tuple[str, dict[str, Any]]:
+def corrected(refused: ToolResult) -> tuple[str, dict[str, Any]]:
     """Return the call that a refusal shows, which both channels show alike."""
     assert refused.is_error
     call = refused["details"]["correctedCall"]
@@ -74,7 +74,10 @@ def test_of_a_token_without_its_signature_nothing_is_completed(memory: Harness) 
 def test_where_nothing_can_be_known_a_search_is_shown(memory: Harness) -> None:
     memory.start("test.abc")
     for text in ("garbage", "ack_zzzz", f"ack_zzzz{'A' * 52}", "st.v1.x.y"):
-        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == ("resume_session", {})
+        assert corrected(memory.call(CONTINUE, {"ackToken": text, "output": DONE})) == (
+            "resume_session",
+            {"query": "<a few words of the run's goal or notes>"},
+        )
 
 
 def test_the_token_of_another_run_is_left_for_the_caller_to_name(memory: Harness) -> None:
@@ -128,7 +131,7 @@ def test_bookmarks_and_tokens_of_other_branches_are_spelled_right_as_well(memory
     first = memory.start("test.abc")
     bookmark = memory.checkpoint(first)
     second = memory.advance(first)
-    memory.advance(memory.look(first)["fork"]["ackToken"])
+    memory.advance(memory.rehydrate(first)["fork"]["ackToken"])
     for token in (bookmark.state, second.state):
         assert corrected(memory.call(CONTINUE, {"stateToken": token[:-4]}))[1] == {"stateToken": token}
     refused = memory.call(CONTINUE, {"ackToken": second.ack.lower(), "output": DONE})
@@ -264,3 +267,75 @@ def test_a_run_is_found_by_what_is_told_of_it(memory: Harness) -> None:
     for query in (f"run {run['label']}", run["runId"], run["sessionId"]):
         found = memory.resume(query)["candidates"]
         assert [one["run"]["runId"] for one in found] == [run["runId"]]
+
+
+@pytest.mark.parametrize("argument", ["ackToken", "stateToken", "checkpointToken"])
+def test_a_token_with_the_end_of_another_one_is_completed_as_it_begins(memory: Harness, argument: str) -> None:
+    """A small model wrote the beginning of one token of an answer and the end of another one."""
+    answer = memory.start("test.abc")
+    tool = "checkpoint_workflow" if argument == "checkpointToken" else CONTINUE
+    sent = {} if argument == "stateToken" else {"output": DONE}
+    for end in {"ackToken", "stateToken", "checkpointToken"} - {argument}:
+        for at in (8 + 12, 8 + 18):
+            refused = memory.call(tool, {argument: answer[argument][:at] + answer[end][-60 + at :], **sent})
+            assert corrected(refused) == (tool, {argument: answer[argument], **sent})
+
+
+@pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize("tool", [CONTINUE, "checkpoint_workflow"])
+def test_a_wrong_state_token_beside_a_right_token_is_left_out(memory: Harness, tool: str) -> None:
+    """A call that shows the run led a small model back to the same refusal."""
+    answer = memory.start("test.abc")
+    good = {"ackToken": answer.ack, "output": DONE}
+    for wrong in ("junk", answer.state[:20] + answer.ack[21:], answer.ack):
+        refused = memory.call(tool, good | {"stateToken": wrong})
+        assert (refused.is_error, corrected(refused)) == (True, (tool, good))
+        assert "Leave `stateToken` out" in refused["suggestion"]
+    assert not memory.call(*corrected(refused)).is_error
+
+
+@pytest.mark.inv("ANS-24")
+@pytest.mark.parametrize(
+    ("good", "wrong"),
+    [
+        ({"workflowId": "test.abc", "goal": "Mend it"}, {"workspacePath": 5}),
+        ({"workflowId": "test.abc"}, {"workspacePath": "not/absolute", "goal": ["x"]}),
+        ({"workflowId": "test.abc"}, {"goal": "<what the user wants>"}),
+        ({"workflowId": "test.abc", "preferences": {}}, {"preferences": {"autonomy": "full"}, "gaol": True}),
+        ({"workflowId": "test.abc"}, {"context": "none", "sessionId": 1}),
+    ],
+)
+def test_a_wrong_optional_argument_is_left_out(memory: Harness, good: dict[str, Any], wrong: dict[str, Any]) -> None:
+    tool, arguments = "start_workflow", good | wrong
+    while arguments != good:
+        tool, arguments = corrected(memory.call(tool, arguments))
+    assert not memory.call(tool, arguments).is_error
+
+
+@pytest.mark.inv("ANS-24")
+def test_a_corrected_call_has_none_of_the_other_faults(memory: Harness) -> None:
+    sent = {"workflowId": "test.abc", "preferences": {"autonomy": "full", "riskPolicy": "none"}, "stateToken": "x"}
+    tool, arguments = corrected(memory.call("start_workflow", sent))
+    assert arguments == {"workflowId": "test.abc", "preferences": {}}
+    assert not memory.call(tool, arguments).is_error
+    moved = {"workflow_id": "test.abc", "preferences": {"autonomy": "full"}}
+    assert corrected(memory.call("start_workflow", moved))[1] == {"workflowId": "test.abc", "preferences": {}}
+
+
+@pytest.mark.inv("ANS-25")
+def test_without_any_run_each_unknown_token_is_answered_with_a_start() -> None:
+    memory = Harness.in_memory(linear_workflow("test.abc", "a"))
+    for text in ("garbage", f"ack_ab12{'A' * 52}", "st.v1.x.y"):
+        for tool, argument in ((CONTINUE, "ackToken"), (CONTINUE, "stateToken"), ("checkpoint_workflow", "ackToken")):
+            refused = memory.call(tool, {argument: text})
+            assert "No run exists yet: call `start_workflow`." in refused["suggestion"]
+            wanted = ("start_workflow", {"workflowId": "<an id that list_workflows returned>"})
+            assert corrected(refused) == wanted
+
+
+@pytest.mark.inv("ANS-26")
+def test_a_refusal_that_shows_a_call_does_not_say_that_nothing_can_be_sent(memory: Harness) -> None:
+    answer = memory.start("test.abc")
+    for refused in (memory.start("test.abd"), memory.call(CONTINUE, {"ackToken": answer.ack[:-4]})):
+        assert refused.text.startswith(f"**{refused.code}**\n\n")
+        assert refused["retry"] == {"kind": "not_retryable"}

@@ -12,7 +12,7 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.record.events import ObservationRecordedEvent
 from interlock.store.git import git_anchors
 from interlock.store.ports.workspace import NOWHERE, GitAnchors
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 GIT = shutil.which("git")
 needs_git = pytest.mark.skipif(GIT is None, reason="git is not installed")
@@ -36,7 +36,7 @@ def repository(tmp_path: Path) -> Path:
     return place
 
 
-def observed(harness: Harness, answer: Called) -> list[tuple[str | None, str, str]]:
+def observed(harness: Harness, answer: ToolResult) -> list[tuple[str | None, str, str]]:
     events = harness.events(harness.session_of(answer))
     return [
         (event.scope.run_id if event.scope is not None else None, event.data.key, event.data.value.value)

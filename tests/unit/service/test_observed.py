@@ -7,7 +7,7 @@ from tests.support.modes import NEVER_STOPS, codes, details_of, events_of, gaps_
 from interlock.kernel.budgets import DIVERGENCE_SUMMARY_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER
 from interlock.record.events import CapabilityObservedEvent, DivergenceRecordedEvent
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 CONTRACT = {"contractRef": "wr.contracts.capability_observation"}
 SEEN = "artifact.status"
@@ -21,7 +21,7 @@ def left(**changes: object) -> Document:
     return {"kind": "wr.workflow_divergence", "reason": "efficiency_skip", "summary": "Skipped it."} | changes
 
 
-def observed(harness: Harness, first: Called) -> list[Document]:
+def observed(harness: Harness, first: ToolResult) -> list[Document]:
     found = events_of(harness, first, "capability_observed")
     return [one.data.to_json() for one in found if isinstance(one, CapabilityObservedEvent)]
 
@@ -137,7 +137,7 @@ def test_an_observation_that_comes_twice_is_recorded_once() -> None:
 # Divergences.
 
 
-def divergences(harness: Harness, first: Called) -> list[Document]:
+def divergences(harness: Harness, first: ToolResult) -> list[Document]:
     found = events_of(harness, first, "divergence_recorded")
     return [one.data.to_json() for one in found if isinstance(one, DivergenceRecordedEvent)]
 

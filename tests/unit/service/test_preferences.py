@@ -15,7 +15,7 @@ def test_a_start_takes_preferences_and_leaves_the_rest_at_the_baseline(harness: 
     first = harness.start("test.abc", preferences={"autonomy": "full_auto_stop_on_user_deps"})
     expected = {"autonomy": "full_auto_stop_on_user_deps", "riskPolicy": "conservative"}
     assert first["preferences"] == expected
-    assert harness.look(first)["preferences"] == expected
+    assert harness.rehydrate(first)["preferences"] == expected
     assert "full_auto_stop_on_user_deps" in first.text
 
 
@@ -56,7 +56,7 @@ def test_a_new_baseline_changes_no_run_that_has_begun(harness: Harness) -> None:
     configured = with_baseline(harness)
     second = configured.advance(first)
     assert "preferences" not in second.structure
-    assert configured.look(second)["preferences"] == {"autonomy": "guided", "riskPolicy": "conservative"}
+    assert configured.rehydrate(second)["preferences"] == {"autonomy": "guided", "riskPolicy": "conservative"}
 
 
 @pytest.mark.inv("CTX-7")
@@ -65,11 +65,11 @@ def test_a_change_belongs_to_the_next_node_and_is_told_once(harness: Harness) ->
     second = harness.advance(first, preferences={"riskPolicy": "aggressive"})
     expected = {"autonomy": "guided", "riskPolicy": "aggressive"}
     assert second["preferences"] == expected
-    assert harness.look(first)["preferences"]["riskPolicy"] == "conservative"
+    assert harness.rehydrate(first)["preferences"]["riskPolicy"] == "conservative"
     third = harness.advance(second)
     assert "preferences" not in third.structure
     assert "Preferences" not in third.text
-    assert harness.look(third)["preferences"] == expected
+    assert harness.rehydrate(third)["preferences"] == expected
 
 
 def test_sending_what_holds_already_changes_nothing_that_is_told(harness: Harness) -> None:
@@ -81,8 +81,8 @@ def test_sending_what_holds_already_changes_nothing_that_is_told(harness: Harnes
 def test_a_change_of_one_branch_does_not_hold_on_another(harness: Harness) -> None:
     first = harness.start("test.abc")
     harness.advance(first, preferences={"riskPolicy": "aggressive"})
-    forked = harness.advance(harness.look(first)["fork"]["ackToken"])
-    assert harness.look(forked)["preferences"]["riskPolicy"] == "conservative"
+    forked = harness.advance(harness.rehydrate(first)["fork"]["ackToken"])
+    assert harness.rehydrate(forked)["preferences"]["riskPolicy"] == "conservative"
 
 
 @pytest.mark.inv("BLK-2", "CTX-7")
@@ -91,7 +91,7 @@ def test_a_change_that_came_with_a_refused_attempt_holds_on_its_chain(harness: H
     assert blocked["preferences"]["riskPolicy"] == "balanced"
     second = harness.advance(blocked)
     assert "preferences" not in second.structure
-    assert harness.look(second)["preferences"]["riskPolicy"] == "balanced"
+    assert harness.rehydrate(second)["preferences"]["riskPolicy"] == "balanced"
 
 
 @pytest.mark.inv("CTX-7", "ADV-8")
@@ -99,9 +99,9 @@ def test_looking_at_a_step_shows_the_preferences_that_hold_where_its_tokens_stan
     """The tokens shown are those of the last refused attempt, so an ack with them goes by its preferences."""
     first = harness.start("test.abc")
     blocked = harness.advance(first, None, preferences={"autonomy": "full_auto_never_stop"})
-    looked = harness.look(first)
+    looked = harness.rehydrate(first)
     assert looked.ack == blocked.ack
-    assert looked["preferences"] == harness.look(blocked)["preferences"]
+    assert looked["preferences"] == harness.rehydrate(blocked)["preferences"]
 
 
 @pytest.mark.inv("CTX-8")

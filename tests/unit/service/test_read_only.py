@@ -13,19 +13,19 @@ from interlock.service.ports import ReadPorts
 from interlock.store.ports.keys import KeyRingReader
 from interlock.store.ports.reader import SessionReader
 from interlock.store.ports.store import Store, StoreReader
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
-Look = Callable[[Harness, Called], Called]
+Look = Callable[[Harness, ToolResult], ToolResult]
 LOOKS: dict[str, Look] = {
     "list": lambda harness, _: harness.call("list_workflows"),
     "inspect": lambda harness, _: harness.call("inspect_workflow", {"workflowId": "test.abc", "detail": "plan"}),
-    "rehydrate of the tip": lambda harness, answer: harness.look(answer),
-    "rehydrate with its label": lambda harness, answer: harness.look(answer, run=answer["run"]["label"]),
+    "rehydrate of the tip": lambda harness, answer: harness.rehydrate(answer),
+    "rehydrate with its label": lambda harness, answer: harness.rehydrate(answer, run=answer["run"]["label"]),
     "resume by words": lambda harness, _: harness.resume("abc"),
     "resume of everything": lambda harness, _: harness.resume(),
     "resume of an unknown run": lambda harness, _: harness.resume(runId="run_" + "0" * 26),
-    "a token that does not verify": lambda harness, answer: harness.look(answer.state[:-1]),
-    "a token of another kind": lambda harness, answer: harness.look(answer.ack),
+    "a token that does not verify": lambda harness, answer: harness.rehydrate(answer.state[:-1]),
+    "a token of another kind": lambda harness, answer: harness.rehydrate(answer.ack),
     "an unknown workflow": lambda harness, _: harness.start("test.nope"),
     "an ack with a bad context": lambda harness, answer: harness.advance(answer, context={"__proto__": 1}),
     "an ack with the wrong label": lambda harness, answer: harness.advance(answer, run="zzzz"),
@@ -159,5 +159,5 @@ def test_looking_at_a_session_whose_directory_is_empty_is_lost_history_and_makes
     (directory / "cache" / "summary").unlink()
     before = tree(tmp_path)
     fresh = Harness.on_disk(tmp_path, DOCUMENT)
-    assert fresh.look(first).code is ErrorCode.TOKEN_UNKNOWN_NODE
+    assert fresh.rehydrate(first).code is ErrorCode.TOKEN_UNKNOWN_NODE
     assert tree(tmp_path) == before

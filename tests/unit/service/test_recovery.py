@@ -8,7 +8,7 @@ from tests.support.flow import step
 
 from interlock.kernel.budgets import FUNCTIONS_BYTES_MAX, RECAP_BYTES_MAX
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 
 def artifacts(*kinds: str) -> dict[str, Any]:
@@ -20,14 +20,16 @@ def test_a_step_that_is_done_is_told_with_what_came_after_it_and_its_branches(ha
     first = harness.start("test.abc")
     second = harness.advance(first, "Did a.")
     harness.advance(harness.advance(second, "Did b."), "Did c.")
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     harness.advance(fork, "Did a anew.")
-    assert harness.look(first)["recap"] == (
-        "**Done after this step, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
-        "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (preferred)"
+    assert harness.rehydrate(first)["recap"] == (
+        "**Done from this step on, newest first**\n\n`Step a`:\n> Did a anew.\n\n"
+        "**Branches from this step**\n- 3 steps, now at: Complete\n- 1 steps, now at: `Step b` (continued last)"
     )
-    of_second = harness.look(second)["recap"]
-    assert of_second.startswith("**Done after this step, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b.")
+    of_second = harness.rehydrate(second)["recap"]
+    assert of_second.startswith(
+        "**Done from this step on, newest first**\n\n`Step c`:\n> Did c.\n\n`Step b`:\n> Did b."
+    )
     assert of_second.endswith("`Step a`:\n> Did a.")
     assert "Branches" not in of_second
 
@@ -38,7 +40,7 @@ def test_artifacts_are_named_by_kind_and_digest_and_context_by_its_keys_alone(ha
         harness.start("test.abc"), None, output=artifacts("one", "two"), context={"secretly": "xyz"}
     )
     third = harness.advance(second, None, output=artifacts("three"))
-    looked = harness.look(third)
+    looked = harness.rehydrate(third)
     named = looked["recap"].partition("**Stored artifacts, newest first**\n")[2]
     kinds = [line.split("`")[1] for line in named.splitlines() if line.startswith("- ")]
     assert kinds[0] == "three"
@@ -52,17 +54,17 @@ def test_artifacts_are_named_by_kind_and_digest_and_context_by_its_keys_alone(ha
 def test_everything_together_keeps_the_budget(notes: str) -> None:
     names = [f"s{number}" for number in range(30)]
     harness = Harness.in_memory(linear_workflow("test.long", *names))
-    answer: Called = harness.start("test.long")
+    answer: ToolResult = harness.start("test.long")
     passed = answer
     for number in range(20):
         output = {"notesMarkdown": notes, "artifacts": [{"kind": f"kind-{number}-{'k' * 90}"}]}
         answer = harness.advance(answer, None, output=output, context={f"key{number}{'y' * 80}": 1})
     harness.checkpoint(answer, notes)
     for place in (answer, passed):
-        recap = harness.look(place)["recap"]
+        recap = harness.rehydrate(place)["recap"]
         assert utf8_bytes(recap) <= RECAP_BYTES_MAX
-        assert recap in harness.look(place).text
-    assert harness.look(answer)["recap"].startswith("**Notes of the last checkpoint of this step, `Step s20`**")
+        assert recap in harness.rehydrate(place).text
+    assert harness.rehydrate(answer)["recap"].startswith("**Notes of the last checkpoint of this step, `Step s20`**")
 
 
 @pytest.mark.inv("REC-1", "PLAN-9")
@@ -80,7 +82,7 @@ def test_functions_that_later_steps_use_are_defined_where_an_earlier_one_is_look
     harness = Harness.in_memory(document)
     first = harness.start("test.fun")
     harness.advance(harness.advance(first, "Did a."), "Did b.")
-    looked = harness.look(first)
+    looked = harness.rehydrate(first)
     assert "Means early." in looked["pending"]["prompt"]
     assert "**Functions used since**\n- `later()`: Means later." in looked["recap"]
     assert "Means early." not in looked["recap"]
@@ -105,24 +107,24 @@ def test_functions_beyond_the_budget_are_cut_and_counted() -> None:
 def test_a_removed_source_is_named_and_the_run_continues(harness: Harness) -> None:
     first = harness.start("test.abc")
     harness.workflows.remove("test.abc.json")
-    looked = harness.look(first)
+    looked = harness.rehydrate(first)
     assert looked.warnings == ["WORKFLOW_SOURCE_REMOVED"]
     assert "`test.abc.json of the project source`" in looked.text
     assert "in this workspace" in looked.text
     harness.workflows.put(b"{", ref="test.abc.json")
-    assert harness.look(first).warnings == [], "it is there, and faulty"
+    assert harness.rehydrate(first).warnings == [], "it is there, and faulty"
     assert harness.advance(first)["pending"]["stepId"] == "b"
 
 
 @pytest.mark.inv("REC-2")
 def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: Harness) -> None:
     first = harness.start("test.abc")
-    assert harness.look(first).warnings == []
+    assert harness.rehydrate(first).warnings == []
     harness.workflows.put(linear_workflow("test.abc", "a", "other"))
-    looked = harness.look(first)
+    looked = harness.rehydrate(first)
     assert looked.warnings == ["WORKFLOW_SOURCE_CHANGED"]
     assert "only a new run uses" in looked.text
-    assert harness.look(first) == looked
+    assert harness.rehydrate(first) == looked
     assert harness.advance(first)["pending"]["stepId"] == "b"
 
 
@@ -130,4 +132,4 @@ def test_a_changed_source_is_told_and_the_run_goes_on_as_it_was_pinned(harness: 
 def test_a_source_that_is_faulty_says_nothing(tmp_path: Path) -> None:
     document = linear_workflow("test.abc", "a", "b")
     first = Harness.on_disk(tmp_path, document).start("test.abc")
-    assert Harness.on_disk(tmp_path, {**document, "steps": []}).look(first).warnings == []
+    assert Harness.on_disk(tmp_path, {**document, "steps": []}).rehydrate(first).warnings == []

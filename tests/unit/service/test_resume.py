@@ -14,7 +14,7 @@ from interlock.kernel.ids import RunId, SessionId
 from interlock.kernel.text import TRUNCATION_MARKER, utf8_bytes
 from interlock.store.local import layout
 from interlock.store.ports.workspace import GitAnchors
-from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
 
 REPO, OTHER = "/repo/one", "/repo/two"
@@ -50,16 +50,16 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
     return replace(made, ports=replace(made.ports, clock=TickingClock()))
 
 
-def runs(answer: Called) -> list[str]:
+def runs(answer: ToolResult) -> list[str]:
     assert not answer.is_error, answer.text
     return [one["run"]["runId"] for one in answer["candidates"]]
 
 
-def why(answer: Called) -> list[list[str]]:
+def why(answer: ToolResult) -> list[list[str]]:
     return [one["whyMatched"] for one in answer["candidates"]]
 
 
-def run_of(answer: Called) -> str:
+def run_of(answer: ToolResult) -> str:
     return str(answer["run"]["runId"])
 
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 VALUE = "hunter2-and-more"
 CODE = "LOOKS_LIKE_SECRET"
 
 
-def said(answer: Called) -> str:
+def said(answer: ToolResult) -> str:
     return json.dumps(answer.structure) + answer.text
 
 
@@ -50,8 +50,8 @@ def test_only_the_call_that_brought_it_is_warned(harness: Harness) -> None:
     first = harness.start("test.abc", context={"apiKey": VALUE})
     second = harness.advance(first)
     assert second.warnings == []
-    assert harness.look(second).warnings == []
-    assert harness.look(harness.start("test.abc", context={"apiKey": VALUE})).warnings == []
+    assert harness.rehydrate(second).warnings == []
+    assert harness.rehydrate(harness.start("test.abc", context={"apiKey": VALUE})).warnings == []
 
 
 def test_removing_the_secret_is_no_alarm() -> None:

@@ -9,7 +9,7 @@ from tests.support.modes import NEVER_STOPS
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent
-from interlock.testing.harness import Called, Harness
+from interlock.testing.harness import Harness, ToolResult
 
 REVIEW: Document = {
     "kind": "wr.review_verdict",
@@ -28,7 +28,7 @@ def harness_of(target: Document, source: str, **more: object) -> Harness:
     return Harness.in_memory(document(one, step("b", prompt="{{copy}}"), inputs=[target, declared("mode")]))
 
 
-def blocker(answer: Called) -> dict[str, Any]:
+def blocker(answer: ToolResult) -> dict[str, Any]:
     assert answer["kind"] == "blocked"
     (found,) = answer["blockers"]
     assert found["code"] == "INVALID_REQUIRED_OUTPUT"
@@ -102,7 +102,7 @@ def test_nothing_is_set_to_null_where_the_key_is_required_and_elsewhere_it_is_re
         if is_required:
             assert blocker(answer)["details"] == {"key": "copy", "found": "nothing", "wanted": "a string"}
         else:
-            assert answer["pending"]["prompt"] == "[unset: copy]"
+            assert answer["pending"]["prompt"] == "[context key not set: copy]"
 
 
 def test_a_refused_set_is_told_the_same_when_it_is_sent_again() -> None:

@@ -14,7 +14,7 @@ from interlock.record.short_tokens import ShortKind, ShortRef, decode_short, dec
 from interlock.record.tokens import SigningKey, StateRef, TokenFault
 from interlock.service.tokens.mint import Mint
 from interlock.store.memory.store import MemoryStore
-from interlock.testing.harness import FIXED_KEYS, Called, FixedKeyRing, Harness, linear_workflow
+from interlock.testing.harness import FIXED_KEYS, FixedKeyRing, Harness, ToolResult, linear_workflow
 from interlock.views.session import Session
 
 KEY, FOREIGN = SigningKey(b"k" * 32), SigningKey(b"f" * 32)
@@ -31,7 +31,7 @@ REFS = st.builds(
 unhurried = settings(deadline=None)
 
 
-def tokens_of(answer: Called) -> dict[str, str]:
+def tokens_of(answer: ToolResult) -> dict[str, str]:
     names = ("stateToken", "ackToken", "checkpointToken")
     return {name: answer[name] for name in names if name in answer.structure}
 
@@ -89,7 +89,7 @@ def test_every_token_of_an_answer_begins_in_its_own_way() -> None:
         first = harness.start("test.abc")
         blocked = harness.advance(first, None)
         second = harness.advance(blocked)
-        for answer in (first, blocked, second, harness.look(first)):
+        for answer in (first, blocked, second, harness.rehydrate(first)):
             tokens = sorted(set(re.findall(r"(?:st|ack|chk)_[\w-]{56}", str(answer.structure))))
             label = answer["run"]["label"]
             assert len(tokens) >= 2
@@ -102,7 +102,7 @@ def test_every_token_of_an_answer_is_short_and_bears_the_label(harness: Harness)
     first = harness.start("test.abc")
     label = first["run"]["label"]
     second = harness.advance(first)
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     for token in (*tokens_of(first).values(), *tokens_of(second).values(), fork):
         assert len(token) < 64
         assert token.partition("_")[2].startswith(label)
@@ -115,7 +115,7 @@ def test_every_token_of_an_answer_is_short_and_bears_the_label(harness: Harness)
 def test_any_process_with_the_same_data_directory_takes_it(tmp_path: Path) -> None:
     document = linear_workflow("test.abc", "a", "b", "c")
     second = Harness.on_disk(tmp_path, document).advance(Harness.on_disk(tmp_path, document).start("test.abc"))
-    assert Harness.on_disk(tmp_path, document).look(second)["pending"] == second["pending"]
+    assert Harness.on_disk(tmp_path, document).rehydrate(second)["pending"] == second["pending"]
     kept = Harness.on_disk(tmp_path, document).checkpoint(second)
     assert Harness.on_disk(tmp_path, document).advance(second)["pending"]["stepId"] == "c"
     assert Harness.on_disk(tmp_path, document).checkpoint(second) == kept
@@ -131,8 +131,8 @@ def test_both_formats_name_the_same_attempts(harness: Harness) -> None:
     third = old.advance(second)
     assert third.ack.startswith("ack.v1.")
     assert harness.advance(first) == second
-    assert harness.look(third)["pending"] == third["pending"]
-    assert harness.advance(third, stateToken=harness.look(third).state)["isComplete"]
+    assert harness.rehydrate(third)["pending"] == third["pending"]
+    assert harness.advance(third, stateToken=harness.rehydrate(third).state)["isComplete"]
 
 
 class CountingStore(MemoryStore):
@@ -153,7 +153,7 @@ def test_a_call_loads_its_session_once_although_two_tokens_name_it(tool: str) ->
     store.loads = 0
     match tool:
         case "look":
-            answer = harness.look(first, run=first["run"]["label"])
+            answer = harness.rehydrate(first, run=first["run"]["label"])
         case "checkpoint":
             answer = harness.checkpoint(first, stateToken=first.state)
         case _:
@@ -226,7 +226,7 @@ def test_a_spoilt_token_is_refused_for_what_it_is(how: str) -> None:
 
 def test_where_two_nodes_bear_one_tag_the_first_keeps_it_and_the_other_gets_a_long_token(harness: Harness) -> None:
     second = harness.advance(harness.start("test.abc"))
-    fold = harness.ports.read.reader.load(harness.session_of(harness.look(second)))
+    fold = harness.ports.read.reader.load(harness.session_of(harness.rehydrate(second)))
     assert fold is not None
     run = next(iter(fold.runs.values()))
     assert run.tip is not None

@@ -64,7 +64,7 @@ def test_a_session_holds_several_runs_that_do_not_touch_each_other(harness: Harn
     assert [event.kind for event in harness.events(session)].count("session_created") == 1
     done = harness.advance(second)
     assert done["isComplete"]
-    looked = harness.look(first)
+    looked = harness.rehydrate(first)
     assert (looked["pending"]["stepId"], looked["run"]["goal"]) == ("a", "One")
     assert harness.advance(first)["pending"]["stepId"] == "b"
     assert [event.event_index for event in harness.events(session)] == list(range(len(harness.events(session))))

@@ -7,7 +7,8 @@ from tests.support.flow import INPUTS, IS_FAST, Document, deciding, declared, do
 
 from interlock.kernel.errors import ErrorCode
 from interlock.record.events import ContextSetEvent, DecisionTraceAppendedEvent
-from interlock.testing.harness import Called, Harness
+from interlock.service.tools.recap import DONE_SO_FAR
+from interlock.testing.harness import Harness, ToolResult
 
 REVIEW: Document = {
     "kind": "wr.review_verdict",
@@ -35,7 +36,7 @@ class Maker:
         return Harness.in_memory(value) if self._root is None else Harness.on_disk(self._root, value)
 
 
-def blocker_codes(answer: Called) -> list[str]:
+def blocker_codes(answer: ToolResult) -> list[str]:
     return [blocker["code"] for blocker in answer["blockers"]]
 
 
@@ -55,7 +56,7 @@ def test_a_retry_need_only_bring_what_was_missing_and_the_step_then_holds_both(m
     (reached,) = [node for node in session.nodes.values() if node.kind == "step" and node.parent is not None]
     assert [output.channel for output in reached.outputs] == ["recap", "artifact"]
     assert session.context(reached.node)["cause"] == "it"
-    assert "Done with care." in harness.look(three)["recap"]
+    assert "Done with care." in harness.rehydrate(three)["recap"]
 
 
 def test_what_is_sent_again_stands_for_what_was_sent_before(make: Maker) -> None:
@@ -65,7 +66,7 @@ def test_what_is_sent_again_stands_for_what_was_sent_before(make: Maker) -> None
     notes = {"notesMarkdown": "Second.", "artifacts": [REVIEW]}
     two = harness.advance(one, None, output=notes, context={"cause": "it"})
     assert two["kind"] == "ok"
-    recap = harness.look(two)["recap"]
+    recap = harness.rehydrate(two)["recap"]
     assert "Second." in recap
     assert "First." not in recap
 
@@ -140,7 +141,7 @@ def test_what_an_end_left_open_is_told_the_same_on_replay_though_a_branch_made_u
     first = harness.start("test.flow", preferences={"autonomy": "full_auto_never_stop"})
     ended = harness.advance(first, None)
     assert ended.warnings == ["GAP_RECORDED", "COMPLETE_WITH_GAPS"]
-    redone = harness.advance(harness.look(first)["fork"]["ackToken"], "Did a.")
+    redone = harness.advance(harness.rehydrate(first)["fork"]["ackToken"], "Did a.")
     assert redone.warnings == ["BRANCH_CREATED"]
     replayed = harness.advance(first, None)
     assert (replayed.structure, replayed.text) == (ended.structure, ended.text)
@@ -185,7 +186,7 @@ def test_what_a_step_sets_is_in_the_context_of_the_next_on_top_of_what_was_sent(
     first = harness.start("test.flow", context={"copy": "old"})
     second = harness.advance(first, "Done.", context={"mode": "fast", "sent": 1})
     assert second["pending"]["prompt"] == "true fast old 1", "no action sees what another one of the step sets"
-    session = harness.session_of(harness.look(second))
+    session = harness.session_of(harness.rehydrate(second))
     _, sent, effects = [event.data for event in harness.events(session) if isinstance(event, ContextSetEvent)]
     assert (sent.source, sent.context) == ("agent_delta", {"mode": "fast", "sent": 1})
     assert (effects.source, effects.context) == ("merge", {"done": True, "copy": "fast", "again": "old"})
@@ -208,11 +209,11 @@ def test_a_pass_is_told_in_both_channels_and_its_variables_fill_the_prompt(make:
     assert second["run"]["step"] == {"number": 1, "total": 2, "pass": 2}
     assert second["pending"]["prompt"] == "Do y at 1."
     assert "step 1 of 2, pass 2 of at most 3: `Part 2`" in second.text
-    assert harness.look(second)["pending"] == second["pending"]
+    assert harness.rehydrate(second)["pending"] == second["pending"]
     third = harness.advance(second, "Done y.")
     assert "loop" not in third["pending"]
-    assert harness.look(third)["recap"] == (
-        "`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
+    assert harness.rehydrate(third)["recap"] == (
+        f"{DONE_SO_FAR}`Part 2`:\n> Done y.\n\n`Part 1`:\n> Done x.\n\n**Context keys that are set**: `things`"
     )
 
 
@@ -281,7 +282,7 @@ def test_why_a_run_went_its_way_is_recorded_with_the_node_it_led_to(make: Maker)
     assert decided.parent == first_node(harness, first)
 
 
-def first_node(harness: Harness, first: Called) -> str | None:
+def first_node(harness: Harness, first: ToolResult) -> str | None:
     session = harness.store.load(harness.session_of(first))
     assert session is not None
     (run,) = session.runs.values()
@@ -293,7 +294,7 @@ def test_a_fork_before_a_decision_may_go_the_other_way(make: Maker) -> None:
     harness = make(step("a"), step("b", when=IS_FAST), step("c"))
     first = harness.start("test.flow")
     assert harness.advance(first, "Slowly.", context={"mode": "slow"})["pending"]["stepId"] == "c"
-    fork = harness.look(first)["fork"]["ackToken"]
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
     assert harness.advance(fork, "Fast.", context={"mode": "fast"})["pending"]["stepId"] == "b"
 
 

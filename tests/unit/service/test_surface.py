@@ -21,7 +21,7 @@ from interlock.kernel.budgets import (
 )
 from interlock.kernel.errors import ErrorCode
 from interlock.server.tools import TOOLS
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 CONTINUE, START = "continue_workflow", "start_workflow"
 
@@ -31,7 +31,7 @@ def memory() -> Harness:
     return Harness.in_memory(linear_workflow("test.abc", "a", "b", "c"))
 
 
-def small(answer: Called) -> bool:
+def small(answer: ToolResult) -> bool:
     return len(answer.text) < 5_000 and len(json.dumps(dict(answer.structure))) < 10_000
 
 
@@ -53,7 +53,7 @@ def test_null_and_the_empty_text_on_an_optional_argument_are_absent(memory: Harn
     more = dict.fromkeys(["stateToken", "run", "context", "preferences"], nothing)
     answer = memory.call(CONTINUE, {"ackToken": first.ack, "output": {"notesMarkdown": "n"}, **more})
     assert answer["pending"]["stepId"] == "b"
-    looked = memory.look(answer, **dict.fromkeys(["ackToken", "output", "context", "preferences", "run"], nothing))
+    looked = memory.rehydrate(answer, **dict.fromkeys(["ackToken", "output", "context", "preferences", "run"], nothing))
     assert looked["pending"]["stepId"] == "b"
     assert memory.call("list_workflows", dict.fromkeys(["query", "tag", "workspacePath"], nothing))["workflows"]
     assert memory.call("inspect_workflow", {"workflowId": "test.abc", "detail": nothing})["steps"]
@@ -179,9 +179,9 @@ def test_an_unknown_argument_is_named_even_where_it_is_called_like_a_kind(
 NOTES = {"notesMarkdown": "N"}
 ACK, STATE = "<your ackToken>", "<your stateToken>"
 CORRECTED: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
-    (START, {"workflowId": "team.t", "goal": 5}, "a string", {"workflowId": "team.t", "goal": "<what the user wants>"}),
+    (START, {"workflowId": "team.t", "goal": 5}, "a string", {"workflowId": "team.t"}),
     (START, {"workflowId": "team.t", "goal": "G", "context": [1]}, "an object", {"workflowId": "team.t", "goal": "G"}),
-    (START, {"goal": "G"}, "Send it", {"goal": "G", "workflowId": "<an id from list_workflows>"}),
+    (START, {"goal": "G"}, "Send it", {"goal": "G", "workflowId": "<an id that list_workflows returned>"}),
     (
         START,
         {"workflowId": "team.t", "preferences": {"autonomy": "full", "riskPolicy": "balanced"}},
@@ -257,7 +257,7 @@ def test_a_value_of_the_wrong_kind_is_told_in_words_of_json(
     "beside", [{"output": {"notesMarkdown": "n"}}, {"context": {"x": 1}}, {"preferences": {"autonomy": "guided"}}]
 )
 def test_what_a_look_would_lose_is_refused_with_the_reason(memory: Harness, beside: dict[str, object]) -> None:
-    refused = memory.look(memory.start("test.abc"), **beside)
+    refused = memory.rehydrate(memory.start("test.abc"), **beside)
     assert refused.code is ErrorCode.VALIDATION_ERROR
     assert refused["details"]["path"] == next(iter(beside))
     assert "only shows the step" in refused["message"]
@@ -280,8 +280,8 @@ def test_a_workspace_path_is_absolute(memory: Harness, path: str) -> None:
         required = {} if tool == "list_workflows" else {"workflowId": "test.abc"}
         refused = memory.call(tool, {**required, "workspacePath": path})
         assert (refused.code, refused["details"]["path"]) == (ErrorCode.VALIDATION_ERROR, "workspacePath")
-        wanted = "<the absolute path of the project>"
-        assert with_samples(refused["details"]["correctedCall"])["arguments"]["workspacePath"] == wanted
+        call = refused["details"]["correctedCall"]
+        assert (call["arguments"], call["fill"]) == (required, [])
 
 
 EVIDENCE: dict[str, tuple[dict[str, Any], str]] = {

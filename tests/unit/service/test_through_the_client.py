@@ -26,10 +26,10 @@ from interlock.store.memory.store import MemoryStore
 from interlock.store.ports.writer import SessionLock
 from interlock.testing.harness import (
     ERAS,
-    Called,
     Era,
     FixedKeyRing,
     Harness,
+    ToolResult,
     call_through,
     filled_in,
     linear_workflow,
@@ -63,8 +63,10 @@ SCRIPT: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def without_wire_additions(called: Called) -> Called:
-    return Called(structure=json.loads(json.dumps(dict(called.structure))), text=called.text, is_error=called.is_error)
+def without_wire_additions(called: ToolResult) -> ToolResult:
+    return ToolResult(
+        structure=json.loads(json.dumps(dict(called.structure))), text=called.text, is_error=called.is_error
+    )
 
 
 @pytest.mark.asyncio
@@ -73,7 +75,7 @@ def without_wire_additions(called: Called) -> Called:
 async def test_each_era_gives_the_answers_that_the_harness_gives(era: Era) -> None:
     harness = fresh()
     async with connected(era) as (_, client):
-        last: Called | None = None
+        last: ToolResult | None = None
         for tool, arguments in SCRIPT:
             expected = harness.call(tool, arguments)
             found = await call_through(client, tool, arguments)
@@ -166,7 +168,7 @@ async def test_a_client_that_names_itself_at_length_is_recorded_in_one_short_lin
 async def test_many_identical_acks_at_once_are_one_advance() -> None:
     async with connected("auto") as (harness, client):
         first = await call_through(client, "start_workflow", {"workflowId": "test.abc"})
-        answers: list[Called] = []
+        answers: list[ToolResult] = []
 
         async def ack() -> None:
             answers.append(await call_through(client, "continue_workflow", filled_in(first, "Done.")))
@@ -256,7 +258,7 @@ async def test_ten_calls_on_a_session_that_another_process_holds_are_all_answere
     store = LocalStore(tmp_path, locks=OsLocks(tmp_path, wait_ms_max=wait_ms))
     harness = Harness.over(store, linear_workflow("test.abc", "a", "b"))
     first = harness.start("test.abc")
-    answers: list[Called] = []
+    answers: list[ToolResult] = []
     async with harness.client() as client:
 
         async def ack() -> None:

@@ -23,10 +23,10 @@ from interlock.store.memory.store import MemoryStore
 from interlock.testing.harness import (
     FIXED_KEYS,
     FIXED_UNIX_MS,
-    Called,
     CounterClock,
     FixedKeyRing,
     Harness,
+    ToolResult,
     linear_workflow,
 )
 
@@ -42,7 +42,7 @@ def memory() -> Harness:
     return Harness.in_memory(*documents).in_format(1)
 
 
-def send(harness: Harness, argument: Argument, token: str, **more: object) -> Called:
+def send(harness: Harness, argument: Argument, token: str, **more: object) -> ToolResult:
     output = {"output": {"notesMarkdown": "Done."}} if argument == "ackToken" else {}
     return harness.call("continue_workflow", {argument: token, **output, **more})
 
@@ -52,7 +52,7 @@ def payload_of(token: str) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
 
 
-def count_of(harness: Harness, answer: Called) -> int:
+def count_of(harness: Harness, answer: ToolResult) -> int:
     return len(harness.events(harness.session_of(answer)))
 
 
@@ -304,8 +304,8 @@ def test_a_restored_backup_refuses_the_tokens_it_has_not_issued_yet(tmp_path: Pa
     shutil.copytree(tmp_path / "backup", tmp_path / "data")
     for answer in (second, third):
         assert harness.advance(answer).code is ErrorCode.TOKEN_UNKNOWN_NODE
-        assert harness.look(answer).code is ErrorCode.TOKEN_UNKNOWN_NODE
-        assert first["run"]["label"] in harness.look(answer)["message"]
+        assert harness.rehydrate(answer).code is ErrorCode.TOKEN_UNKNOWN_NODE
+        assert first["run"]["label"] in harness.rehydrate(answer)["message"]
     assert harness.advance(first)["pending"]["stepId"] == "b"
 
 
@@ -330,8 +330,8 @@ def test_tokens_of_two_runs_are_refused_and_both_runs_named_in_words(memory: Har
         assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
         for words in (first["run"]["label"], "test.abc", "Ship it", other["run"]["label"], "test.xyz", "Sink it"):
             assert words in refused["message"]
-        assert memory.look(first)["pending"]["stepId"] == "a"
-        assert memory.look(other)["pending"]["stepId"] == "x"
+        assert memory.rehydrate(first)["pending"]["stepId"] == "a"
+        assert memory.rehydrate(other)["pending"]["stepId"] == "x"
 
 
 @pytest.mark.inv("TOK-6", "ANS-4")
@@ -350,13 +350,13 @@ def test_the_label_of_another_run_beside_a_token_is_refused(memory: Harness, arg
 @pytest.mark.parametrize("length", [4, 6, 26])
 def test_any_long_enough_ending_of_the_run_id_names_the_run(memory: Harness, length: int) -> None:
     first = memory.start("test.abc")
-    assert not memory.look(first, run=first["run"]["runId"][-length:]).is_error
-    assert memory.look(first, run=first["run"]["runId"][-3:]).code is ErrorCode.TOKEN_SCOPE_MISMATCH
+    assert not memory.rehydrate(first, run=first["run"]["runId"][-length:]).is_error
+    assert memory.rehydrate(first, run=first["run"]["runId"][-3:]).code is ErrorCode.TOKEN_SCOPE_MISMATCH
 
 
 @pytest.mark.inv("ANS-6", "ANS-9")
 def test_a_huge_label_is_not_repeated_in_the_refusal(memory: Harness) -> None:
-    refused = memory.look(memory.start("test.abc"), run="x" * 100_000)
+    refused = memory.rehydrate(memory.start("test.abc"), run="x" * 100_000)
     assert refused.code is ErrorCode.TOKEN_SCOPE_MISMATCH
     assert len(refused.text) < 2_000
     assert len(json.dumps(dict(refused.structure))) < 4_000
@@ -371,8 +371,8 @@ def test_tokens_verify_until_their_key_is_shifted_out(tmp_path: Path) -> None:
     second = running.advance(first)
     assert second["pending"]["stepId"] == "b"
     other.store.rotate()
-    assert running.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
-    assert running.look(second)["pending"]["stepId"] == "b"
+    assert running.rehydrate(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert running.rehydrate(second)["pending"]["stepId"] == "b"
 
 
 @pytest.mark.inv("KEY-4")
@@ -382,11 +382,11 @@ def test_a_rotation_in_memory_holds_at_once() -> None:
     harness.store.rotate()
     assert harness.advance(first)["pending"]["stepId"] == "b"
     harness.store.rotate()
-    assert harness.look(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert harness.rehydrate(first).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
 def test_the_deterministic_harness_mints_the_same_tokens_every_time() -> None:
-    def once() -> Called:
+    def once() -> ToolResult:
         return Harness.over(MemoryStore(), linear_workflow("test.abc", "a"), keys=FixedKeyRing()).start("test.abc")
 
     assert once() == once()

@@ -14,7 +14,7 @@ from interlock.kernel.ids import Digest, RunId, SessionId, derived_id
 from interlock.service.unanswered import StartIds, UnansweredStarts
 from interlock.store.local import layout
 from interlock.store.ports.errors import FailureKind, StoreFailureError
-from interlock.testing.harness import Called, Harness, linear_workflow
+from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 HOW: tuple[Literal["accept", "decline"], ...] = ("accept", "decline")
 LOST = StoreFailureError(FailureKind.FAILED, "EIO")
@@ -43,7 +43,7 @@ def runs_of(harness: Harness) -> list[RunId]:
     return [run for session in sessions if session is not None for run in session.runs]
 
 
-def assert_unanswered(refused: Called, harness: Harness) -> None:
+def assert_unanswered(refused: ToolResult, harness: Harness) -> None:
     assert refused.code is ErrorCode.STORE_FAILED
     details = refused["details"]
     assert details["mayBeRecorded"] is True
@@ -106,7 +106,7 @@ class Meanwhile:
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
-        self.answers: list[Called] = []
+        self.answers: list[ToolResult] = []
 
     def span(self, name: str) -> AbstractContextManager[None]:
         if name == "render" and not self.answers:

@@ -481,7 +481,7 @@ def test_an_attempt_on_a_node_whose_run_is_complete_is_told_as_a_broken_chain(tm
     harness = Harness.on_disk(tmp_path, document(step("a")))
     first = harness.start("test.flow")
     harness.advance(first)
-    harness.advance(harness.look(first)["fork"]["ackToken"])
+    harness.advance(harness.rehydrate(first)["fork"]["ackToken"])
     log = Tampering(tmp_path)
     end = log.node_of("node_created", number=1)
 

@@ -14,7 +14,7 @@ from interlock.store.local.files import OsFiles
 from interlock.store.local.locks import OsLocks
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import SessionBusyError, StoreFailureError
-from interlock.testing.power_cut import Trouble
+from interlock.testing.power_cut import InjectedFault
 
 A, B = session_id("a"), session_id("b")
 
@@ -78,9 +78,9 @@ def test_a_start_that_fails_at_any_operation_leaves_no_session_unless_a_segment_
     apply(opened(probe), case.plan)
     for at in range(len(probe.steps)):
         disk = case.disk.copy()
-        disk.trouble = Trouble(at=at, error=errno.ENOSPC)
+        disk.fault = InjectedFault(at=at, error=errno.ENOSPC)
         refused(opened(disk))
-        disk.trouble = None
+        disk.fault = None
         segments = disk.names(layout.events_dir(A))
         assert (disk.stat(layout.session_dir(A)) is not None) == bool(segments)
         assert set(disk.names(layout.SESSIONS)) <= {A, B}

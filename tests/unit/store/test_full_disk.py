@@ -19,7 +19,7 @@ from interlock.store.local.collect.collector import LocalCollector
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.maintenance import Kind
 from interlock.testing.harness import Harness, linear_workflow
-from interlock.testing.power_cut import CrashDisk, ThreadLocks, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, ThreadLocks
 
 A, B = session_id("a"), session_id("b")
 TEMP = layout.temp("snapshots/x.json", "0123456789abcdef")
@@ -161,10 +161,10 @@ def test_a_collection_that_an_error_ends_leaves_nothing_half_and_a_later_one_fin
     for at in range(len(probe.steps)):
         disk = begun()
         young = opened(begun()).load(B)
-        disk.trouble = Trouble(at=at, error=errno.EIO)
+        disk.fault = InjectedFault(at=at, error=errno.EIO)
         with pytest.raises(StoreFailureError):
             swept(disk)
-        disk.trouble = None
+        disk.fault = None
         assert young is not None
         assert_whole(disk, [young])
         swept(disk)

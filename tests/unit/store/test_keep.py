@@ -22,7 +22,7 @@ from interlock.store.ports.errors import (
     TooManyPinsError,
 )
 from interlock.store.ports.maintenance import Kind
-from interlock.testing.power_cut import CrashDisk, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault
 
 A, B, C = session_id("a"), session_id("b"), session_id("c")
 
@@ -174,8 +174,8 @@ def failing_afterwards(disk: CrashDisk) -> CrashDisk:
     return FailsAfterwards(disk.files, disk.names_now, disk.entries_durable, disk.pending, now_s=disk.now_s)
 
 
-def failing(trouble: Trouble, disk: CrashDisk) -> CrashDisk:
-    disk.trouble = trouble
+def failing(fault: InjectedFault, disk: CrashDisk) -> CrashDisk:
+    disk.fault = fault
     return disk
 
 
@@ -203,7 +203,7 @@ def count_of_steps() -> int:
 
 FAILING: dict[str, Callable[[CrashDisk], CrashDisk]] = {
     f"operation {at}{' and all later ones' if is_lasting else ''}": partial(
-        failing, Trouble(at=at, error=errno.EIO, is_lasting=is_lasting)
+        failing, InjectedFault(at=at, error=errno.EIO, is_lasting=is_lasting)
     )
     for at in range(count_of_steps())
     for is_lasting in (False, True)

@@ -17,7 +17,7 @@ from interlock.store.local.files import FileStat
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import FailureKind, StoreFailureError
 from interlock.store.ports.keys import KeyRing
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 
 
 def ring_of(disk: CrashDisk) -> KeyRing:
@@ -37,7 +37,7 @@ def signing_key(disk: CrashDisk) -> SigningKey:
 
 
 def made() -> CrashDisk:
-    """A disk with a ring of one key, made without trouble; with all of it durable."""
+    """A disk with a ring of one key, made without fault; with all of it durable."""
     disk = CrashDisk()
     opened(disk).ensure_keys()
     assert all(ring_of(left) == ring_of(disk) for left in disk.survivors())
@@ -70,10 +70,10 @@ def assert_durable(disk: CrashDisk, key: SigningKey) -> None:
 @pytest.mark.parametrize("error", [None, errno.EIO], ids=["killed", "failed"])
 def test_a_ring_that_its_maker_left_unsettled_is_written_anew_before_it_signs(error: int | None) -> None:
     for at in range(count_of_steps(CrashDisk(), make)):
-        disk = CrashDisk(trouble=Trouble(at=at, error=error))
+        disk = CrashDisk(fault=InjectedFault(at=at, error=error))
         with suppress(PowerCutError, StoreFailureError):
             make(disk)
-        disk.trouble = None
+        disk.fault = None
         steps, seen, mark = len(disk.steps), opened(disk).keys(), disk.names_now.get(layout.KEYRING_MARK)
         key = signing_key(disk)
         assert_durable(disk, key)
@@ -100,10 +100,10 @@ def test_who_verifies_tokens_writes_and_syncs_nothing_whatever_a_writer_left() -
     for work in (make, rotate):
         for at in range(count_of_steps(made() if work is rotate else CrashDisk(), work)):
             disk = made() if work is rotate else CrashDisk()
-            disk.trouble = Trouble(at=at)
+            disk.fault = InjectedFault(at=at)
             with suppress(PowerCutError):
                 work(disk)
-            disk.trouble = None
+            disk.fault = None
             steps = len(disk.steps)
             opened(disk).keys()
             opened(disk).key_ring_status()
@@ -122,9 +122,9 @@ class FailsAfterwards(CrashDisk):
             raise OSError(errno.EIO, "made to fail")
 
 
-def failing(trouble: Trouble) -> CrashDisk:
+def failing(fault: InjectedFault) -> CrashDisk:
     disk = made()
-    disk.trouble = trouble
+    disk.fault = fault
     return disk
 
 
@@ -138,7 +138,7 @@ def failing_rotations() -> Iterator[tuple[str, Callable[[], CrashDisk]]]:
     for at in range(count_of_steps(made(), rotate)):
         for is_lasting in (False, True):
             kind = f"operation {at}{' and all later ones' if is_lasting else ''}"
-            yield kind, partial(failing, Trouble(at=at, error=errno.EIO, is_lasting=is_lasting))
+            yield kind, partial(failing, InjectedFault(at=at, error=errno.EIO, is_lasting=is_lasting))
     for target in (layout.KEYRING, layout.KEYRING_MARK):
         yield f"after {target} got its name", partial(failing_afterwards, target)
 
@@ -183,7 +183,7 @@ def test_a_rotation_that_was_killed_signs_with_a_key_that_every_power_loss_leave
     for at in range(count_of_steps(made(), rotate) + 1):
         disk = made()
         old = ring_of(disk).current
-        disk.trouble = Trouble(at=at)
+        disk.fault = InjectedFault(at=at)
         with suppress(PowerCutError):
             rotate(disk)
         disk = disk.copy()
@@ -214,10 +214,10 @@ def test_any_flipped_byte_of_the_mark_ends_no_token() -> None:
 @pytest.mark.inv("KEY-6", "LOCK-1")
 def test_a_start_beside_a_long_collection_needs_no_lock_for_a_ring_that_is_there() -> None:
     disk, locks = made(), OneHolder()
-    disk.trouble = Trouble(at=count_of_steps(made(), rotate) - 2)
+    disk.fault = InjectedFault(at=count_of_steps(made(), rotate) - 2)
     with suppress(PowerCutError):
         rotate(disk)
-    disk.trouble = None
+    disk.fault = None
     with locks.hold_upkeep():
         for files in (made(), disk):
             assert LocalStore(Path("/nowhere"), files=files, locks=locks).ensure_keys().current
@@ -233,9 +233,9 @@ def test_where_nothing_can_be_written_the_ring_that_is_there_signs(*, has_mark: 
     ring = ring_of(disk)
     if not has_mark:
         disk.unlink(layout.KEYRING_MARK)
-    disk.trouble = Trouble(at=len(disk.steps), error=errno.EROFS, is_lasting=True)
+    disk.fault = InjectedFault(at=len(disk.steps), error=errno.EROFS, is_lasting=True)
     assert opened(disk).ensure_keys() == ring
-    disk.trouble = Trouble(at=len(disk.steps), error=errno.ENOSPC, is_lasting=True)
+    disk.fault = InjectedFault(at=len(disk.steps), error=errno.ENOSPC, is_lasting=True)
     if has_mark:
         assert opened(disk).ensure_keys() == ring
     else:
@@ -313,7 +313,7 @@ def test_whatever_fails_while_the_keys_are_read_or_rotated_is_a_failure_of_the_s
 @pytest.mark.inv("KEY-7")
 def test_a_ring_that_cannot_be_read_after_a_failed_rotation_may_be_the_new_one() -> None:
     disk = unreadable(layout.KEYRING, at=3)
-    disk.trouble = Trouble(at=3, error=errno.EIO)
+    disk.fault = InjectedFault(at=3, error=errno.EIO)
     with pytest.raises(StoreFailureError) as caught:
         rotate(disk)
     assert caught.value.may_be_recorded

@@ -34,7 +34,7 @@ from interlock.store.local.session.reading import whole_groups
 from interlock.store.local.store import LocalStore
 from interlock.store.ports.errors import Health, PinsDamagedError, SessionUnhealthyError, StoreFailureError
 from interlock.store.ports.maintenance import Kind, Retention
-from interlock.testing.power_cut import CrashDisk, PowerCutError, Trouble
+from interlock.testing.power_cut import CrashDisk, InjectedFault, PowerCutError
 
 A, B = session_id("a"), session_id("b")
 KEY = "0123456789abcdef"
@@ -243,10 +243,10 @@ def torn(disk: CrashDisk, name: str) -> None:
     apply(opened(probe), plan)
     at = next(number for number, step in enumerate(probe.steps) if step.name == "append")
     disk.steps.clear()
-    disk.trouble = Trouble(at=at, keep_bytes=40)
+    disk.fault = InjectedFault(at=at, keep_bytes=40)
     with pytest.raises(PowerCutError):
         apply(opened(disk), plan)
-    disk.trouble = None
+    disk.fault = None
 
 
 @pytest.mark.inv("GC-5", "CRASH-5")
@@ -290,11 +290,11 @@ def test_a_segment_that_came_to_be_attested_and_a_temporary_file_that_got_its_na
 def test_a_directory_that_a_start_left_goes_when_all_of_it_is_older_than_a_day() -> None:
     for at in range(1, 30):
         disk = dated_disk()
-        disk.trouble = Trouble(at=at)
+        disk.fault = InjectedFault(at=at)
         try:
             apply(opened(disk), start_plan())
         except PowerCutError:
-            disk.trouble = None
+            disk.fault = None
         else:
             break
         if layout.session_dir(A) not in disk.names_now:

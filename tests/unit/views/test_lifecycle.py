@@ -75,7 +75,7 @@ def test_a_replayed_report_and_a_look_change_nothing(harness: Harness) -> None:
     harness.advance(start)
     before = events_of(lifecycle_at(harness, start))
     harness.advance(start)
-    harness.look(start)
+    harness.rehydrate(start)
     assert events_of(lifecycle_at(harness, start)) == before
 
 
@@ -98,7 +98,7 @@ def test_each_branch_shows_its_own_path_alone(harness: Harness) -> None:
     start = harness.start("test.linear")
     at_b = harness.advance(start)
     at_c = harness.advance(at_b)
-    other = harness.advance(str(harness.look(start)["fork"]["ackToken"]), None)
+    other = harness.advance(str(harness.rehydrate(start)["fork"]["ackToken"]), None)
     assert in_short(lifecycle_at(harness, start, node_at(harness, other)))[-1] == "failed a 1 MISSING_REQUIRED_OUTPUT"
     first = in_short(lifecycle_at(harness, start, node_at(harness, at_c)))
     assert "failed a 1 MISSING_REQUIRED_OUTPUT" not in first

@@ -2,6 +2,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import pytest
+from rpds import HashTrieMap
 from tests.support.record import (
     DIGEST,
     NODE,
@@ -543,7 +544,8 @@ def test_neither_the_time_nor_the_caller_of_an_event_changes_what_the_log_says()
         history.advance(root)
         session = fold(history)
         run = replace(session.runs[RUN], recorded_at=None, last_at=None, client=None)
-        return replace(session, runs=session.runs.insert(RUN, run))
+        nodes = {name: replace(node, actor=None) for name, node in session.nodes.items()}
+        return replace(session, runs=session.runs.insert(RUN, run), nodes=HashTrieMap(nodes))
 
     later = told("1999-01-01T00:00:00.000Z", Actor(type="human", identifier="somebody"))
     assert told(RECORDED_AT, None) == later
@@ -564,3 +566,69 @@ def test_recorded_reasons_hang_on_the_node_that_they_led_to_and_on_nothing_else(
     for one in fields(Session):
         if one.name not in {"next_index", "dedupe_keys", "nodes", "runs"}:
             assert getattr(after, one.name) == getattr(before, one.name)
+
+
+# Runs that end otherwise than by their last step.
+
+
+@pytest.mark.inv("END-1", "END-2")
+def test_an_end_stays_on_its_run_and_moves_neither_tip_nor_client_nor_the_last_activity() -> None:
+    history = History(stamps=stamps(actor=Actor(type="agent", identifier="client")))
+    child = history.advance(history.start())
+    before = fold(history).runs[RUN]
+    by = Actor(type="human", identifier="somebody")
+    history.stamps = stamps("2031-12-31T23:59:59.999Z", first_id=500, actor=by)
+    history.end(work="failed")
+    after = fold(history)
+    ended = after.runs[RUN].ended
+    assert ended is not None
+    assert (ended.kind, ended.work.reason, ended.actor) == ("failed", "user_request", by)
+    assert ended.index == history.events[-1].event_index
+    assert after.runs[RUN] == replace(before, ended=ended)
+    assert (after.runs[RUN].tip, after.runs[RUN].client) == (child, "client")
+    assert after.next_index == len(history.events)
+
+
+@pytest.mark.inv("END-3")
+def test_nothing_of_a_run_follows_its_end_and_other_runs_go_on() -> None:
+    def ended() -> tuple[History, NodeId, NodeId]:
+        history, root = started()
+        other = history.start(OTHER_RUN)
+        history.end()
+        return history, root, other
+
+    second_end = EventDraft(data=data.WorkRecorded(work="failed", reason="gave_up"), run=RUN)
+    _, root, _ = ended()
+    for draft, found in ((context_draft(RUN, root, "after", {"a": 1}), "ended"), (second_end, "twice")):
+        assert_breaks(ended()[0], draft, found)
+    for follow in (History.advance, History.checkpoint):
+        history, root, _ = ended()
+        follow(history, root)
+        with pytest.raises(BrokenHistoryError, match="ended"):
+            fold(history)
+    history, _, other = ended()
+    child = history.advance(other)
+    assert fold(history).runs[OTHER_RUN].tip == child
+
+
+@pytest.mark.inv("END-3")
+def test_an_end_of_a_run_that_never_began_is_refused() -> None:
+    history, _ = started()
+    assert_breaks(
+        history,
+        EventDraft(data=data.WorkRecorded(work="failed", reason="crashed"), run=OTHER_RUN),
+        "not in the log",
+    )
+
+
+@pytest.mark.inv("END-7")
+def test_how_work_was_left_stays_on_the_node_of_its_step_and_the_run_goes_on() -> None:
+    history, root = started()
+    left = data.WorkRecorded(work="released", reason="handoff", note="Half of it.")
+    history.checkpoint(root, Sent(), left)
+    session = fold(history)
+    assert (session.nodes[root].left, session.runs[RUN].ended, session.runs[RUN].tip) == ((left,), None, root)
+    history.advance(root)
+    fold(history)
+    record = EventDraft(data=left, run=RUN, node=root)
+    assert_breaks(history, record, "no checkpoint")

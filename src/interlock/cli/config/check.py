@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     elif isinstance(config, FaultyConfig):
         say("\n".join(config.lines()))
         faults_found = counted(len(config.faults), "fault")
-        say(f"{printable_line(str(path))}: {faults_found}; a server does not start with this file.")
+        say(f"{printable_line(str(path))}: {faults_found}. Until they are corrected, `interlock serve` does not start.")
     elif exists:
         say(f"{printable_line(str(path))}: no faults; it sets {counted(len(config.said), 'key')}.")
     else:

@@ -6,9 +6,8 @@ from interlock.cli.screen import say_json
 from interlock.config.form import config_schema
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(_: argparse.ArgumentParser) -> None:
     """Add no arguments."""
-    parser.description = None
 
 
 def run(_: argparse.Namespace) -> int:

@@ -34,7 +34,9 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(settings, FaultyConfig):
         lines = "\n".join(settings.lines())
         raise StopError(
-            "The configuration cannot be used.", f"{lines}\nA server does not start with this file.", exit_code=1
+            "The configuration file has faults.",
+            f"{lines}\nCorrect each fault. Until then, `interlock serve` does not start.",
+            exit_code=1,
         )
     file, keys, digest = settings.data_dir / CONFIG_FILE, applied_keys(settings), applied_config_hash(settings)
     if options.as_json:

@@ -10,6 +10,7 @@ from interlock.service.report.session_report import (
     StepReport,
 )
 from interlock.service.run.context import StepLabel
+from interlock.views.session import RunEnd
 from interlock.views.summary import run_json
 
 
@@ -37,10 +38,16 @@ def _run(run: RunReport) -> dict[str, Json]:
         "stepsLeftOut": run.left_out,
         "branches": [_branch(branch) for branch in run.branches],
         "openGaps": [gap_json(gap) for gap in run.gaps],
+        "ended": _ended(run.ended) if run.ended is not None else None,
         "contextKeys": list(run.context_keys),
         "observed": observed,
     }
     return run_json(run.summary) | details
+
+
+def _ended(ended: RunEnd) -> dict[str, Json]:
+    actor = ended.actor.to_json() if ended.actor is not None else None
+    return {**ended.work.to_json(), "at": ended.at, "actor": actor}
 
 
 def _step(step: StepReport) -> dict[str, Json]:
@@ -53,6 +60,7 @@ def _step(step: StepReport) -> dict[str, Json]:
         "checkpoint": step.checkpoint,
         "refused": [_blockers(blockers) for blockers in step.refused],
         "artifacts": [artifact.to_json() for artifact in step.artifacts],
+        "left": [work.to_json() for work in step.left],
     }
 
 

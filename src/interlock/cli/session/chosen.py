@@ -24,7 +24,7 @@ from interlock.views.status import status_words
 _TOKENS = ("st_", "ack_", "chk_")
 _SESSION = "a session id or its first or last characters, a run label or id, a node id, or a token"
 _LIST = "`interlock session list` lists all sessions; `--data-dir` names another data directory."
-_ONE_OF = "Name one by its session id or by the last characters of that id."
+_ONE_OF = "Name one session by its id, or by the last characters of its id."
 
 
 def add_session_argument(parser: argparse.ArgumentParser, without: str = "the only session") -> None:
@@ -47,7 +47,7 @@ class SelectedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferredNode:
-    """The session of a token, with its run and node if the session exists and contains them."""
+    """The session that a token names, with the run and the node if the session exists and contains them."""
 
     session: SessionId
     run: RunId | None = None
@@ -105,7 +105,7 @@ def read_history(store: StoreReader, chosen: SelectedSession) -> History:
     """
     history = history_of(store, chosen.session)
     if history is None:
-        raise _not_found(f"Nothing is recorded in {chosen.session}.")
+        raise _not_found(f"The session {chosen.session} has no recorded events.")
     return history
 
 
@@ -125,7 +125,7 @@ def say_unreadable(unreadable: Sequence[Unreadable]) -> None:
 
 
 def short_of(sessions: Iterable[SessionId]) -> Callable[[SessionId], str]:
-    """Return a function that shortens a session id to its last characters, as few as tell these sessions apart."""
+    """Return a function that shortens a session id to its last characters, as few as distinguish these sessions."""
     named = set(sessions)
     chars = SHORT_ID_CHARS_MIN
     while len({session[-chars:] for session in named}) < len(named):
@@ -144,7 +144,7 @@ def _select_only_session(store: StoreReader, plans: Plans) -> SelectedSession:
 
 
 def named_session(store: StoreReader, name: str) -> SessionId:
-    """Return the session of a name. A complete id is returned as it is, also if the session is missing or damaged.
+    """Return the session of a name. A complete id is returned unchanged, even if the session is missing or damaged.
 
     Raises:
         StopError: It is not an id, and no session or more than one matches.

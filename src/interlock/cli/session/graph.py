@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the graph of each selected run; return the exit code.
 
     Raises:
-        StopError: No single session was named, or the store cannot answer.
+        StopError: The name fits no session or several, or the store cannot answer.
     """
     store = open_chosen_reader(options)
     form: GraphForm = options.format

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.phrases import ago, step_words
@@ -26,12 +27,12 @@ from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import status_words
+from interlock.views.status import RunStatus, status_words
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
 _IDS = ("SESSION", "RUN", "WORKFLOW")
-_STATUSES = ("in_progress", "blocked", "complete", "complete_with_gaps")
+_STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
 _MINUTE = 60_000
 _UNITS = {"m": _MINUTE, "h": 60 * _MINUTE, "d": 24 * 60 * _MINUTE, "w": 7 * 24 * 60 * _MINUTE}
 _SPAN = re.compile(r"(\d{1,6})([mhdw])")
@@ -77,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
     """
     store, now_ms = open_chosen_reader(options), SystemClock().unix_ms()
     if options.limit < 1 or options.page < 1:
-        raise StopError("--limit and --page must be at least 1.", "Leave them out for the first page.", exit_code=2)
+        raise StopError(
+            "--limit and --page must be at least 1.", "Leave both options out for the first page.", exit_code=2
+        )
     since_ms = since(options.since, now_ms) if options.since is not None else None
     with answered_by_store():
         found = _find_runs(store, options, since_ms)

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """Write or print the report of a session, or of one run of it; return the exit code.
 
     Raises:
-        StopError: No single session was named, the store cannot answer, or the file cannot be written.
+        StopError: The name fits no session or several, the store cannot answer, or the file cannot be written.
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")

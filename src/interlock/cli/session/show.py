@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Print one session, or one run of it; return the exit code.
 
     Raises:
-        StopError: No single session was named, or the store cannot answer.
+        StopError: The name fits no session or several, or the store cannot answer.
     """
     shows_all: bool = options.shows_all
     report = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
@@ -52,7 +52,7 @@ def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None 
     """Load the report of the selected session or run.
 
     Raises:
-        StopError: No single session was named, or the store cannot answer.
+        StopError: The name fits no session or several, or the store cannot answer.
     """
     with answered_by_store():
         plans = Plans(store)

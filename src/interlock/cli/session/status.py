@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the status of a session's runs, or of all runs; return the exit code, which does not depend on it."""
+    """Print the status of a session's runs, or of all runs; return the exit code, the same for every status."""
     store = open_chosen_reader(options)
     with answered_by_store():
         plans = Plans(store)

@@ -35,11 +35,13 @@ def run(options: argparse.Namespace) -> int:
     """Print what happened in a session, or in one run of it, oldest first; return the exit code.
 
     Raises:
-        StopError: No single session was named, or the store cannot answer.
+        StopError: The name fits no session or several, or the store cannot answer.
     """
     store = open_chosen_reader(options)
     if options.limit < 1 or (options.last is not None and options.last < 1):
-        raise StopError("--limit and --last must be at least 1.", "Leave them out for the first page.", exit_code=2)
+        raise StopError(
+            "--limit and --last must be at least 1.", "Leave both options out for the first page.", exit_code=2
+        )
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)

@@ -58,14 +58,14 @@ class Registration:
         return "This client replaces names after a `$`, and a path above contains one. Use another path."
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
+        """Return the object as `--json` prints it."""
         fields: dict[str, Json] = {"client": self.client, "file": PLACES[self.client]}
         fields |= {"command": list[Json](self.command), "block": self.block}
         given = {"add": self.add, "remove": self.remove, "link": self.link, "warning": self.warning()}
         return fields | {key: words for key, words in given.items() if words}
 
     def in_words(self) -> str:
-        """Render it for people: each way with an instruction, and the text to copy on lines of its own."""
+        """Render the ways for people: each with an instruction, and the text to copy on lines of its own."""
         ways = [
             ("run this in a terminal", self.add),
             ("open this link", self.link),

@@ -19,8 +19,9 @@ from interlock.store.opening import open_store
 from interlock.store.ports.maintenance import Due, Kind, Skipped
 
 _DESCRIPTION = """\
-Delete expired sessions and files that nothing refers to. A run moves them into the directory `trash`;
-the next run removes them from there. If a session is damaged or newer than this release, nothing is deleted.
+Delete expired sessions and files that nothing refers to. The command moves them into the directory
+`trash`; the next use of the command removes them from there. If a session is damaged or newer than this
+release, nothing is deleted.
 Exit codes: 0 success, 1 nothing was deleted for the reason printed, 2 wrong command line."""
 _WORDS: Mapping[Kind, str] = {
     Kind.SESSION: "expired sessions",
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     data_dir, is_dry_run = chosen_data_dir(options), bool(options.is_dry_run)
     days = read_config_of(data_dir).retention_days
     collector = open_store(data_dir).upkeep
-    # Without a data directory there is nothing to collect, and none is created.
+    # Without a data directory there is nothing to collect. The command does not create one.
     is_read_only = is_dry_run or not os.path.isdir(data_dir)  # noqa: PTH112
     command = CollectCommand(days=days, now_s=time.time(), is_dry_run=is_read_only)
     with answered_by_upkeep(), shown_progress("Reading sessions") as progress:
@@ -73,7 +74,7 @@ def read_config_of(data_dir: Path) -> Config:
     """
     config = read_config(data_dir / CONFIG_FILE)
     if isinstance(config, FaultyConfig):
-        raise StopError("The configuration cannot be used.", "\n".join(config.lines()), exit_code=1)
+        raise StopError("The configuration file has faults.", "\n".join(config.lines()), exit_code=1)
     return config
 
 
@@ -88,7 +89,7 @@ def count_by_kind(due: Due) -> dict[Kind, tuple[int, int]]:
 
 def _say(days: int, found: Collected, *, is_dry_run: bool) -> None:
     if found.is_safe_mode:
-        say("Safe mode: nothing is deleted until these problems are solved.")
+        say("Safe mode: `interlock gc` deletes nothing until these problems are solved.")
         for blocker in found.blockers:
             say(f"{blocker.message}\n  {blocker.fix}")
         return

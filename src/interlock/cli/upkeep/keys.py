@@ -69,7 +69,7 @@ def rotate_and_report(ring: KeyRingMaintenance, *, as_json: bool) -> int:
         before = ring.key_ring_status()
         if before is None:
             message = "There are no keys to rotate yet; nothing was changed."
-            raise StopError(message, "The first `start_workflow` creates one.", exit_code=1)
+            raise StopError(message, "The first `start_workflow` creates the key ring.", exit_code=1)
         ring.rotate()
     is_finish = before.has_unfinished_rotation
     has_dropped = before.keys > 1 and not is_finish

@@ -43,8 +43,14 @@ _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    parser.add_argument("workflow", metavar="ID|FILE")
-    parser.add_argument("--format", dest="form", choices=["terminal", "mermaid", "dot"], default="terminal")
+    parser.add_argument("workflow", metavar="ID|FILE", help="the id of a workflow, or the path of a workflow file")
+    parser.add_argument(
+        "--format",
+        dest="form",
+        choices=["terminal", "mermaid", "dot"],
+        default="terminal",
+        help="the form of the drawing (default: terminal)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,8 +12,13 @@ from interlock.service.tools.inspect_workflow import Detail, InspectCommand, ins
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    parser.add_argument("workflow_id", metavar="ID")
-    parser.add_argument("--detail", choices=["summary", "plan", "source"], default="summary")
+    parser.add_argument("workflow_id", metavar="ID", help="the id of a workflow")
+    parser.add_argument(
+        "--detail",
+        choices=["summary", "plan", "source"],
+        default="summary",
+        help="a summary (default), the plan with all prompts, or the workflow file",
+    )
     add_json(parser)
 
 

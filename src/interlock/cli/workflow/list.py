@@ -6,7 +6,6 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places
 from interlock.define.diagnostics import Diagnostic
-from interlock.define.document import count_steps
 from interlock.define.workflow_ids import classify_id
 from interlock.kernel.budgets import CELL_DESCRIPTION_BYTES_MAX
 from interlock.kernel.canonical import Json
@@ -46,29 +45,27 @@ def run(options: argparse.Namespace) -> int:
     else:
         say("No workflow that can be started matches. Leave out --tag and --query to see all.")
     if refused:
-        say("\nCannot be started:")
+        say("\nFiles with faults; no run can start from them:")
         say_table(("FILE", "SOURCE", "FIRST FAULT"), map(_refused_row, refused))
         say("\n`interlock workflow validate` reports every fault of the project's files.")
     return 0
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
-    document = entry.document
-    words = one_line(f"{document.name}: {document.description}", CELL_DESCRIPTION_BYTES_MAX)
-    return document.id, str(count_steps(document)), entry.source.kind, " ".join(document.tags), words
+    words = one_line(f"{entry.content.name}: {entry.content.description}", CELL_DESCRIPTION_BYTES_MAX)
+    return entry.workflow_id, str(entry.step_count), entry.source.kind, " ".join(entry.tags), words
 
 
 def _workflow_json(view: CatalogView, entry: Entry) -> dict[str, Json]:
-    document = entry.document
     fields: dict[str, Json] = {
-        "workflowId": document.id,
-        "name": document.name,
-        "description": document.description,
-        "tags": list(document.tags),
-        "steps": count_steps(document),
+        "workflowId": entry.workflow_id,
+        "name": entry.content.name,
+        "description": entry.content.description,
+        "tags": list(entry.tags),
+        "steps": entry.step_count,
         "sourceKind": entry.source.kind,
         "source": entry.source.ref,
-        "idStatus": classify_id(document.id) or "legacy",
+        "idStatus": classify_id(entry.workflow_id) or "legacy",
     }
     suggested = view.suggested(entry)
     return fields | ({"suggestedId": suggested} if suggested else {})

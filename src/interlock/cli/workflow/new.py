@@ -13,6 +13,8 @@ from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.define.workflow_ids import classify_id, is_reserved, suggest_id
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX, FOLDED_CHARS_MAX, WORKFLOW_ID_CHARS_MAX
 from interlock.kernel.canonical import Json
+from interlock.plan.check.plan_file import HASH_KEY
+from interlock.plan.compiled import CompiledWorkflow
 from interlock.service.catalog import Entry, RefusedFile, Source
 from interlock.store.regular_file import read_regular
 from interlock.store.workflow_files import PROJECT_DIR
@@ -65,7 +67,7 @@ def _check_id(workflow_id: str) -> None:
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for built-in workflows."
     elif len(workflow_id) > WORKFLOW_ID_CHARS_MAX:
         message = f"The id has {len(workflow_id)} characters; the limit is {WORKFLOW_ID_CHARS_MAX}."
-        raise StopError(message, "Shorten it.", exit_code=2)
+        raise StopError(message, "Choose a shorter id.", exit_code=2)
     elif classify_id(workflow_id) != "namespaced":
         message = f"{workflow_id!r} is not `namespace.name` in lower-case letters, digits, `_` and `-`."
     else:
@@ -85,7 +87,8 @@ def _text(places: WorkflowLocations, workflow_id: str, origin_id: str | None, te
     """Render the new file: the example, or a copy of the origin."""
     if origin_id is not None:
         origin, _ = workflow_of(places, origin_id)
-        value = {**origin.value, "id": workflow_id}
+        key = "workflowId" if isinstance(origin.content, CompiledWorkflow) else "id"
+        value = {name: member for name, member in origin.value.items() if name != HASH_KEY} | {key: workflow_id}
     else:
         name = workflow_id.rpartition(".")[2].replace("_", " ").replace("-", " ").strip().capitalize()
         example = read_regular(_EXAMPLE, DOCUMENT_BYTES_MAX).decode()

@@ -12,6 +12,7 @@ from interlock.cli.screen import FaultyFileError, StopError, printable_line
 from interlock.config.model import FaultyConfig
 from interlock.config.settings import BUNDLED, PlaceArguments, read_settings
 from interlock.define.diagnostics import fault
+from interlock.define.document import WorkflowDocument
 from interlock.kernel.budgets import DOCUMENT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import ErrorCode
@@ -24,6 +25,7 @@ from interlock.service.catalog import (
     RefusedFile,
     Source,
     bindings_of,
+    id_of,
     read_source,
 )
 from interlock.store.regular_file import read_regular
@@ -73,7 +75,8 @@ class WorkflowLocations:
             if ROUTINE_MARK not in data:
                 continue
             parsed = read_source(Source(kind="bundled", ref=file.ref, form=file.form, data=data))
-            routine = None if isinstance(parsed, RefusedFile) else routine_of(parsed.document)
+            content = None if isinstance(parsed, RefusedFile) else parsed.content
+            routine = routine_of(content) if isinstance(content, WorkflowDocument) else None
             if routine is not None:
                 found[routine.template_id] = routine
         return {**builtin_routines(), **found}
@@ -92,7 +95,9 @@ class WorkflowLocations:
             data = read_regular(path, DOCUMENT_BYTES_MAX)
         except OSError as error:
             source = Source(kind=kind, ref=ref, form="json", data=b"")
-            unreadable = fault("", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check its permissions.")
+            unreadable = fault(
+                "", "not_utf8", f"The file cannot be read: {error.strerror}.", "Check the permissions of the file."
+            )
             return RefusedFile(source=source, workflow_id=None, diagnostics=(unreadable,))
         return self.entry_in(Source(kind=kind, ref=ref, form=FORMS[path.suffix], data=data))
 
@@ -107,9 +112,9 @@ class WorkflowLocations:
             parsed = read_source(replace(source, kind="bundled"))
         if isinstance(parsed, RefusedFile):
             return parsed
-        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, parsed.document.id))
+        library = RoutineLibrary(routines=self._routines, bindings=bindings_of(self._bindings, id_of(parsed.content)))
         return Entry(
-            document=parsed.document,
+            content=parsed.content,
             value=parsed.value,
             source=source,
             library=library,
@@ -150,7 +155,7 @@ def places_of(environment: Mapping[str, str], arguments: PlaceArguments) -> Work
     with checked_settings():
         settings = read_settings(environment, arguments)
     if isinstance(settings, FaultyConfig):
-        raise StopError("The configuration cannot be used.", "\n".join(settings.lines()), exit_code=2)
+        raise StopError("The configuration file has faults.", "\n".join(settings.lines()), exit_code=2)
     assert settings.workspace is not None and settings.user_workflows is not None, "both have a default"  # noqa: PT018
     return WorkflowLocations(
         workspace=settings.workspace, user_dir=settings.user_workflows, core_source=settings.core_source
@@ -241,6 +246,6 @@ def _compiled(found: Entry | RefusedFile, file: str) -> tuple[Entry, Pinnable]:
     if isinstance(compiled, RefusedFile):
         faults = tuple(one for one in compiled.diagnostics if one.severity == "error")
         message = f"{file} contains no workflow that can run."
-        raise FaultyFileError(message, "Correct each fault as described.", file=file, faults=faults)
+        raise FaultyFileError(message, "Correct each fault listed here.", file=file, faults=faults)
     assert isinstance(found, Entry), "what compiled is an entry"
     return found, compiled

@@ -7,8 +7,9 @@ from interlock.cli.options import add_json
 from interlock.cli.screen import say, say_json, say_table
 from interlock.cli.workflow.places import add_place_options, chosen_places, chosen_workflow
 from interlock.decide.condition import describe_condition
+from interlock.plan.check.plan_file import plan_document
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.outline import input_lines, loop_words, outline_lines
+from interlock.plan.outline import constraints_of, gate_after, input_lines, loop_words, outline_lines, profile_lines
 from interlock.plan.records import PlanNode
 
 _HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT")
@@ -17,7 +18,7 @@ _HEADS = ("NODE", "KIND", "OWNER", "INPUT", "EVIDENCE", "IN LOOP", "FROM", "NEXT
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_place_options(parser)
-    parser.add_argument("workflow", metavar="ID|FILE")
+    parser.add_argument("workflow", metavar="ID|FILE", help="the id of a workflow, or the path of a workflow file")
     add_json(parser)
 
 
@@ -30,19 +31,16 @@ def run(options: argparse.Namespace) -> int:
     _, pinned = chosen_workflow(chosen_places(options), options.workflow)
     compiled = pinned.workflow
     if options.as_json:
-        say_json(
-            {
-                "workflowId": compiled.workflow_id,
-                "name": compiled.name,
-                "workflowHash": pinned.workflow_hash,
-                "schemaVersion": compiled.schema_version,
-                "plan": compiled.plan.to_json(),
-            }
-        )
+        say_json(plan_document(compiled))
         return 0
     say(f"{compiled.name} ({compiled.workflow_id})\n{pinned.workflow_hash}, plan version {compiled.plan.v}\n")
-    say("\n".join([*input_lines(compiled), *outline_lines(compiled)]) + "\n")
-    say_table(_HEADS, (_row(compiled, node) for node in compiled.plan.nodes), ids=("NODE", "IN LOOP"))
+    say("\n".join([*profile_lines(compiled), *input_lines(compiled), *outline_lines(compiled)]) + "\n")
+    rows = (row for node in compiled.plan.nodes for row in _rows(compiled, node))
+    say_table(_HEADS, rows, ids=("NODE", "IN LOOP"))
+    constrained = [(node.node_id, "; ".join(constraints_of(compiled, node))) for node in compiled.plan.nodes]
+    if any(facts for _, facts in constrained):
+        say("")
+        say_table(("NODE", "CONSTRAINTS"), (row for row in constrained if row[1]), ids=("NODE",))
     if compiled.plan.loops:
         say("")
         rows = ((loop.loop_id, loop_words(compiled, loop), loop.on_limit) for loop in compiled.plan.loops)
@@ -50,18 +48,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(workflow: CompiledWorkflow, node: PlanNode) -> tuple[str, ...]:
+def _rows(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[tuple[str, ...]]:
+    """Yield the row of a node, and that of the gate after it."""
     origin = node.provenance.origin_id or node.provenance.source
-    return (
-        node.node_id,
-        node.kind,
-        node.owner,
-        node.input_schema_ref or "-",
-        node.evidence_schema_ref or "-",
-        workflow.graphs.scope_of[node.node_id] or "-",
-        origin,
-        "; ".join(_ways(workflow, node)) or "-",
-    )
+    scope, ways = workflow.graphs.scope_of[node.node_id] or "-", "; ".join(_ways(workflow, node)) or "-"
+    refs = (node.input_schema_ref or "-", node.evidence_schema_ref or "-")
+    gate = gate_after(node)
+    if gate is None:
+        yield (node.node_id, node.kind, node.owner, *refs, scope, origin, ways)
+        return
+    onward = gate.node_id if gate.when == "always" else f"{gate.node_id} if {gate.when}; otherwise {ways}"
+    yield (node.node_id, node.kind, node.owner, *refs, scope, origin, onward)
+    yield (gate.node_id, "gate", "human_gate", "-", gate.evidence_schema_ref, scope, origin, ways)
 
 
 def _ways(workflow: CompiledWorkflow, node: PlanNode) -> Iterator[str]:

@@ -1,12 +1,12 @@
 """A plan as a tree: a sequence of parts, with the paths of decisions and the bodies of loops inside them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interlock.decide.condition import Always, describe_condition
 from interlock.plan.compiled import CompiledWorkflow
-from interlock.plan.graph import Graphs
-from interlock.plan.records import NOTES_CONTRACT, Plan, PlanEdge, PlanNode
+from interlock.plan.graph import Graphs, find_meetings
+from interlock.plan.records import NOTES_CONTRACT, PlanEdge, PlanNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class ShapeNode:
 
 def shape_of(workflow: CompiledWorkflow) -> tuple[ShapeNode, ...]:
     """Return the parts of a valid plan."""
-    return _Shaper(workflow.graphs, meetings(workflow.plan, workflow.graphs)).scope(None)
+    return _Shaper(workflow.graphs, find_meetings(workflow.plan, workflow.graphs)).scope(None)
 
 
 def facts_of(node: PlanNode) -> list[str]:
@@ -54,30 +54,11 @@ def way_words(graphs: Graphs, edge: PlanEdge) -> str:
     return "otherwise" if graphs.nodes[edge.source].kind == "decision" else ""
 
 
-def meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:
-    """Return for each node the nearest node on every path from it; end nodes have none."""
-    meets: dict[str, str] = {}
-    depth: dict[str, int] = {}
-    # Plans list nodes in topological order, so in reverse the targets of a node come before it.
-    for node in reversed(plan.nodes):
-        targets = [edge.target for edge in graphs.out_edges.get(node.node_id, ())]
-        if not targets:
-            depth[node.node_id] = 0
-            continue
-        common = targets[0]
-        for other in targets[1:]:
-            while common != other:
-                deeper, common = (other, common) if depth[other] > depth[common] else (common, other)
-                other = meets[deeper]  # noqa: PLW2901 — the node further from the end advances
-        meets[node.node_id] = common
-        depth[node.node_id] = depth[common] + 1
-    return meets
-
-
 @dataclass(frozen=True, slots=True)
 class _Shaper:
     graphs: Graphs
     meets: Mapping[str, str]
+    drawn: set[str] = field(default_factory=set[str])
 
     def scope(self, loop_id: str | None) -> tuple[ShapeNode, ...]:
         return self._parts(self.graphs.members[loop_id][0].node_id, None)
@@ -85,7 +66,9 @@ class _Shaper:
     def _parts(self, here: str | None, stop: str | None) -> tuple[ShapeNode, ...]:
         """Return the parts from a node up to another, or to the end of the graph."""
         parts: list[ShapeNode] = []
-        while here is not None and here != stop:
+        # Branches of a plan from outside may share nodes before they meet: each is drawn once, where it is first met.
+        while here is not None and here != stop and here not in self.drawn:
+            self.drawn.add(here)
             node = self.graphs.nodes[here]
             following = self.meets.get(here)
             # The end of a loop's body adds nothing to the loop.
@@ -100,7 +83,7 @@ class _Shaper:
         edges = self.graphs.out_edges.get(node.node_id, ())
         return tuple(
             OutgoingPath(
-                words=self._way_words(edge, number) + (": continue" if edge.target == stop else ""),
+                words=self._way_words(edge, number) + self._onward(edge, stop),
                 parts=self._parts(edge.target, stop),
             )
             for number, edge in enumerate(edges, start=1)
@@ -108,6 +91,11 @@ class _Shaper:
 
     def _way_words(self, edge: PlanEdge, number: int) -> str:
         return way_words(self.graphs, edge) or f"branch {number}"
+
+    def _onward(self, edge: PlanEdge, stop: str | None) -> str:
+        if edge.target == stop:
+            return ": continue"
+        return f": continue with {edge.target}" if edge.target in self.drawn else ""
 
     def _body(self, node: PlanNode) -> tuple[ShapeNode, ...]:
         return self.scope(node.node_id) if node.kind == "loop" else ()

@@ -35,7 +35,7 @@ class Checked:
     diagnostics: Diagnostics
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
+        """Return the object as `--json` prints it."""
         fields: dict[str, Json] = {"file": self.file, "workflowId": self.workflow_id}
         if self.workflow_hash is not None:
             fields["workflowHash"] = self.workflow_hash
@@ -66,7 +66,7 @@ class Totals:
             self.fine += 1
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as `--json` prints it."""
+        """Return the object as `--json` prints it."""
         return {
             "files": self.fine + self.warned + self.refused,
             "fine": self.fine,

@@ -111,7 +111,7 @@ class ConditionLowering:
         condition = self.lower_condition(self.named[name], f"conditions.{name}", loop_id or "named", (*above, name))
         if loop_id is None and reads_loop_control(condition):
             message = f"{name!r} reads loop control. Only `while` of a loop may do that."
-            return self._report(at, message, "Compare a `var`.")
+            return self._report(at, message, "Write `var` and an operator instead.")
         return condition
 
     def lower_value(self, form: object, at: str, depth: int = 1) -> Value:
@@ -149,8 +149,8 @@ class ConditionLowering:
 
     def _report_too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:
-            message = f"The conditions unfold to more than {CONDITION_TERMS_MAX} terms."
-            self.faults.append(fault(at, "too_many", message, "Use fewer, or shorter ones."))
+            message = f"All conditions of the workflow together have more than {CONDITION_TERMS_MAX} parts."
+            self.faults.append(fault(at, "too_many", message, "Use fewer conditions, or conditions with fewer parts."))
         return _PLACEHOLDER
 
     def _report(self, at: str, message: str, fix: str, *, unknown: bool = False) -> Condition:
@@ -168,7 +168,7 @@ class ConditionLowering:
         joined = [name for name in ("and_", "or_", "not_") if getattr(form, name) is not None]
         if len(joined) + (form.type is not None) != 1:
             message = "The rule must have exactly one of `type`, `and`, `or`, `not`."
-            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
+            self.faults.append(fault(at, "wrong_value", message, "Write exactly one of these keys."))
             return Length(kind="length")
         if not joined:
             return self._lower_rule(form, at)

@@ -18,10 +18,13 @@ from interlock.define.parts import (
     DeclaredKey,
     ExtensionPoint,
     FunctionDefinition,
+    Hints,
     Lines,
     LongText,
+    Metadata,
     Name,
     Part,
+    ProducedKey,
     RecommendedPreferences,
     Reference,
     SafeId,
@@ -162,20 +165,28 @@ class StepForm(Part):
         tuple[ConsequenceForm, ...], Field(max_length=10, strict=False, description="consequences of ratings")
     ] = ()
     function_definitions: Annotated[
-        tuple[FunctionDefinition, ...],
-        Field(max_length=50, strict=False, description="instructions for this step alone"),
+        tuple[FunctionDefinition, ...], Field(max_length=50, strict=False, description="instructions for this step")
     ] = ()
     function_references: Annotated[
-        tuple[str, ...],
-        Field(max_length=50, strict=False, description="functions to show in the step, as `name()`"),
+        tuple[str, ...], Field(max_length=50, strict=False, description="functions to show in the step, as `name()`")
     ] = ()
     needs: Annotated[
         tuple[ContextPath, ...],
         Field(max_length=50, strict=False, description="context paths that must have a value before the step is given"),
     ] = ()
     produces: Annotated[
-        tuple[DeclaredKey, ...],
-        Field(max_length=50, strict=False, description="context keys that must have a value when it is reported"),
+        tuple[
+            Annotated[
+                Annotated[DeclaredKey, Tag("<text>")] | Annotated[ProducedKey, Tag("<object>")],
+                Discriminator(_text_or_object),
+            ],
+            ...,
+        ],
+        Field(
+            max_length=50,
+            strict=False,
+            description="context keys that must have a value when it is reported, by name or with a declaration",
+        ),
     ] = ()
     set: Annotated[
         tuple[SetActionForm, ...],
@@ -196,6 +207,15 @@ class StepForm(Part):
             description="client capabilities that it uses; a capability observation is about the first",
         ),
     ] = ()
+    hints: Hints = Field(default=(), description="free tags for readers; never enforced")
+    metadata: Metadata = Field(default_factory=dict, description="free texts by name, for readers; never enforced")
+    verifies: Annotated[
+        tuple[SafeId, ...],
+        Field(max_length=20, strict=False, description="earlier steps whose results this step checks, by id"),
+    ] = ()
+    by: Literal["another"] | None = Field(
+        default=None, description="`another`: who reported a step of `verifies` cannot report this step"
+    )
 
 
 class ForForm(Part):
@@ -405,7 +425,7 @@ class WorkflowForm(Part):
         tuple[ExtensionPoint, ...], Field(max_length=20, strict=False, description="slots that a project may bind")
     ] = ()
     recommended_preferences: RecommendedPreferences | None = Field(
-        default=None, description="the author's recommended preferences"
+        default=None, description="what the author recommends"
     )
     steps: Annotated[
         tuple[StepUnion, ...],

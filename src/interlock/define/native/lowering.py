@@ -55,7 +55,7 @@ def _check_id(workflow_id: object) -> list[Diagnostic]:
     if classify_id(workflow_id) is not None:
         return []
     message = f"{workflow_id!r} is not a workflow id."
-    return [fault("id", "bad_id", message, "Use `namespace.name`, lower case, one dot.")]
+    return [fault("id", "bad_id", message, "Write an id of the form `namespace.name`: lower case, with one dot.")]
 
 
 def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
@@ -69,7 +69,9 @@ def _check_steps(value: Mapping[str, Json]) -> Iterator[Diagnostic]:
             continue
         if step_id in first_at:
             message = f"{step_id!r} is also the id of {first_at[step_id]}."
-            yield fault(f"{at}.{key}", "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
+            yield fault(
+                f"{at}.{key}", "duplicate_id", message, f"Give one of the two another id, for example `{step_id}-2`."
+            )
         first_at.setdefault(step_id, at)
 
 
@@ -80,7 +82,7 @@ def _check_prompt(step: Mapping[str, object], at: str) -> Iterator[Diagnostic]:
     if not prompts or (prompts == ["promptBlocks"] and step["promptBlocks"] == {}):
         yield fault(at, "prompt_missing", "The step has no prompt.", "Add `prompt` or `promptBlocks`.")
     if len(prompts) > 1:
-        yield fault(at, "prompt_twice", "The step has both `prompt` and `promptBlocks`.", "Keep one of them.")
+        yield fault(at, "prompt_twice", "The step has both `prompt` and `promptBlocks`.", "Remove one of the two.")
 
 
 def _walk_authored_steps(steps: object, at: str) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -195,10 +197,16 @@ class _Lowering:
             functions=tuple(name.removesuffix("()") for name in form.function_references),
             own_functions=form.function_definitions,
             needs=form.needs,
-            produces=form.produces,
+            produces=tuple(one if isinstance(one, str) else one.key for one in form.produces),
+            declares=tuple(one for one in form.produces if not isinstance(one, str)),
             sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
             needs_user=form.needs_user,
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
+            owner="verifier" if form.verifies else "agent",
+            hints=form.hints,
+            metadata=form.metadata,
+            verifies=form.verifies,
+            by=form.by,
         )
 
     def _lower_set(self, form: native.SetActionForm, at: str) -> SetAction:
@@ -248,7 +256,7 @@ class _Lowering:
         content = members.pop(key)
         if content is None or any(other is not None for other in members.values()):
             message = f"A part of kind {part.kind!r} must have `{key}` and no other key."
-            self.faults.append(fault(at, "wrong_value", message, f"Write `{key}` only."))
+            self.faults.append(fault(at, "wrong_value", message, f"Write `kind` and `{key}`, and no other key."))
             content = content or ""
         match part.kind:
             case "text":
@@ -315,7 +323,7 @@ class _Lowering:
         if form.for_ is not None:
             if (form.for_.count is None) == (form.for_.count_from is None):
                 message = "`for` must have exactly one of `count` and `countFrom`."
-                self.faults.append(fault(f"{at}.for", "wrong_value", message, "Write one of them."))
+                self.faults.append(fault(f"{at}.for", "wrong_value", message, "Write exactly one of these keys."))
             return {"kind": "for", "count": form.for_.count if form.for_.count is not None else form.for_.count_from}
         if form.for_each is not None:
             return {"kind": "for_each", "items": form.for_each.items, "item_var": form.for_each.item_var}
@@ -351,7 +359,7 @@ class _Lowering:
         call = form.template_call
         if (call.template_id is None) == (call.slot_id is None):
             message = "`templateCall` must have exactly one of `templateId` and `slotId`."
-            self.faults.append(fault(f"{at}.templateCall", "wrong_value", message, "Write one of them."))
+            self.faults.append(fault(f"{at}.templateCall", "wrong_value", message, "Write exactly one of these keys."))
         template: str | doc.BindingPart = call.template_id or ""
         if call.slot_id is not None:
             template = doc.BindingPart(slot_id=call.slot_id, at=f"{at}.templateCall.slotId")

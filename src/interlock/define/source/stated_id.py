@@ -12,7 +12,7 @@ _OPENING, _CLOSING = frozenset("[{"), frozenset("]}")
 
 
 def find_stated_id(data: bytes, text_format: TextFormat) -> str | None:
-    """Return the value of the key `id` of the outermost object; None if none is found. It may be no valid id."""
+    """Return the value of the key `id` of the outermost object; None if there is no such key. It may be no valid id."""
     head = data[:STATED_ID_BYTES_MAX].decode("utf-8", "replace")
     if text_format == "yaml" and not head.lstrip().startswith("{"):
         match = _YAML_ID.search(head)

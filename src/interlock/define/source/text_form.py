@@ -55,7 +55,7 @@ def parse_text(data: bytes, text_format: TextFormat) -> dict[str, Json] | Diagno
 
 def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
     if len(data) > FORMAT_BYTES_MAX[text_format]:
-        fix = f"Keep it within {FORMAT_BYTES_MAX[text_format]} bytes; refer to long texts instead."
+        fix = f"Shorten the file to {FORMAT_BYTES_MAX[text_format]} bytes; refer to long texts instead."
         # The file was read only up to one byte above the limit, so its size is not known.
         raise _UnreadableTextError(
             fault("", "too_large", f"The file has more than {FORMAT_BYTES_MAX[text_format]} bytes.", fix)
@@ -64,7 +64,7 @@ def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _UnreadableTextError(
-            fault("", "not_utf8", f"Byte {error.start} is not UTF-8.", "Save the file as UTF-8.")
+            fault("", "not_utf8", f"The file is not UTF-8: byte {error.start} is invalid.", "Save the file as UTF-8.")
         ) from None
     if text_format == "json" and (excess := find_excess(data, _BOUNDS)) is not None:
         raise _UnreadableTextError(_report_excess(text, excess))
@@ -78,10 +78,17 @@ def _parse_object(data: bytes, text_format: TextFormat) -> dict[str, Json]:
         if found == _LONE_SURROGATE:
             fix = "Write both halves of the character, such as `\\ud83d\\ude00`."
             raise _UnreadableTextError(
-                fault(_render_path(reversed_path), "not_utf8", f"Found {found}: half of a character.", fix)
+                fault(
+                    _render_path(reversed_path), "not_utf8", f"Found {found}, which is only half of a character.", fix
+                )
             )
         raise _UnreadableTextError(
-            fault(_render_path(reversed_path), "number_not_exact", f"Found {found}.", "Write it as text.")
+            fault(
+                _render_path(reversed_path),
+                "number_not_exact",
+                f"The number {found} cannot be stored exactly.",
+                "Write the number as text, in quotes.",
+            )
         )
     return cast("dict[str, Json]", value)
 
@@ -90,17 +97,30 @@ def _report_excess(text: str, excess: Excess) -> Diagnostic:
     match excess:
         case "values":
             return fault(
-                "", "too_large", f"The file has more than {DOCUMENT_VALUES_MAX} values.", "Split the workflow."
+                "",
+                "too_large",
+                f"The file has more than {DOCUMENT_VALUES_MAX} values.",
+                "Move some of the steps to another workflow.",
             )
         case "depth":
             return _report_depth(text)
         case "digits":
-            found = fault("", "not_json", "A number has too many digits.", "Write it as text.")
+            found = fault(
+                "",
+                "not_json",
+                f"A number has more than {NUMBER_DIGITS_MAX} digits.",
+                "Write the number as text, in quotes.",
+            )
             return _add_position(found, text, _find_outside_strings(text, _LONG_NUMBER))
 
 
 def _report_depth(text: str) -> Diagnostic:
-    found = fault("", "too_deep", f"Nested deeper than {DOCUMENT_DEPTH_MAX} levels.", "Flatten the document.")
+    found = fault(
+        "",
+        "too_deep",
+        f"The file nests deeper than {DOCUMENT_DEPTH_MAX} levels.",
+        "Use fewer objects and lists inside each other.",
+    )
     depth = 0
     for bracket in _find_outside_strings(text, _BRACKET):
         depth += 1 if bracket[0] in "[{" else -1
@@ -140,12 +160,12 @@ def _parse_json(text: str) -> object:
         raise _UnreadableTextError(_add_position(found, text, _find_outside_strings(text, _CONSTANT))) from None
     except json.JSONDecodeError as error:
         message = f"Line {error.lineno}, column {error.colno}: {error.msg}."
-        found = fault("", "not_json", message, "Correct the JSON.")
+        found = fault("", "not_json", message, "Correct the JSON at this place.")
         raise _UnreadableTextError(replace(found, line=error.lineno, column=error.colno)) from None
     repeated = _find_repeated_key(value) if repeats else None
     if repeated is not None:
         message = f"The key {repeated[0]!r} occurs twice."
-        raise _UnreadableTextError(fault(_render_path(repeated), "duplicate_key", message, "Keep one of them."))
+        raise _UnreadableTextError(fault(_render_path(repeated), "duplicate_key", message, "Remove one of the two."))
     return value
 
 

@@ -186,9 +186,9 @@ def _report_excess(event: yaml.Event, depth: int) -> UnreadableYamlError:
         return _not_yaml(f"Line {_line(event)} begins another document.", "Keep one document in a file.", event)
     if depth <= DOCUMENT_DEPTH_MAX:
         message = f"The file has more than {DOCUMENT_VALUES_MAX} values, keys included."
-        return UnreadableYamlError("too_large", message, "Split the workflow.", _mark(event))
+        return UnreadableYamlError("too_large", message, "Move some of the steps to another workflow.", _mark(event))
     message = f"Line {_line(event)} nests deeper than {DOCUMENT_DEPTH_MAX} levels."
-    return UnreadableYamlError("too_deep", message, "Flatten the document.", _mark(event))
+    return UnreadableYamlError("too_deep", message, "Use fewer objects and lists inside each other.", _mark(event))
 
 
 def _not_yaml(message: str, fix: str, event: yaml.Event | None = None) -> UnreadableYamlError:
@@ -225,8 +225,10 @@ def _build_value(event: yaml.Event, events: Iterator[yaml.Event]) -> object:
         try:
             return _parse_plain(text) if is_plain else text
         except ValueError:
-            message = "A number has too many digits."
-            raise _MisplacedKeyError("not_yaml", message, "Write it as text, in quotes.", _mark(event)) from None
+            message = f"A number has more than {NUMBER_DIGITS_MAX} digits."
+            raise _MisplacedKeyError(
+                "not_yaml", message, "Write the number as text, in quotes.", _mark(event)
+            ) from None
     if isinstance(event, yaml.MappingStartEvent):
         return _build_mapping(events)
     return _build_sequence(events)
@@ -262,7 +264,7 @@ def _read_key(event: yaml.Event, members: dict[str, object]) -> str:
         raise _MisplacedKeyError("not_yaml", "A key is not a string.", fix, _mark(event))
     key: str = event.value
     if key in members:
-        error = _MisplacedKeyError("duplicate_key", f"The key {key!r} occurs twice.", "Keep one of them.")
+        error = _MisplacedKeyError("duplicate_key", f"The key {key!r} occurs twice.", "Remove one of the two.")
         error.reversed_path.append(key)
         raise error
     return key

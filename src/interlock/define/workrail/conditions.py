@@ -105,7 +105,14 @@ class ConditionLowering:
         if len(keys) != 1:
             found = " and ".join(f"`{word}`" for word in keys) or "nothing"
             fix = "Write exactly one of `and`, `or`, `not`."
-            self._faults.append(fault(at, "wrong_value", f"Found {found} here.", fix))
+            self._faults.append(
+                fault(
+                    at,
+                    "wrong_value",
+                    f"Found {found}, but a combined rule needs exactly one of `and`, `or`, `not`.",
+                    fix,
+                )
+            )
             return _ALWAYS_MET
         if form.not_ is not None:
             self._negations += 1
@@ -145,15 +152,17 @@ class ConditionLowering:
     def _require(self, value: str | None, at: str) -> str | None:
         if value is None:
             key = at.rpartition(".")[2]
-            self._faults.append(fault(at, "missing_key", f"The key {key!r} is missing.", "Add it."))
+            self._faults.append(fault(at, "missing_key", f"The key {key!r} is missing.", "Add the key."))
         return value
 
     def _lower_regex(self, form: RuleForm, at: str, common: Mapping[str, object]) -> Criteria:
         pattern = self._require(form.pattern, f"{at}.pattern")
         flags = form.flags or ""
         if unknown := sorted(set(flags) - set(_FLAGS_KEPT + _FLAGS_DROPPED)):
-            message = f"The flags {''.join(unknown)!r} are not known."
-            self._faults.append(fault(f"{at}.flags", "wrong_value", message, "Use only `i`, `m`, `s`, `g`, `u`."))
+            message = f"The pattern flags {''.join(unknown)!r} do not exist."
+            self._faults.append(
+                fault(f"{at}.flags", "wrong_value", message, "Use only the flags `i`, `m`, `s`, `g`, `u`.")
+            )
         if pattern is None:
             return _ALWAYS_MET
         kept = "".join(flag for flag in _FLAGS_KEPT if flag in flags)

@@ -99,7 +99,7 @@ def _check_id(workflow_id: object) -> Iterator[Diagnostic]:
     ):
         return
     message = f"{workflow_id!r} is not a workflow id."
-    yield fault("id", "bad_id", message, "Use lower case, digits, `_` and `-`, with one dot at most.")
+    yield fault("id", "bad_id", message, "Write the id in lower case, with digits, `_` and `-`, and at most one dot.")
 
 
 def _walk_authored_steps(steps: object, at: str = "steps") -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -121,7 +121,9 @@ def _check_prompts(steps: object) -> Iterator[Diagnostic]:
             yield fault(at, "prompt_missing", "The step has no prompt.", fix)
         if len(prompts) > 1:
             found = " and ".join(f"`{name}`" for name in prompts)
-            yield fault(at, "prompt_twice", f"The step has {found}.", "Keep one of them.")
+            yield fault(
+                at, "prompt_twice", f"The step has {found}, but needs exactly one of them.", "Remove all but one."
+            )
 
 
 def _is_empty(blocks: object) -> bool:
@@ -134,7 +136,7 @@ def _check_duplicate_ids(steps: object) -> Iterator[Diagnostic]:
     for at, place, step_id in _iter_ids(steps):
         if step_id in first_at:
             message = f"{step_id!r} is also the id of {first_at[step_id]}."
-            yield fault(place, "duplicate_id", message, f"Rename one, for example `{step_id}-2`.")
+            yield fault(place, "duplicate_id", message, f"Give one of the two another id, for example `{step_id}-2`.")
         first_at.setdefault(step_id, at)
 
 

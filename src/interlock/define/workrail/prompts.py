@@ -35,13 +35,15 @@ class PromptLowering:
         return (*parts, doc.TextPart(text=text[end:])) if end < len(text) or not parts else tuple(parts)
 
     def check_plain(self, text: str, at: str) -> str:
-        """Return a text unchanged. Report every placeholder of the dialect in it, because none is replaced here."""
+        """Return a text unchanged. Report every placeholder of the dialect in it, because this text is not rendered."""
         for found in _PLACEHOLDER.finditer(text):
-            self._report_placeholder(found.group(0), at, "Write out the text that it refers to.")
+            self._report_placeholder(found.group(0), at, "Write the text itself instead of the placeholder.")
         return text
 
     def _report_placeholder(self, placeholder: str, at: str, fix: str) -> None:
-        self._faults.append(fault(at, "wrong_value", f"`{placeholder}` cannot be replaced here.", fix))
+        self._faults.append(
+            fault(at, "wrong_value", f"The placeholder `{placeholder}` has no value in this text.", fix)
+        )
 
     def lower_blocks(self, form: forms.PromptBlocksForm, at: str) -> doc.PromptBlocks:
         """Lower a prompt in parts."""
@@ -70,7 +72,7 @@ class PromptLowering:
         content = form.text if form.kind == "text" else form.ref_id
         if content is None or other is not None:
             message = f"A part of kind {form.kind!r} must have `{key}` and no other key."
-            self._faults.append(fault(at, "wrong_value", message, f"Write `{key}` only."))
+            self._faults.append(fault(at, "wrong_value", message, f"Write `kind` and `{key}`, and no other key."))
             return ()
         if form.kind == "ref":
             return (doc.SnippetPart(ref_id=content, at=f"{at}.refId"),)

@@ -164,7 +164,7 @@ class StepLowering:
             here, pair = f"{at}.assessmentConsequences[{number}]", (one.when.any_equals_level, one.when.for_assessment)
             if pair in first_at:
                 message = f"The level {pair[0]!r} already has a consequence in {first_at[pair]}."
-                self._faults.append(fault(here, "duplicate_consequence", message, "Combine the two."))
+                self._faults.append(fault(here, "duplicate_consequence", message, "Combine the two consequences."))
             first_at.setdefault(pair, here)
             consequences.append(
                 doc.Consequence(level=pair[0], guidance=one.effect.guidance, assessment_id=pair[1], at=here)
@@ -177,7 +177,9 @@ class StepLowering:
         for name, value in call.args.items():
             if value is None or isinstance(value, dict | list):
                 message = f"The argument {name!r} is not a string, a number, true or false."
-                self._report(f"{at}.templateCall.args.{name}", "wrong_type", message, "Write one of these.")
+                self._report(
+                    f"{at}.templateCall.args.{name}", "wrong_type", message, "Write a string, a number, true or false."
+                )
         return doc.TemplateStep(
             at=at,
             id=form.id,

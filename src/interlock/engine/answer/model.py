@@ -3,16 +3,17 @@
 Pure: a first answer and its replay come from the same records through the same function.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import Literal, cast
+from typing import Literal
 
 from interlock.decide.evaluate import EVIDENCE_ROOTS
 from interlock.define.parts import Reference
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import (
     BlockerOut,
+    EndedOut,
     ExecutionAnswer,
     Fork,
     NextCall,
@@ -37,6 +38,8 @@ from interlock.record.outcome import Blocker, BlockerReport, CapabilityPointer, 
 CONTINUE_TOOL = "continue_workflow"
 RESUME_TOOL = "resume_session"
 LIST_TOOL = "list_workflows"
+START_TOOL = "start_workflow"
+WORKFLOW_BLANK = Blank(what="an id that list_workflows returned")
 
 Occasion = Literal["start", "advance", "rehydrate"]
 
@@ -50,7 +53,7 @@ class PendingApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerModel:
-    """Everything an execution answer says. `step` is None when the run is complete at this node.
+    """Everything an execution answer says. `step` is None when the run is complete at this node, or has `ended`.
 
     `answered` is what a person answered before the run came to this step.
     """
@@ -72,6 +75,7 @@ class AnswerModel:
     where: str | None = None
     awaited: PendingApproval | None = None
     answered: Answered | None = None
+    ended: EndedOut | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,18 +118,16 @@ def _next_call(facts: AnswerModel) -> NextCall | None:
     if token is None:
         assert facts.fork is not None, "a step that is not done has an attempt or a fork"
         token = facts.fork.ack_token
-    evidence = evidence_outline(facts.step, facts.blockers if facts.awaited is None else None)
-    if facts.awaited is not None and facts.awaited.claim is not None:
-        output = cast("Mapping[str, Outline]", evidence.get("output", {}))
-        artifacts = (*cast("Sequence[Outline]", output.get("artifacts", ())), facts.awaited.claim)
-        evidence["output"] = {**output, "artifacts": artifacts}
-    return ack_call(token, facts.run.label, evidence)
+    step, awaited = facts.step, facts.awaited
+    if awaited is None:
+        return ack_call(token, facts.run.label, evidence_outline(step, facts.blockers))
+    return ack_call(token, facts.run.label, evidence_outline(replace(step, claim=awaited.claim)))
 
 
 def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = None) -> dict[str, Outline]:
     """Return what a call must contain: all evidence of the step, or after a refusal only the refused parts.
 
-    Everything sent before is kept.
+    Everything sent before is kept, but not a claim that a person approved.
     """
     refused = [(blocker.pointer, blocker.details) for blocker in blockers.blockers] if blockers is not None else []
     contracts = {one.contract_ref for one, _ in refused if isinstance(one, OutputContractPointer)}
@@ -136,8 +138,9 @@ def evidence_outline(step: PendingStepView, blockers: BlockerReport | None = Non
     artifacts = step.artifacts if not is_refused or is_of_artifact or not (contracts or wanted) else ()
     wants_notes = NOTES_CONTRACT in contracts if is_refused else step.needs_notes or not step.artifacts
     output: dict[str, Outline] = {"notesMarkdown": _notes_blank(step)} if wants_notes else {}
-    if artifacts:
-        output["artifacts"] = artifacts
+    claims = (step.claim,) if step.claim is not None else ()
+    if artifacts or claims:
+        output["artifacts"] = (*artifacts, *claims)
     evidence: dict[str, Outline] = {"output": output} if output else {}
     context = (
         {path.partition(".")[0]: _key_blank(step, path, wanted[path]) for path in keys} if is_refused else step.context
@@ -171,6 +174,8 @@ def refused_blank(path: str, details: Mapping[str, JsonScalar] | None) -> Blank:
 
 def _next_intent(facts: AnswerModel) -> NextIntent:
     """Return the closed-set hint of what is expected (ANS-21)."""
+    if facts.ended is not None:
+        return "rehydrate_only"
     if facts.step is None:
         return "complete"
     if facts.occasion == "rehydrate":
@@ -190,7 +195,8 @@ def _data(facts: AnswerModel, call: NextCall | None) -> ExecutionAnswer:
         state_token=facts.state_token,
         ack_token=facts.ack_token,
         checkpoint_token=facts.checkpoint_token,
-        is_complete=facts.step is None,
+        is_complete=facts.step is None and facts.ended is None,
+        ended=facts.ended,
         next_intent=_next_intent(facts),
         fork=facts.fork,
         blockers=blockers,
@@ -240,6 +246,8 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
     parts += [warned.in_one_line() for warned in facts.warnings]
     if facts.blockers is not None:
         parts.append(_render_blockers(facts.blockers, can_retry=facts.redirect is None or facts.ack_token is not None))
+    if facts.ended is not None and facts.ended.note is not None:
+        parts.append(f"The note about its end:\n\n{quoted(facts.ended.note)}")
     if facts.answered is not None:
         parts.append(_render_reply(facts.answered))
     if facts.preferences is not None:
@@ -251,15 +259,17 @@ def _render_text(facts: AnswerModel, call: NextCall | None) -> str:
         lines = [_render_reference(facts.occasion, reference) for reference in facts.references]
         parts.append("**References**\n" + "\n".join(lines))
     if facts.recap is not None:
-        parts.append(f"**Done so far, newest first**\n\n{facts.recap}")
+        parts.append(facts.recap)
     if facts.step is not None:
-        parts.append(_render_step(facts.step))
+        parts.append(render_step(facts.step))
     parts.append(_render_footer(facts, call))
     return "\n\n".join(parts)
 
 
 def _render_header(facts: AnswerModel) -> str:
     head = facts.run.header()
+    if facts.ended is not None:
+        return f"{head} · {facts.ended.status}: {facts.ended.reason.replace('_', ' ')}"
     if facts.step is None:
         return f"{head} · complete"
     step = facts.step
@@ -288,7 +298,8 @@ def _render_reply(answered: Answered) -> str:
     return "\n".join(lines)
 
 
-def _render_step(step: PendingStepView) -> str:
+def render_step(step: PendingStepView) -> str:
+    """Render a step as an agent receives it: its role, its prompt, whether a person must confirm it."""
     role = f"*{step.agent_role}*\n\n" if step.agent_role else ""
     confirm = "\n\nThis step needs the user's confirmation: ask before you continue." if step.needs_confirmation else ""
     return f"{role}{step.prompt}{confirm}"
@@ -306,13 +317,18 @@ def _render_footer(facts: AnswerModel, call: NextCall | None) -> str:
     """Render the call to make. It shows one token, so that a reader cannot mix two (ANS-23)."""
     lines = ["---"]
     if facts.fork is not None:
-        lines.append(f"{facts.fork.note} `ackToken`: `{facts.fork.ack_token}`")
+        lines.append(facts.fork.in_one_line())
     if call is None:
-        return "\n".join([*lines, _COMPLETE])
+        return "\n".join([*lines, _COMPLETE if facts.ended is None else _ENDED])
     return "\n".join([*lines, _next_call_line(facts), call.in_lines()])
 
 
 _COMPLETE = "Complete. Call no more tools; report the result to the user."
+
+_ENDED = (
+    "The run has ended; nothing more of it is recorded. Stop working on it and tell the user. To do the work after all,"
+    " begin a new run with `start_workflow`, if the user wants it."
+)
 
 
 def _next_call_line(facts: AnswerModel) -> str:
@@ -336,7 +352,7 @@ def _approval_line(awaited: PendingApproval) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanInputRequired:
-    """Only an answer of a person is missing.
+    """An attempt is complete except for an answer of a person.
 
     `subject` names what the answer is for, so that it counts for nothing else; `answer` is returned if the client
     cannot ask, or the person did not answer.

@@ -55,8 +55,9 @@ class RunView:
 class PendingStepView:
     """The step that an answer is about, counted from 1, and what the call that reports it must contain.
 
-    `artifacts` are the smallest ones and `context` the keys that the step must set, both with a blank for each value;
-    `parallel_with` are the steps that are not done and need not wait for it.
+    `artifacts` are outlines of the smallest valid artifacts, `context` has the keys that the step must set; a blank
+    replaces each value that the caller supplies. `parallel_with` are the unfinished steps that do not depend on it.
+    `claim` is the artifact with which the agent claims that a person approved, if no one can be asked.
     """
 
     number: int
@@ -71,3 +72,4 @@ class PendingStepView:
     artifacts: tuple[Mapping[str, Outline], ...] = ()
     context: Mapping[str, Blank] = field(default_factory=dict[str, Blank])
     parallel_with: tuple[str, ...] = ()
+    claim: Mapping[str, Outline] | None = None

@@ -25,10 +25,10 @@ def prompt_of(
     never_stops: bool = False,
     parallel_with: Sequence[str] = (),
 ) -> str:
-    """Return a step's prompt; `seen` is the node's context with what the loops around it add.
+    """Return a step's prompt; `seen` is the node's context with the variables of the loops around the step.
 
-    `parallel_with` are the steps that are not done and need not wait for it.
-    In a run that never stops, it asks the agent to decide what it would otherwise ask the user (MODE-8).
+    `parallel_with` are the unfinished steps that do not depend on this one. In a run that never stops, the prompt asks
+    the agent to make the decisions that it would otherwise ask the user for (MODE-8).
     """
     if never_stops:
         asks = _listed(f"**Not asked of the user**\n{_DECIDE}", asks_of(node, seen))
@@ -68,7 +68,7 @@ def _listed(head: str, asks: Sequence[QuestionItem]) -> str | None:
 
 
 def function_words(head: str, functions: Sequence[FunctionDefinition], bytes_max: int) -> str:
-    """Return functions with their definitions below a head line, cut at a budget that counts the cut (PLAN-9)."""
+    """Return functions with their definitions below a head line, cut to `bytes_max` with the marker (PLAN-9)."""
     whole = "\n".join([head, *map(_function, functions)])
     if utf8_bytes(whole) <= bytes_max:
         return whole
@@ -94,7 +94,10 @@ def visible_functions(workflow: CompiledWorkflow, node: PlanNode) -> list[Functi
 
 
 def guidance_of(workflow: CompiledWorkflow, *, never_stops: bool = False) -> tuple[str, ...]:
-    """Return the guidance for the whole run: the author's, and the functions that no step refers to."""
+    """Return the guidance for the whole run: the author's, and the workflow's instructions that no step refers to.
+
+    A run that never stops is also guided to decide instead of asking the user.
+    """
     authored = workflow.guidance
     if never_stops:
         authored = (

@@ -2,7 +2,7 @@
 
 A warning and never a refusal, so it leans towards silence: names count only as whole words in the place where English
 puts the thing itself (`githubToken`, not `tokenCount`), and a reference to a secret is what the warning asks for, so it
-causes none. Linear in the size of what is scanned: no pattern looks at a character more than a few times.
+causes none. Linear in the size of what is scanned: no pattern reads a character more than a few times.
 """
 
 import json
@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -24,6 +25,7 @@ from interlock.kernel.budgets import (
     SECRET_REFERENCE_CHARS_MAX,
     SECRETS_NAMED_MAX,
 )
+from interlock.kernel.canonical import Json
 from interlock.kernel.text import in_code, one_line
 from interlock.record.context import Context
 
@@ -115,6 +117,8 @@ _ASSIGNMENT = re.compile(
     re.VERBOSE | re.ASCII,
 )
 """A name in a running text, and the word that it is given."""
+WITHHELD = "(withheld: it looks like a secret)"
+"""What is shown in the place of a likely secret."""
 _FORM_CHARS_MIN = 8
 """The shortest address with a password in it."""
 _OPAQUE_CHARS_MIN = 20
@@ -122,19 +126,21 @@ _OPAQUE_BITS_MIN = 3.0
 """Per character: words and dates repeat their letters more than random text does."""
 
 
-def secret_warnings(delta: Context | None, notes: str | None) -> Iterator[Warned]:
+def secret_warnings(delta: Context | None, notes: str | None, work_note: str | None = None) -> Iterator[Warned]:
     """Yield the warnings about what a call recorded, by the place of each secret and never by its value (ANS-20).
 
     Args:
         delta: What it set in the context.
         notes: The complete notes that it sent.
+        work_note: The note about how work ended.
     """
     paths = list(islice(secrets_in(delta), SECRETS_NAMED_MAX + 1)) if delta else []
     if paths:
         yield _warned([in_code(path) for path in paths], "in `context`")
-    lines = list(islice(lines_with_secrets(notes), SECRETS_NAMED_MAX + 1)) if notes else []
-    if lines:
-        yield _warned([f"line {line}" for line in lines], "of `output.notesMarkdown`")
+    for text, where in ((notes, "of `output.notesMarkdown`"), (work_note, "of the `note` about how work ended")):
+        lines = list(islice(lines_with_secrets(text), SECRETS_NAMED_MAX + 1)) if text else []
+        if lines:
+            yield _warned([f"line {line}" for line in lines], where)
 
 
 def _warned(places: Sequence[str], where: str) -> Warned:
@@ -161,6 +167,21 @@ def secrets_in(context: Context) -> Iterator[str]:
     scan = _Scan.of(written)
     if scan.forms or _has_stem(written):
         yield from map(scan.shown_path, scan.within(None, dict(context), _NAMELESS))
+
+
+def without_secrets(context: Context) -> dict[str, Json]:
+    """Return a copy of a context in which everything that looks like a secret is replaced, keys included (ANS-20)."""
+    scan = _Scan.of(json.dumps(dict(context), ensure_ascii=False))
+    suspects = {_keys_of(path) for path in scan.within(None, dict(context), _NAMELESS)}
+    return {scan.shown_key(key): scan.cleared((key,), value, suspects) for key, value in context.items()}
+
+
+def _keys_of(path: "_Path") -> tuple[str | int, ...]:
+    keys: list[str | int] = []
+    while path is not None:
+        path, key = path
+        keys.append(key)
+    return tuple(reversed(keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +281,22 @@ class _Scan:
             if isinstance(key, int):
                 parts.append(f"[{key}]")
             else:
-                parts.append(f".{'…' if self._has_form(key) else key[:ECHO_BYTES_MAX]}")
+                parts.append(f".{self.shown_key(key)[:ECHO_BYTES_MAX]}")
         return one_line("".join(reversed(parts)).removeprefix("."), ECHO_BYTES_MAX)
+
+    def shown_key(self, key: str) -> str:
+        """Return a key; one that is a secret itself is not shown."""
+        return "…" if self._has_form(key) else key
+
+    def cleared(self, path: tuple[str | int, ...], value: Json, suspects: AbstractSet[tuple[str | int, ...]]) -> Json:
+        """Return a value with a note in the place of everything suspect in it."""
+        if path in suspects:
+            return WITHHELD
+        if isinstance(value, dict):
+            return {self.shown_key(key): self.cleared((*path, key), one, suspects) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.cleared((*path, at), one, suspects) for at, one in enumerate(value)]
+        return value
 
     def _is_suspect(self, text: str, suspicion: _Suspicion) -> bool:
         if not suspicion:

@@ -13,6 +13,7 @@ from interlock.engine.published import Published
 from interlock.kernel.blanks import Fill, Outline, separate
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import json_in_code
+from interlock.record.payloads import RunEndKind, WorkReason
 
 
 class StepPosition(Published):
@@ -50,7 +51,7 @@ class FillOut(Published):
         return cls(path=fill.path, what=blank.what, choices=blank.choices or None, shape=blank.shape)
 
     def in_one_line(self) -> str:
-        """Return it as the text of an answer lists it."""
+        """Return the blank as one line of an answer's text."""
         kind = " | ".join(map(_choice, self.choices or ())) or self.shape
         return f"- `{self.path}`" + (f" ({kind})" if kind else "") + f": {self.what}"
 
@@ -68,7 +69,7 @@ def call_lines(shown: Json, fill: Sequence[FillOut]) -> str:
 
 
 class NextCall(Published):
-    """What to send next: `arguments` as they are, plus each value that `fill` names."""
+    """What to send next: `arguments` unchanged, plus each value that `fill` names."""
 
     tool: str
     arguments: dict[str, JsonValue]
@@ -82,7 +83,7 @@ class NextCall(Published):
         return cls.model_construct(tool=tool, arguments=arguments, fill=tuple(map(FillOut.of, fills)))
 
     def in_lines(self) -> str:
-        """Return it as the text of an answer shows it: the arguments, and a line for each value to add."""
+        """Return the call as an answer's text shows it: the arguments, and a line for each value to add."""
         return call_lines(self.arguments, self.fill)
 
 
@@ -91,6 +92,10 @@ class Fork(Published):
 
     ack_token: str
     note: str
+
+    def in_one_line(self) -> str:
+        """Return the note with the token, as texts show it."""
+        return f"{self.note.removesuffix('.')}: `{self.ack_token}`"
 
 
 WarningCode = Literal[
@@ -119,7 +124,7 @@ class Warned(Published):
     message: str
 
     def in_one_line(self) -> str:
-        """Return it as the text of an answer has it: not as a quote, which only others' words are."""
+        """Return the warning as one line of an answer's text. It is no quote: only texts of others are quoted."""
         return f"**Note** `{self.code}`: {self.message}"
 
 
@@ -171,7 +176,7 @@ class ReferenceOut(Published):
 
     @classmethod
     def of(cls, reference: Reference) -> Self:
-        """Return all of a workflow's reference."""
+        """Return a workflow's reference with all its members."""
         return cls.model_validate(reference.model_dump(mode="json", by_alias=True))
 
 
@@ -192,6 +197,15 @@ class DiagnosticOut(Published):
         return cls.model_validate(diagnostic.to_json())
 
 
+class EndedOut(Published):
+    """How the run ended although its last step was not done."""
+
+    status: RunEndKind
+    reason: WorkReason
+    at: str | None = None
+    note: str | None = None
+
+
 NextIntent = Literal["perform_pending_then_continue", "await_user_confirmation", "rehydrate_only", "complete"]
 
 
@@ -205,6 +219,7 @@ class ExecutionAnswer(Published):
     ack_token: str | None = None
     checkpoint_token: str | None = None
     is_complete: bool
+    ended: EndedOut | None = None
     next_intent: NextIntent
     fork: Fork | None = None
     blockers: tuple[BlockerOut, ...] | None = None

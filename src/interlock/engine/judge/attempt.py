@@ -1,6 +1,7 @@
 """An attempt to advance, with everything that its decision depends on, and the possible decisions (BLK-2, GATE-1)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from interlock.engine.gates import Question
@@ -10,6 +11,7 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Preferences
 from interlock.record.context import Context
+from interlock.record.events import Actor
 from interlock.record.outcome import Blocker
 from interlock.record.payloads import GapRecorded
 from interlock.record.snapshot import ExecutionSnapshot, Running
@@ -19,8 +21,10 @@ from interlock.record.snapshot import ExecutionSnapshot, Running
 class Attempt:
     """One attempt to advance a node.
 
-    `context` is the node's own; `earlier` is the request of the refused attempt that made the node, if one did;
-    `open_gaps` are those that other attempts on the same step left.
+    `context` is that of the node; `earlier` is the request of the refused attempt that made the node, if there is one;
+    `open_gaps` are the gaps that earlier attempts on the same step left; `earlier_notes` are
+    the notes of the steps before. `actor` makes the attempt; None if it is
+    not known. `reporters` are those of the steps that this one verifies, if another actor must have reported them.
     """
 
     session: SessionId
@@ -34,12 +38,15 @@ class Attempt:
     workflow: CompiledWorkflow
     request: Request
     context: Context
+    actor: Actor | None = None
     earlier: Request | None = None
     open_gaps: tuple[tuple[AttemptId, GapRecorded], ...] = ()
+    reporters: Mapping[str, Actor | None] = field(default_factory=dict[str, "Actor | None"])
+    earlier_notes: tuple[str, ...] = ()
 
     @property
     def evidence(self) -> Request:
-        """The evidence to check: this request, completed by the earlier one."""
+        """The evidence to check: this request, completed by that of the refused attempt before it."""
         if self.earlier is None:
             return self.request.in_stored_order()
         return self.request.over(self.earlier, unnamed=self._sole_assessment()).in_stored_order()
@@ -86,7 +93,7 @@ class AttemptLimitReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalMissing:
-    """Only a person's approval is missing; nothing is recorded without it (GATE-1)."""
+    """Only a person's approval is missing. Until it is given, the attempt records nothing (GATE-1)."""
 
     question: Question
     blockers: tuple[Blocker, ...]

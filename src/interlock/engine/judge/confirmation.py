@@ -76,7 +76,7 @@ def check_approval(attempt: Attempt, node: PlanNode, seen: Context) -> Approved 
 
 
 def claim_in(artifacts: tuple[Mapping[str, Json], ...]) -> tuple[str, str] | None:
-    """Return who confirmed what, as an artifact of the agent claims; None if none says both."""
+    """Return the person and the statement of the agent's claim of a confirmation; None if no artifact has both."""
     for artifact in artifacts:
         who, what = artifact.get("confirmedBy"), artifact.get("statement")
         if artifact.get("kind") != CONFIRMATION_KIND or not isinstance(who, str) or not isinstance(what, str):

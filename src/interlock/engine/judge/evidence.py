@@ -5,20 +5,23 @@ Each fault is a violation. It says what was found and what to send instead, with
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import cast
 
 from interlock.decide.condition import iter_loop_controls
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import ABSENT, value_at
+from interlock.define.declared import TypeMismatch
 from interlock.define.parts import Assessment
 from interlock.engine.judge import reasons
+from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
 from interlock.engine.judge.schema_words import in_words
 from interlock.engine.judge.shape import artifact_outline, field_blank
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import Request, sample_left
+from interlock.engine.request import NOTES_BLANK, Request, sample_left
 from interlock.engine.template import rendered, rendered_line
 from interlock.kernel.blanks import Blank, Outline
-from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, REPEATED_WORDS_MIN, TRACE_SUMMARY_BYTES_MAX
+from interlock.kernel.budgets import ARTIFACT_FAULTS_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json, JsonScalar
 from interlock.kernel.text import one_line
 from interlock.plan.compiled import CompiledWorkflow
@@ -28,6 +31,7 @@ from interlock.record.outcome import Capability
 from interlock.record.payloads import StepRef, TraceEntry
 
 _ASSESSMENT_KIND = "wr.assessment"
+_ALL_FIT: Mapping[str, TypeMismatch] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +47,17 @@ class Judgement:
     values: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
-def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context: Context) -> Judgement:
-    """Check the evidence of a step. `context` is that of its node with the sent values on top."""
+def judge(
+    workflow: CompiledWorkflow,
+    node: PlanNode,
+    request: Request,
+    context: Context,
+    mismatches: Mapping[str, TypeMismatch] = _ALL_FIT,
+) -> Judgement:
+    """Check the evidence of a step. `context` is that of its node with the sent values that fit on top.
+
+    `mismatches` are the sent values that do not fit, by key.
+    """
     task = node.task
     assert task is not None, "only a task has evidence"
     findings: list[Violation] = []
@@ -62,10 +75,12 @@ def judge(workflow: CompiledWorkflow, node: PlanNode, request: Request, context:
     if rated:
         values["assessments"] = rated
     findings += _notes(node, task, request, context)
+    title = rendered_line(node.title, context)
+    findings += [reasons.unfit_value(title, key, mismatch) for key, mismatch in mismatches.items()]
     findings += [
-        reasons.missing_key(rendered_line(node.title, context), key)
+        reasons.missing_key(title, key)
         for key in task.produces
-        if value_at(context, key) is ABSENT
+        if key not in mismatches and value_at(context, key) is ABSENT
     ]
     return Judgement(findings=tuple(findings), trace=tuple(readings), values=values)
 
@@ -177,6 +192,9 @@ def artifact_fault(
     left = sample_left(dict(artifact), outline)
     if left is not None:
         return f"`{left}`: this is the sample text of the answer; replace it by what you wrote"
+    same = text_in_two_fields(artifact)
+    if same is not None:
+        return f"`{same[1]}`: the same text as `{same[0]}`; each field says something of its own"
     return schema_fault(artifact, schema)
 
 
@@ -199,20 +217,21 @@ def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> It
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
         yield reasons.missing_notes(rendered_line(node.title, context))
-    elif request.has_notes() and _repeats(request.notes or "", task, context):
-        yield reasons.repeated_prompt()
+    elif request.has_notes() and (copied := _copied(request.notes or "", task, context)) is not None:
+        yield reasons.copied_notes(copied)
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
         lacks = find_unmet(wanted.criteria, request.notes or "", context)
         if lacks:
             yield reasons.unmet_criteria(lacks)
 
 
-def _repeats(notes: str, task: Task, context: Context) -> bool:
-    """Say whether notes are only a piece of the prompt; a few words may be both by chance."""
-    said = notes.split()
-    if len(said) < REPEATED_WORDS_MIN:
-        return False
-    return " ".join(said).casefold() in " ".join(rendered(task.prompt, context).split()).casefold()
+def _copied(notes: str, task: Task, context: Context) -> str | None:
+    """Return what notes only repeat, if they say nothing else (EVID-11)."""
+    if repeats_itself(notes):
+        return "say the same few words over and over"
+    shown = [task.prompt, *task.requirements, *(one.text for one in task.fragments)]
+    source = "\n".join([*(rendered(one, context) for one in shown), NOTES_BLANK.what])
+    return "only repeat the prompt of the step" if is_copy(notes, source) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ def observed_in(
 def failed_probes(
     node: PlanNode, artifacts: tuple[Mapping[str, Json], ...], attempt: AttemptId
 ) -> tuple[CapabilityObserved, ...]:
-    """Return what a refused attempt is known to have tried in vain (EVID-9)."""
+    """Return the probes of a refused attempt whose capability did not work (EVID-9)."""
     found = [
         one
         for artifact in artifacts

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.decide.evaluate import EVIDENCE_ROOTS, Undecided
 from interlock.decide.evaluation_pass import PassAborted
+from interlock.define.declared import TypeMismatch
 from interlock.engine.gates import QuestionItem
 from interlock.engine.judge.shape import outline_notation
 from interlock.engine.judge.violations import Violation
@@ -33,7 +34,7 @@ from interlock.record.outcome import (
 from interlock.record.payloads import GapDetail
 
 _USE_FRESH = " Use the tokens of this answer, not the earlier ones."
-_KEPT = " Everything else that you sent is kept."
+_KEPT = " The other parts that you sent are kept."
 
 
 def missing_notes(step_title: str) -> Violation:
@@ -42,8 +43,8 @@ def missing_notes(step_title: str) -> Violation:
         "missing_required_output",
         _contract(NOTES_CONTRACT),
         f"The step {_quoted(step_title)} needs notes: `output.notesMarkdown` is missing, empty, or sample text.",
-        "Do the step. Then send `nextCall` with `output.notesMarkdown`, written by you: what you did, decided and"
-        " produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
+        "Do the step. Then make the call that this answer shows with `output.notesMarkdown`, written by you: what you"
+        " did, decided and produced (files, numbers). 10 to 30 lines, this step only." + _USE_FRESH,
     )
 
 
@@ -85,12 +86,12 @@ def invalid_artifact(
     )
 
 
-def repeated_prompt() -> Violation:
-    """`contract_violation:invalid_required_output` for notes that are a piece of the step's prompt (BLK-1)."""
+def copied_notes(found: str) -> Violation:
+    """`contract_violation:invalid_required_output` for notes that are no account of work; `found` says why."""
     return _finding(
         "invalid_required_output",
         _contract(NOTES_CONTRACT),
-        "The notes (`output.notesMarkdown`) only repeat the prompt of the step.",
+        f"The notes (`output.notesMarkdown`) {found}.",
         "Do the step. Then write what you did, decided and produced, in your own words." + _USE_FRESH,
     )
 
@@ -124,7 +125,20 @@ def missing_key(step_title: str, key: str) -> Violation:
         "missing_required_output",
         _key(key),
         f"The step {_quoted(step_title)} must set the context key {_named(key)!r}, which is not set.",
-        f"Send `nextCall` with {_place(key)}." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(key)}." + _KEPT + _USE_FRESH,
+    )
+
+
+def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
+    """`contract_violation:invalid_required_output` for a sent value that its declaration does not allow (CTX-12)."""
+    wanted = one_line(mismatch.wanted, WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        _key(key),
+        f"The context key {_named(key)!r}, sent for the step {_quoted(step_title)}, is {_share(mismatch.found)}; it is"
+        f" declared as {wanted}.",
+        f"Send `nextCall` with {_place(key)} ({wanted}). The value that you sent was not taken." + _KEPT + _USE_FRESH,
+        {"found": _share(mismatch.found), "wanted": wanted},
     )
 
 
@@ -139,12 +153,12 @@ def unfit_key(step_title: str, key: str, source: str, why: Undecided) -> Violati
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
         f" {why.found}; {_named(key)!r} is declared as {wanted}.",
-        f"Send `nextCall` with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
         {"key": key, "found": why.found, "wanted": wanted},
     )
 
 
-def unfit_value(step_id: str, key: str, why: Undecided) -> Violation:
+def unfit_computed(step_id: str, key: str, why: Undecided) -> Violation:
     """`contract_violation:invalid_required_output` for a computed value that does not fit the declared key."""
     wanted = one_line(why.expected, WANTED_BYTES_MAX)
     return _finding(
@@ -152,20 +166,20 @@ def unfit_value(step_id: str, key: str, why: Undecided) -> Violation:
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The step sets the context key {_named(key)!r} to a computed value, which is {why.found}; {_named(key)!r} is"
         f" declared as {wanted}.",
-        "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
+        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
         + _USE_FRESH,
         {"key": key, "found": why.found, "wanted": wanted},
     )
 
 
 def undecided(found: Undecided, what: str) -> Violation:
-    """Refuse an attempt that leads to a decision that cannot be made (WALK-4); `what` is the title of the decision."""
+    """Return the violation for a condition that cannot be decided (WALK-4); `what` is the title of its decision."""
     if found.path is None:
         return _finding(
             "missing_required_output",
             _contract(LOOP_CONTROL_CONTRACT),
             f"{_quoted(what)} depends on an artifact of kind `wr.loop_control`; none was sent for this loop.",
-            'Send {"kind": "wr.loop_control", "decision": "stop"} in `output.artifacts`, or "continue".' + _USE_FRESH,
+            'Send {"kind": "wr.loop_control", "decision": "stop"}, or "continue", in `output.artifacts`.' + _USE_FRESH,
         )
     is_missing = found.found == "not set"
     return _finding(
@@ -173,13 +187,13 @@ def undecided(found: Undecided, what: str) -> Violation:
         _key(found.path),
         f"{_quoted(what)} depends on the context key {_named(found.path)!r}, which is {found.found}; it needs"
         f" {found.expected}.",
-        f"Send `nextCall` with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
+        f"Make the call that this answer shows with {_place(found.path)} ({found.expected})." + _KEPT + _USE_FRESH,
         {"found": found.found, "wanted": one_line(found.expected, WANTED_BYTES_MAX)},
     )
 
 
 def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
-    """Refuse another pass of a loop whose passes are used up (WALK-7)."""
+    """Return the violation for one more pass of a loop whose passes are used up (WALK-7)."""
     return _finding(
         "invariant_violation",
         _contract(LOOP_CONTROL_CONTRACT),
@@ -199,24 +213,25 @@ def aborted(step_id: str, failed: PassAborted) -> Violation:
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The {what} {name!r} could not be computed: found {failed.found}, expected"
         f" {failed.expected}. Nothing that you sent was applied.",
-        "Correct the context values that it reads. If they are correct, tell the user that the workflow is wrong."
+        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
         + _USE_FRESH,
         {detail: name},
     )
 
 
 def endless(node_id: str) -> Violation:
-    """Refuse an attempt that resolves more nodes of the plan than any sensible workflow has."""
+    """Return the violation for a walk over more than `WALK_NODES_MAX` nodes: the workflow is wrong."""
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=node_id),
         f"The run would skip more than {WALK_NODES_MAX} parts of the plan without reaching a step.",
-        "Tell the user: the workflow's loops skip all their steps. Other context values may change that." + _USE_FRESH,
+        "Report to the user: the workflow's loops skip all their steps. Other context values may change that."
+        + _USE_FRESH,
     )
 
 
 def context_too_large(measured: int, maximum: int) -> Violation:
-    """Refuse an advance whose `set` actions would make the context too large."""
+    """Return the violation for `set` actions that would make the context too large."""
     return _finding(
         "invariant_violation",
         ContextBudgetPointer(kind="context_budget"),
@@ -232,18 +247,19 @@ def capability_missing(capability: Capability, status: str) -> Violation:
         "required_capability_unknown" if is_unknown else "required_capability_unavailable",
         CapabilityPointer(kind="capability", capability=capability),
         f"The workflow requires the capability {capability!r}; the probe says it is {status}.",
-        "Tell the user. When it works, repeat the probe and send its result with status `available`." + _USE_FRESH,
+        "Report this to the user. When the capability works, repeat the probe and send its result: status `available`."
+        + _USE_FRESH,
     )
 
 
 def needs_user(step_id: str, number: int, ask: QuestionItem, *, unheard: str | None = None) -> Violation:
     """`user_only_dependency:*` for a missing answer of a person; `unheard` says why they gave none."""
     words = f" {_share(unheard)}" if unheard else ""
-    fix = "Ask the user. After they answer, send `nextCall`."
+    fix = "Ask the user. After they answer, make the call that this answer shows."
     if unheard:
         fix = (
-            "Stop and tell the user what is asked. Do not repeat the call. When they are ready to answer, send"
-            " `nextCall`."
+            "Stop and report the question to the user. Do not repeat the call now. When the user is ready to answer,"
+            " make the call that this answer shows."
         )
     return _finding(
         ask.reason,
@@ -259,7 +275,7 @@ def not_asked(step_id: str, number: int, ask: QuestionItem) -> Violation:
     return _finding(
         ask.reason,
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The run continued without the user's {ask.subject}. Not asked: {_share(ask.ask)}",
+        f"The run continued without the user's {ask.subject}. The question, which was not asked: {_share(ask.ask)}",
         "Redo the step on a new branch once the user has answered.",
         _ask_details(number, ask),
     )
@@ -272,20 +288,22 @@ def declined(step_id: str, ask: QuestionItem, client: str, words: str | None) ->
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The user was asked (through {_named(client)}) and declined: {_share(ask.ask)}{comment}",
-        "Ask the user what to change, and do it. Then send `nextCall`; the user is asked again." + _USE_FRESH,
+        "Ask the user what to change, and do it. Then make the call that this answer shows; the user is asked again."
+        + _USE_FRESH,
     )
 
 
 def corrupted(where: str, found: str) -> Violation:
-    """`unexpected:storage_corruption_detected`: answered and logged, never appended to a damaged log (MODE-6).
+    """Return the violation `unexpected:storage_corruption_detected`.
 
-    The step is `unknown`: the data that names it is damaged.
+    It is only answered, and never appended to the damaged log of the session (MODE-6). Its step is `unknown`, because
+    the data that names the step is damaged.
     """
     return _finding(
         "storage_corruption_detected",
         WorkflowStepPointer(kind="workflow_step", step_id="unknown"),
         f"The stored data of this run is damaged ({_share(where)}: {_share(found)}), so the run cannot continue.",
-        "Tell the user. To continue the work, start a new run with `start_workflow`.",
+        "Report this to the user. To continue the work, start a new run with `start_workflow`.",
     )
 
 
@@ -295,7 +313,7 @@ def claimed(step_id: str, confirmed_by: str, statement: str) -> Violation:
         "needs_user_approval",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
         f"The agent claims that {_share(confirmed_by)} confirmed: {_share(statement)}",
-        "Confirm it to the agent, or redo the step on a new branch.",
+        "If this is true, confirm it to the agent. If not, redo the step on a new branch.",
         {"claim": True},
     )
 
@@ -316,8 +334,8 @@ def _place(path: str) -> str:
 def _shape_words(outlines: Iterable[Mapping[str, Outline]]) -> str:
     shown = ", ".join(map(outline_notation, outlines))
     if not shown:
-        return "See the step's prompt."
-    return f"Write it yourself, in `output.artifacts`: {truncated(shown, 2 * AUTHORED_BYTES_MAX)}."
+        return "The step's prompt says what to send."
+    return f"Write the artifact yourself, in `output.artifacts`: {truncated(shown, 2 * AUTHORED_BYTES_MAX)}."
 
 
 def _share(text: str) -> str:

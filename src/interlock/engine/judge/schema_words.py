@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def in_words(error: "ValidationError") -> str:
-    """Render one fault: what was found, and what is wanted."""
+    """Render one fault of a JSON Schema check: what was found, and what the schema requires."""
     render = _RENDERERS.get(str(error.validator))
     if render is not None:
         return render(error)

@@ -84,7 +84,7 @@ def _required(schema: Mapping[str, Json]) -> Sequence[str]:
 
 
 def outline_notation(outline: Outline) -> str:
-    """Return an outline in the same notation: fixed values as they are, a blank as its choices or shape."""
+    """Return an outline in the notation of `shape_of`: fixed values unchanged, a blank as its choices or shape."""
     if isinstance(outline, Blank):
         return " | ".join(map(str, outline.choices)) or outline.shape or "text"
     if isinstance(outline, Mapping):

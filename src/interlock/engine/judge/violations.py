@@ -75,7 +75,7 @@ class Violation:
         )
 
     def gap_id(self, origin: AttemptId | RunId) -> GapId:
-        """Return the id of the gap that an attempt (or a start) leaves: the same finding is the same gap (GAP-1)."""
+        """Return the id of the gap that an attempt or a start leaves. Equal violations have equal ids (GAP-1)."""
         place = {**self.pointer.to_json(), **(self.details or {})}
         parts = [f"{name}={place[name]}" for name in sorted(place)]
         return GapId(derived_id("gap", origin, self.detail, *parts))
@@ -112,7 +112,7 @@ def blockers_of(findings: Iterable[Violation]) -> tuple[Blocker, ...]:
 
 
 def gaps_of(findings: Iterable[Violation], origin: AttemptId | RunId) -> tuple[GapRecorded, ...]:
-    """Return the gaps of violations, each once, ordered by id; beyond the budget the last one counts the rest."""
+    """Return the gaps of violations, each once, ordered by id. If there are too many, the last one counts the rest."""
     gaps = {gap.gap_id: gap for gap in (finding.gap(origin) for finding in findings)}
     ordered = [gaps[gap_id] for gap_id in sorted(gaps)]
     if len(ordered) <= GAPS_MAX:

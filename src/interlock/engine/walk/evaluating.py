@@ -43,7 +43,7 @@ class Evaluating:
         return verdict
 
     def has_pass(self, point: DecisionPoint, loop: Loop, outer: Context) -> Truth:
-        """Count the passes of a loop: a number, or the items of a list."""
+        """Say whether a counting loop has the pass of the innermost frame."""
         if loop.kind == "for":
             count = loop.count if isinstance(loop.count, int) else value_at(outer, str(loop.count))
             read = {} if isinstance(loop.count, int) else _read(str(loop.count), count)

@@ -35,7 +35,7 @@ class LoopLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndlessWalk:
-    """So many nodes were resolved without reaching a task that the workflow must be wrong."""
+    """The walk resolved `WALK_NODES_MAX` nodes without reaching a task: the workflow is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,8 @@ class Move(NamedTuple):
 class WalkResult:
     """The new position of the run, the moves that led to it, and the decisions that chose them.
 
-    `decided` is every decision with what it read; the trace is empty if there was none. `disclosed` are the reasons
-    that a run which never stops passed over.
+    `decided` holds every decision with the values that it read. `trace` is empty if nothing was decided. `disclosed`
+    holds the reasons that would have suspended the walk of a run that stops.
     """
 
     state: Running | Complete
@@ -129,7 +129,7 @@ def run_to_next_task(
     *,
     never_stops: bool = False,
 ) -> Walked:
-    """Run to the next step that somebody must perform, or to the end. Changes `marks`.
+    """Run to the next step that an agent or a person must perform, or to the end. Changes `marks`.
 
     A run that never stops is never suspended: an undecided choice takes its default branch, a loop that cannot be
     decided or is used up ends, and an agent receives a step without what it needs.
@@ -404,7 +404,7 @@ def _why(verdict: Truth) -> str:
 
 
 def loop_decisions_of(artifacts: Iterable[Mapping[str, Json]]) -> tuple[tuple[str | None, LoopDecision], ...]:
-    """Return what the loop-control artifacts of a call say, each with the loop it names, if it names one."""
+    """Return the decision of each loop-control artifact, with the loop that it names; None if it names no loop."""
     found: list[tuple[str | None, LoopDecision]] = []
     for artifact in artifacts:
         decision, loop = artifact.get("decision"), artifact.get("loopId")

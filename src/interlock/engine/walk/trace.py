@@ -30,8 +30,8 @@ class DecisionPoint:
 class DecisionRecord:
     """One decision. `read` has the value at each path that it depends on, without paths that are not set.
 
-    `verdict` is None if it could not be decided. `took` is the id of the edge taken, or what a loop did; None if a
-    later decision of the same node chose.
+    `verdict` is None if the condition could not be decided. `took` is the id of the edge that was taken, or what a loop
+    did; None if a later decision of the same node chose the edge.
     """
 
     spot: DecisionPoint
@@ -64,13 +64,13 @@ class DecisionTrace:
         self.decided.append(DecisionRecord(spot=spot, condition_id=condition_id, read=read, verdict=known))
 
     def began(self, spot: DecisionPoint) -> None:
-        """Add the start of a loop that decides after each pass."""
+        """Add to the trace the start of a loop that decides after each pass."""
         self.decided.append(DecisionRecord(spot=spot, condition_id=None, read={}, verdict=True, took=GOES_ON))
 
     def counted(self, spot: DecisionPoint, read: Mapping[str, Json], *, passes: float | None) -> bool:
-        """Add the decision of a counting loop on another pass; return whether it has one.
+        """Add the decision whether a counting loop has another pass, and return it.
 
-        `passes` is how many it has; None if that cannot be decided.
+        `passes` is the number of passes of the loop; None if the number cannot be decided.
         """
         frame = spot.frames[-1]
         goes_on = None if passes is None else frame.iteration < passes
@@ -81,20 +81,20 @@ class DecisionTrace:
         return bool(goes_on)
 
     def took(self, way: str) -> None:
-        """Set what the last decision chose."""
+        """Record on the last decision which edge or outcome it chose: `way`."""
         self.decided[-1] = replace(self.decided[-1], took=way)
 
     def passed(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
-        """Add that a loop began a pass, or ended."""
+        """Add to the trace that a loop began a pass, or ended."""
         self._add(kind, words, *_pass(loop_id, iteration))
 
     def lacked(self, node: PlanNode, key: str) -> None:
-        """Add that an agent receives a step although a key that it needs is not set."""
+        """Add to the trace that an agent receives a step although a context key that it needs is not set."""
         words = f"`{node.node_id}` needs `{key}`, which is not set; the step is given to the agent anyway."
         self._add("selected_next_step", words, StepRef(kind="step_id", step_id=node.node_id))
 
     def kept_trace(self, node: PlanNode | None, title: str) -> tuple[TraceEntry, ...]:
-        """Return the reasons, with the step they led to and its title; none if nothing was decided."""
+        """Return the trace to record, with an entry for the step that was reached; empty if nothing was decided."""
         if self.trace and node is not None:
             self._add("selected_next_step", f"Next: {title}", StepRef(kind="step_id", step_id=node.node_id))
         return tuple(self.trace)

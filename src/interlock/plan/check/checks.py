@@ -57,7 +57,9 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             yield fault(use.at, "unknown_feature", f"There is no feature {use.feature_id!r}.", fix)
             continue
         if use.feature_id in seen:
-            yield fault(use.at, "duplicate_id", f"The feature {use.feature_id!r} is listed twice.", "Keep one.")
+            yield fault(
+                use.at, "duplicate_id", f"The feature {use.feature_id!r} is listed twice.", "Remove one of the two."
+            )
         seen.add(use.feature_id)
         at = f"{use.at.removesuffix('.id')}.config"
         fields = {field.name: field for field in feature.config}
@@ -65,7 +67,12 @@ def _features(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
             field = fields.get(name)
             if field is None:
                 known = ", ".join(sorted(fields)) or "nothing"
-                yield fault(f"{at}.{name}", "unknown_key", f"{name!r} is not configurable.", f"It takes: {known}.")
+                yield fault(
+                    f"{at}.{name}",
+                    "unknown_key",
+                    f"{name!r} is no option of this feature.",
+                    f"The options of the feature are: {known}.",
+                )
             elif not field.takes(value):
                 message = f"{name!r} cannot be {value!r}."
                 yield fault(f"{at}.{name}", "wrong_value", message, f"Write {field.in_words()}.")
@@ -76,7 +83,12 @@ def _capabilities(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iter
         for capability in step.capabilities if isinstance(step, doc.AgentStep) else ():
             if document.capabilities.get(capability) == "disabled":
                 message = f"The step uses {capability!r}, which the workflow disables."
-                yield fault(step.at, "wrong_value", message, "Allow it in `capabilities`, or do without it here.")
+                yield fault(
+                    step.at,
+                    "wrong_value",
+                    message,
+                    "Allow the capability in `capabilities`, or remove it from the step.",
+                )
 
 
 def _functions(document: doc.WorkflowDocument, steps: list[doc.Step]) -> Iterator[Diagnostic]:
@@ -131,7 +143,7 @@ def _consequences(step: doc.AgentStep, ratings: dict[str, Assessment]) -> Iterat
     for one in step.evidence.consequences:
         if (one.level, one.assessment_id) in seen:
             message = f"The level {one.level!r} has two consequences."
-            yield fault(one.at, "duplicate_consequence", message, "Keep one of them.")
+            yield fault(one.at, "duplicate_consequence", message, "Remove one of the two consequences.")
         seen.add((one.level, one.assessment_id))
         named = [ratings[one.assessment_id]] if one.assessment_id in ratings else list(ratings.values())
         if one.assessment_id is not None and one.assessment_id not in ratings:
@@ -180,7 +192,9 @@ def _contradiction(step: doc.AgentStep) -> Iterator[Diagnostic]:
         for text in wanted:
             if barred.value in text:
                 message = f"Notes must contain {text!r} and must not contain {barred.value!r}."
-                yield fault(f"{step.at}.validationCriteria", "wrong_value", message, "Drop one of the two.")
+                yield fault(
+                    f"{step.at}.validationCriteria", "wrong_value", message, "Remove one of these two criteria."
+                )
 
 
 def _joined(criteria: Criteria) -> Iterator[Criteria]:
@@ -251,4 +265,9 @@ def _undeclared(guard: doc.Guard, known: set[str], otherwise: str, passed: Itera
     for key in dict.fromkeys(term.key for term in iter_comparisons(guard.condition)):
         if key.strip() and key not in known and key not in passed:
             fix = _suggest(key, known, otherwise)
-            yield fault(guard.at, "undeclared_key", f"It reads the key {key!r}, which is not declared.", fix)
+            yield fault(
+                guard.at,
+                "undeclared_key",
+                f"The condition reads the key {key!r}, which is not declared.",
+                fix,
+            )

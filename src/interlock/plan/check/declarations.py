@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, warning
-from interlock.define.parts import Assessment, ContextInput, FunctionDefinition
+from interlock.define.parts import Assessment, ContextInput, FunctionDefinition, ItemField, ListItems, ProducedKey
 from interlock.plan.check.kinds import IN_WORDS, kind_of_value
 from interlock.record.context import RESERVED_KEYS
 
@@ -15,6 +15,7 @@ def check_declarations(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     # Errors of every dialect first, because the number of diagnostics is limited.
     yield from _dimensions(document.assessments)
     yield from _inputs(document.inputs)
+    yield from _produced(document)
     yield from _check_unique((one.id for one in document.references), "references[{}].id", report)
     yield from _check_unique((one.slot_id for one in document.extension_points), "extensionPoints[{}].slotId", report)
     yield from _assessments(document.assessments, report)
@@ -74,13 +75,45 @@ def _inputs(inputs: tuple[ContextInput, ...]) -> Iterator[Diagnostic]:
     for number, declared in enumerate(inputs):
         at = f"inputs[{number}]"
         yield from _reserved(declared.key, f"{at}.key")
-        if declared.key == "goal" and declared.type != "string":
-            yield fault(f"{at}.type", "wrong_type", "The goal of a run is a string.", "Write `string`.")
-        for place, choice in enumerate(declared.choices):
-            if kind_of_value(choice) != declared.type:
-                message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, which `type` requires."
-                fix = f"Write {IN_WORDS[declared.type]}, or another `type`."
-                yield fault(f"{at}.choices[{place}]", "wrong_type", message, fix)
+        yield from _of_key(declared, at)
+
+
+def _produced(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
+    """Yield the faults of the keys that steps declare: each key has one declaration."""
+    known: dict[str, ProducedKey] = {one.key: one for one in document.inputs}
+    for step in (one for one in doc.walk_steps(document.steps) if isinstance(one, doc.AgentStep)):
+        for one in step.declares:
+            at = f"{step.at}.produces[{step.produces.index(one.key)}]"
+            yield from _of_key(one, at)
+            if known.setdefault(one.key, one) != one:
+                message = f"The key {one.key!r} has a second declaration, which differs."
+                yield fault(f"{at}.key", "duplicate_id", message, f"Write only {one.key!r} here, or rename the key.")
+
+
+def _of_key(declared: ProducedKey, at: str) -> Iterator[Diagnostic]:
+    """Yield why a declaration contradicts itself."""
+    if declared.key == "goal" and declared.type != "string":
+        yield fault(f"{at}.type", "wrong_type", "The input `goal` must be of type `string`.", "Write `string`.")
+    yield from _choices(declared, at)
+    if declared.items is None:
+        return
+    if declared.type != "list":
+        yield fault(f"{at}.items", "wrong_type", f"{declared.key!r} has items, but is no list.", "Write `type: list`.")
+    yield from _choices(declared.items, f"{at}.items")
+    if declared.items.fields and declared.items.type != "object":
+        yield fault(f"{at}.items.fields", "wrong_type", "Only objects have fields.", "Write `type: object`.")
+    yield from _check_unique((one.key for one in declared.items.fields), f"{at}.items.fields[{{}}].key", fault)
+    for number, one in enumerate(declared.items.fields):
+        yield from _reserved(one.key, f"{at}.items.fields[{number}].key")
+        yield from _choices(one, f"{at}.items.fields[{number}]")
+
+
+def _choices(declared: ProducedKey | ListItems | ItemField, at: str) -> Iterator[Diagnostic]:
+    for place, choice in enumerate(declared.choices):
+        if kind_of_value(choice) != declared.type:
+            message = f"The choice {choice!r} is not {IN_WORDS[declared.type]}, which `type` requires."
+            fix = f"Write {IN_WORDS[declared.type]}, or another `type`."
+            yield fault(f"{at}.choices[{place}]", "wrong_type", message, fix)
 
 
 def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
@@ -101,4 +134,4 @@ def _of_step(step: doc.AgentStep, report: _Report) -> Iterator[Diagnostic]:
 def _reserved(key: str, at: str) -> Iterator[Diagnostic]:
     if key in RESERVED_KEYS:
         message = f"The context key {key!r} is reserved: it can never be sent."
-        yield fault(at, "wrong_value", message, "Give it another name.")
+        yield fault(at, "wrong_value", message, "Give the key another name.")

@@ -46,7 +46,8 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
     """Return the keys that a document declares, each with its possible types."""
     kinds: dict[str, frozenset[Kind] | None] = {one.key: frozenset((one.type,)) for one in document.inputs}
     kinds["goal"] = frozenset(_TEXT)
-    inputs = kinds.keys() | ()
+    steps = [step for step in doc.walk_steps(document.steps) if isinstance(step, doc.AgentStep)]
+    typed = kinds.keys() | {one.key for step in steps for one in step.declares}
 
     def declare(key: str, held: frozenset[Kind] | None) -> None:
         before = kinds.get(key, frozenset())
@@ -57,9 +58,11 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
             for action in step.sets:
                 kind = _kind_of_payload(action.payload)
                 declare(action.key, frozenset((kind,)) if kind is not None else None)
+            for one in step.declares:
+                declare(one.key, frozenset((one.type,)))
             for key in step.produces:
-                # The type of an input also counts for the steps that produce the key.
-                declare(key, frozenset() if key in inputs else None)
+                # The type of a declaration also counts for the steps that produce the key by its name.
+                declare(key, frozenset() if key in typed else None)
         if isinstance(step, doc.LoopStep):
             declare(step.iteration_var, frozenset(_ORDERED))
             declare(step.index_var, frozenset(_ORDERED))

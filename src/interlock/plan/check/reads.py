@@ -28,7 +28,7 @@ def guards(step: doc.Step) -> Iterator[doc.Guard]:
 
 
 def read_paths(step: doc.Step) -> Iterator[tuple[str, str]]:
-    """Yield the context paths that a step reads outside conditions, each with its place before it."""
+    """Yield the place and the context path of each value that a step reads outside of conditions."""
     if isinstance(step, doc.LoopStep):
         for name, path in (("forEach.items", step.items), ("for.countFrom", step.count)):
             if isinstance(path, str):

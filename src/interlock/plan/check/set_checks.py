@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.decide.evaluate import EVIDENCE_ROOTS, is_same_value
 from interlock.decide.value import Choose, Given, Operation, Read, Value
 from interlock.define import document as doc
+from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
 from interlock.define.parts import Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
@@ -74,7 +74,12 @@ class _Sets:
         if action.key in self.variables:
             loop, _ = self.variables[action.key]
             message = f"{action.key!r} is a variable of the loop {loop!r}; only the loop sets it."
-            yield fault(f"{at}.key", "wrong_value", message, "Set another key, or rename the variable in the loop.")
+            yield fault(
+                f"{at}.key",
+                "wrong_value",
+                message,
+                f"Set a key other than {action.key!r}, or rename the variable in the loop {loop!r}.",
+            )
             return
         declared = self.declared.get(action.key)
         source = self._known(step, action.payload)
@@ -161,8 +166,8 @@ def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
     setting: dict[str, SetAction] = {}
     for number, action in enumerate(step.sets):
         if setting.setdefault(action.key, action) is not action:
-            message = f"The step sets the key {action.key!r} already."
-            yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Keep one of the two.")
+            message = f"The step sets the key {action.key!r} twice."
+            yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Remove one of the two actions.")
     for number, action in enumerate(step.sets):
         for part, path in set_reads(action):
             read = path.partition(".")[0]
@@ -196,6 +201,6 @@ def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -
     foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
-        message = f"{declared.key!r} is declared as {describe_choices(declared)}; {what} {found}."
+        message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {what} {found}."
         fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {what} the same `choices`."
         yield fault(at, "wrong_value", message, fix)

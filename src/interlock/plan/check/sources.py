@@ -18,7 +18,7 @@ _NEEDS_VALUE = "but `from` needs a value that always exists"
 
 
 def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield each path of a `set` that points at nothing, and each `from` whose value may be missing."""
+    """Yield a fault for each path of a `set` that does not exist, and for each `from` whose value may be missing."""
     kinds = declared_kinds(document)
     ratings = {assessment.id: assessment for assessment in document.assessments}
     for step in doc.walk_steps(document.steps):
@@ -51,9 +51,14 @@ def _source(
 def _undeclared(key: str, at: str, kinds: Kinds) -> Diagnostic:
     if key == "artifact":
         fix = "Give the step an `outputContract`, or read a declared key."
-        return fault(at, "undeclared_key", "The step asks for no artifact.", fix)
+        return fault(at, "undeclared_key", "The step has no output contract, so there is no artifact to read.", fix)
     if key == "assessments":
-        return fault(at, "undeclared_key", "The step asks for no assessment.", "Name it in `assessmentRefs`.")
+        return fault(
+            at,
+            "undeclared_key",
+            "The step asks for no assessment.",
+            "Name the assessment in the step's `assessmentRefs`.",
+        )
     otherwise = "Declare it in `inputs`, or in `produces` of this step or an earlier one."
     fix = _suggest(key, [*kinds, "artifact", "assessments"], "", otherwise)
     return fault(at, "undeclared_key", f"The key {key!r} is not declared.", fix)
@@ -73,7 +78,7 @@ def _check_artifact(wanted: doc.EvidenceRequirements, members: list[str], at: st
         here = f"{before}.{member}"
         if schema.get("type", "object") != "object" and "anyOf" not in schema:
             message = f"`{here}` cannot exist: `{before}` is not an object."
-            yield fault(at, "wrong_type", message, f"Write `{before}`.")
+            yield fault(at, "wrong_type", message, f"Read `{before}` itself.")
             return
         inner = cast("Mapping[str, Mapping[str, Json]]", schema.get("properties") or {})
         if member not in inner:
@@ -109,10 +114,12 @@ def _check_rating(
             yield fault(at, "unknown_assessment", f"The assessment {name!r} has no dimension {inside[0]!r}.", fix)
         elif len(inside) > 1:
             message = f"`{here}{inside[0]}` is a level and has no members."
-            yield fault(at, "wrong_type", message, f"Write `{here}{inside[0]}`.")
+            yield fault(at, "wrong_type", message, f"Read `{here}{inside[0]}` itself.")
         elif not dimension.required:
             message = f"The dimension {inside[0]!r} may be left unrated, {_NEEDS_VALUE}."
-            yield fault(at, "wrong_value", message, "Remove its `required: false`, or read another dimension.")
+            yield fault(
+                at, "wrong_value", message, f"Remove `required: false` of {inside[0]!r}, or read another dimension."
+            )
 
 
 def _suggest(name: str, known: Iterable[str], before: str, otherwise: str) -> str:

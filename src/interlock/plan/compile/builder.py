@@ -125,8 +125,8 @@ class Builder:
         prompt, injections = self.prompts.rendered(step)
         size = utf8_bytes(prompt) + sum(utf8_bytes(fragment.text) for fragment in step.fragments)
         if size > PROMPT_BYTES_MAX:
-            message = f"The rendered prompt has {size} bytes."
-            fix = f"Keep it within {PROMPT_BYTES_MAX}; point at long texts with `references`."
+            message = f"The rendered prompt has {size} bytes; the limit is {PROMPT_BYTES_MAX}."
+            fix = "Shorten the prompt; point at long texts with `references`."
             self.faults.append(fault(step.at, "too_long", message, fix))
         self._bytes += size
         if self._bytes > PROMPTS_BYTES_MAX:
@@ -140,6 +140,10 @@ class Builder:
             "evidence_schema_ref": evidence_ref,
             "task": self._task_record(step, prompt, injections),
         }
+        if step.hints:
+            fields["hints"] = step.hints
+        if step.metadata:
+            fields["metadata"] = dict(sorted(step.metadata.items()))
         if step.capabilities:
             fields["capabilities"] = tuple(dict.fromkeys(step.capabilities))
         self._add(step.id, "task", step.title, step.at, entries, **fields)
@@ -164,6 +168,8 @@ class Builder:
             "sets": tuple(map(drop_defaults, step.sets)),
             "needs_user": tuple(map(drop_defaults, step.needs_user)),
             "injections": injections,
+            "verifies": step.verifies,
+            "by": step.by,
         }
         present = {name: value for name, value in fields.items() if value not in (None, ())}
         return plan.Task.model_validate({"prompt": prompt, "evidence": _evidence(step), **present})
@@ -235,8 +241,10 @@ class Builder:
         self._origin = plan.Provenance(source="template_injected", origin_id=template)
         for inner in unfolded(routine, step):
             if isinstance(inner, doc.TemplateStep):
-                message = f"The routine {template!r} calls another routine."
-                self.faults.append(fault(at, "template_recursion", message, "Write its steps out."))
+                message = f"The routine {template!r} calls another routine, which is not allowed."
+                self.faults.append(
+                    fault(at, "template_recursion", message, "Write the steps of that routine into the workflow.")
+                )
                 continue
             entries = self._step(inner, entries)
         self._origin = before
@@ -262,7 +270,7 @@ class Builder:
             message = f"Two parts of the plan are called {node_id!r}."
             # A node that the compiler adds has no place; the step with the same name must be renamed.
             place = at or self.at[node_id]
-            self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that adds it."))
+            self.faults.append(fault(place, "duplicate_node_id", message, "Rename the step that adds the second one."))
         fields: dict[str, object] = {"owner": "harness", "provenance": self._origin} | more
         self._nodes.append(plan.PlanNode.model_validate({"node_id": node_id, "kind": kind, "title": title, **fields}))
         self._kinds[node_id] = kind
@@ -290,7 +298,7 @@ class Builder:
         )
 
     def _too_large(self, at: str, message: str) -> None:
-        self.faults.append(fault(at, "too_many", message, "Use fewer or shorter steps."))
+        self.faults.append(fault(at, "too_many", message, "Use fewer or shorter steps in the workflow."))
         raise PlanTooLargeError(message)
 
 

@@ -25,8 +25,8 @@ from interlock.plan.compiled import (
     CapabilityDemand,
     CompiledWarning,
     CompiledWorkflow,
-    ContractPack,
     ScopedFunction,
+    packs_of,
 )
 
 
@@ -99,14 +99,12 @@ def _is_unsure(found: Diagnostic, reported: Diagnostics) -> bool:
     return any(path.startswith(rests_on) for path in removed) if rests_on else False
 
 
-def placement_diagnostics(
-    workflow_id: str, source_kind: SourceKind, taken: frozenset[str] = frozenset()
-) -> Diagnostics:
+def placement_diagnostics(workflow_id: str, source_kind: SourceKind) -> Diagnostics:
     """Check a workflow id in its source: the reserved namespace is an error, no namespace a warning (SRC-2, SRC-3)."""
-    suggestion = suggest_id(workflow_id, source_kind, taken)
+    suggestion = suggest_id(workflow_id, source_kind)
     if source_kind != "bundled" and is_reserved(workflow_id):
         message = f"{workflow_id!r} is in `wr.*`, which is reserved for Interlock's own workflows."
-        return (fault("id", "reserved_namespace", message, f"Rename it, for example to `{suggestion}`."),)
+        return (fault("id", "reserved_namespace", message, f"Rename the workflow, for example to `{suggestion}`."),)
     if classify_id(workflow_id) == "legacy":
         return (warning("id", "legacy_id", f"{workflow_id!r} has no namespace.", f"Rename it to `{suggestion}`."),)
     return ()
@@ -178,12 +176,15 @@ def _workflow(
         "inputs": tuple(sorted(map(drop_defaults, document.inputs), key=lambda one: one.key)),
         "functions": tuple(sorted(_functions(document, builder), key=lambda one: (one.function.name, one.owner or ""))),
         "assessments": tuple(sorted(map(drop_defaults, document.assessments), key=lambda one: one.id)),
-        "contracts": tuple(_packs(plan)),
+        "contracts": packs_of(plan),
         "plan": plan,
         "compiled_warnings": tuple(CompiledWarning(code=one.code, message=one.message) for one in found),
     }
     if document.agent_role is not None:
         fields["agent_role"] = document.agent_role
+    produced = {one.key: drop_defaults(one) for step in builder.steps.values() for one in step.declares}
+    if produced:
+        fields["produced"] = tuple(produced[key] for key in sorted(produced))
     if document.recommended is not None:
         fields["recommended"] = drop_defaults(document.recommended)
     return CompiledWorkflow.model_validate(fields)
@@ -194,17 +195,3 @@ def _functions(document: doc.WorkflowDocument, builder: Builder) -> Iterator[Sco
     loops = [step for step in doc.walk_steps(document.steps) if isinstance(step, doc.LoopStep)]
     for step in (*loops, *builder.steps.values()):
         yield from (ScopedFunction(function=drop_defaults(function), owner=step.id) for function in step.own_functions)
-
-
-def _packs(plan: records.Plan) -> Iterator[ContractPack]:
-    """Yield the packs that the plan refers to, in the order of their references, whole (EVID-1)."""
-    refs = {ref for node in plan.nodes for ref in (node.input_schema_ref, node.evidence_schema_ref) if ref is not None}
-    refs |= {records.ASSESSMENT_CONTRACT for node in plan.nodes if node.task and node.task.evidence.assessments}
-    for ref in sorted(refs):
-        pack = PACKS[ref]
-        fields: dict[str, object] = {
-            "artifact_kind": pack.kind,
-            "artifact_schema": pack.schema,
-        }
-        present = {name: value for name, value in fields.items() if value is not None}
-        yield ContractPack.model_validate({"contract_ref": ref, "version": pack.version, **present})

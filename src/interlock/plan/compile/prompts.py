@@ -17,7 +17,7 @@ from interlock.plan.records import Injection
 
 @dataclass(slots=True, kw_only=True)
 class Prompts:
-    """Renders the prompts of one document; what it finds is kept in `faults`."""
+    """Renders the prompts of one document. The faults that it finds are added to `faults`."""
 
     slots: Mapping[str, ExtensionPoint]
     bindings: Mapping[str, str]
@@ -32,16 +32,16 @@ class Prompts:
             parts.append(_section("Guidance", _bullets(step.guidance)))
         injected = sum(injection.byte_length for injection in injections.values())
         if injected > INJECTED_BYTES_MAX:
-            message = f"References add {injected} bytes to the prompt."
-            self.faults.append(fault(step.at, "too_long", message, f"Keep them within {INJECTED_BYTES_MAX}."))
+            message = f"Built-in texts add {injected} bytes to the prompt; the limit is {INJECTED_BYTES_MAX}."
+            self.faults.append(fault(step.at, "too_long", message, "Refer to fewer built-in texts in this step."))
         return "\n\n".join(parts), tuple(injections[ref] for ref in sorted(injections))
 
     def bound(self, part: doc.BindingPart) -> str:
-        """Return what a slot is bound to: by the project, else by its default."""
+        """Return the text that a slot is bound to: the project's, else the default of the slot."""
         slot = self.slots.get(part.slot_id)
         if slot is None:
             guess = suggest_name(part.slot_id, self.slots)
-            fix = f"Did you mean `{guess}`?" if guess else "Define it in `extensionPoints`."
+            fix = f"Did you mean `{guess}`?" if guess else "Define the slot in `extensionPoints`."
             self.faults.append(fault(part.at, "unknown_slot", f"There is no slot {part.slot_id!r}.", fix))
             return ""
         return self.bindings.get(part.slot_id, slot.default)

@@ -11,8 +11,11 @@ from interlock.plan.builtins.packs import pack_named
 
 
 def requirement_lines(step: doc.AgentStep, assessments: Mapping[str, Assessment]) -> tuple[str, ...]:
-    """Return the lines: contracts, ratings, criteria, context keys. The last one counts those beyond the limit."""
-    lines = [*_contract(step), *_ratings(step, assessments), *_criteria(step), *_keys(step)]
+    """Return a line for each requirement of a step: contracts, ratings, criteria, context keys, up to the limit.
+
+    If there are more, the last line counts them.
+    """
+    lines = [*_contract(step), *_ratings(step, assessments), *_criteria(step), *_keys(step), *_separation(step)]
     if len(lines) <= REQUIREMENT_LINES_MAX:
         return tuple(lines)
     shown = lines[: REQUIREMENT_LINES_MAX - 1]
@@ -57,6 +60,12 @@ def _flat(criteria: Criteria) -> Iterator[Criteria]:
             yield from _flat(part)
     else:
         yield criteria
+
+
+def _separation(step: doc.AgentStep) -> Iterator[str]:
+    if step.by == "another":
+        steps = ", ".join(f"`{verified}`" for verified in step.verifies)
+        yield one_line(f"A client that reported {steps} cannot report this step: another client must.", WORDS_BYTES_MAX)
 
 
 def _keys(step: doc.AgentStep) -> Iterator[str]:

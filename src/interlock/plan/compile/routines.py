@@ -68,7 +68,7 @@ def routine_of(document: doc.WorkflowDocument) -> Routine | None:
 
 
 def unfolded(routine: Routine, call: doc.TemplateStep) -> tuple[doc.Step, ...]:
-    """Return the steps of a routine as a call asks for them: ids joined with `--`, arguments filled in."""
+    """Return the steps of a routine for a call: ids prefixed with the id of the call and `--`, arguments inserted."""
 
     def fill(text: str) -> str:
         return _HOLE.sub(lambda hole: _filled(hole, call.args), text)
@@ -99,6 +99,7 @@ def _renamed(step: doc.Step, call: doc.TemplateStep, fill: Callable[[str], str])
                 step,
                 at=call.at,
                 id=name,
+                verifies=tuple(f"{call.id}--{verified}" for verified in step.verifies),
                 title=fill(step.title),
                 agent_role=step.agent_role or call.agent_role,
                 prompt=_filled_prompt(step.prompt, fill),

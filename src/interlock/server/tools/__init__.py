@@ -24,9 +24,9 @@ INSTRUCTIONS = (
     " nextCall with your notes of that step. Tokens are opaque: copy them whole, from the last answer of the same run."
     " Several runs may be open in one chat: each answer names its run first, and `run` is its label. If an answer was"
     " lost, repeat the same call, or send the stateToken alone. If you have no token, as in a new chat, find the run"
-    " with resume_session. Before a long or risky part, save notes with checkpoint_workflow. If an answer is blocked,"
-    " do what its blockers say, with the tokens in it. Resources: `interlock://sessions/{sessionId}` shows what was"
-    " done in a session, `interlock://workflows` what can be started."
+    " with resume_session. If you must stop before a step is done, save notes with checkpoint_workflow. If an answer is"
+    " blocked, do what its blockers say, with the tokens in it. Resources: `interlock://sessions/{sessionId}` shows"
+    " what was done in a session, `interlock://workflows` what can be started."
 )
 
 

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from interlock.engine.answer.structure import CheckpointAnswer
+from interlock.engine.ends import STEP_WORKS
 from interlock.engine.request import Request
+from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import OutputArgument, evidence_faults
@@ -17,24 +20,49 @@ from interlock.service.tools.checkpoint_workflow import CheckpointCommand, check
 class CheckpointArguments(Arguments):
     """Arguments of `checkpoint_workflow`."""
 
-    checkpoint_token: Annotated[str, Field(description="The last answer's `checkpointToken`. Repeating it is safe.")]
-    state_token: Annotated[str | None, Field(description="Optional check: a `stateToken` of the same step.")] = None
+    ack_token: Annotated[
+        str | None, Field(description="The step's `ackToken`. Here it only saves; it does not report the step.")
+    ] = None
+    checkpoint_token: Annotated[
+        str | None, Field(description="A `checkpointToken` of the step, in place of its `ackToken`.")
+    ] = None
+    state_token: SkipJsonSchema[str | None] = None
+    """A check that is not published, because a small model sends wrong tokens in it."""
     output: Annotated[
         OutputArgument | None, Field(description="Evidence of the step so far; a later checkpoint replaces it.")
     ] = None
 
     def faults(self, caller: Caller) -> Iterator[Fault]:
         """See `Arguments.faults`."""
-        return evidence_faults(self.output, caller.artifact_bytes_max)
+        if self.ack_token is None and self.checkpoint_token is None:
+            yield Fault(
+                "ackToken",
+                "Neither `ackToken` nor `checkpointToken` was sent.",
+                "Send the `ackToken` of the last answer of the run.",
+                correction=Correction(wrong=(("ackToken",),), instead={"stateToken": None}, understood=self.sent()),
+            )
+        elif self.ack_token is not None and self.checkpoint_token is not None:
+            yield Fault(
+                "ackToken",
+                "Both `ackToken` and `checkpointToken` were sent; each of them names the step.",
+                "Send only one of them.",
+                correction=Correction(instead={"ackToken": None}, understood=self.sent()),
+            )
+        yield from evidence_faults(self.output, caller.artifact_bytes_max, STEP_WORKS)
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
         output = self.output or OutputArgument()
-        token, state = decode_token(self.checkpoint_token), self.state_token
-        check = None if state is None else decode_token(state)
+        state, text = self.state_token, self.checkpoint_token or self.ack_token
+        assert text is not None, "a call without a token has a fault"
+        token = decode_token(text)
         command = CheckpointCommand(
-            tokens=SentTokens(argument="checkpointToken", token=token, check=check),
-            request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ())),
+            tokens=SentTokens(
+                argument="ackToken" if self.checkpoint_token is None else "checkpointToken",
+                token=token,
+                check=None if state is None else decode_token(state),
+            ),
+            request=Request(notes=output.notes_markdown, artifacts=tuple(output.artifacts or ()), asking=caller.asking),
             actor=caller.actor,
         )
         return Call(run=lambda ports: checkpoint_workflow(ports, command), session=token.session)
@@ -43,10 +71,9 @@ class CheckpointArguments(Arguments):
 CHECKPOINT_WORKFLOW = Tool(
     name="checkpoint_workflow",
     title="Save notes of an unfinished step",
-    description="Saves notes and artifacts of a step that is not done yet, and returns a stateToken as a bookmark"
-    " for any later chat. The step stays pending and every token stays valid. Use it before a long or risky part, or"
-    " when the chat may end. Not for a finished step: use continue_workflow. Repeating a call is safe."
-    ' Example: {"checkpointToken": "chk_ab12…", "output": {"notesMarkdown": "Half of the tests pass…"}}.',
+    description="Only if you must stop before the step is done. Never a way to report a step: report it with"
+    " continue_workflow. Saves your notes so far under the step's ackToken. The step stays pending, every token stays"
+    " valid, and the answer's stateToken is a bookmark for any later chat. Repeating a call is safe.",
     arguments=CheckpointArguments,
     output=CheckpointAnswer,
     hints=Hints(is_read_only=False, is_idempotent=True),

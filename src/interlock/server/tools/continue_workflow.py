@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from interlock.engine.answer.structure import ExecutionAnswer
-from interlock.engine.request import Request
+from interlock.engine.ends import RUN_WORKS, WORK_KIND
+from interlock.engine.request import CONFIRMATION_KIND, Request
 from interlock.kernel.errors import Correction
 from interlock.record.short_tokens import decode_token
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
@@ -41,7 +42,8 @@ class ContinueArguments(Arguments):
         """See `Arguments.faults`."""
         if self.ack_token is None:
             yield from self._faults_without_ack()
-        yield from evidence_faults(self.output, caller.artifact_bytes_max)
+        yield from evidence_faults(self.output, caller.artifact_bytes_max, RUN_WORKS)
+        yield from self._faults_beside_end()
 
     def call(self, caller: Caller) -> Call:
         """See `Arguments.call`."""
@@ -61,6 +63,23 @@ class ContinueArguments(Arguments):
         )
         session = None if self.ack_token is None else tokens.token.session
         return Call(run=lambda ports: continue_workflow(ports, command), session=session)
+
+    def _faults_beside_end(self) -> Iterator[Fault]:
+        """The end of a run records nothing else, so evidence that came with it would be lost."""
+        artifacts = (self.output.artifacts if self.output is not None else None) or []
+        ends = [one for one in artifacts if one.get("kind") == WORK_KIND]
+        others = [one for one in artifacts if one.get("kind") not in (WORK_KIND, CONFIRMATION_KIND)]
+        has_notes = self.output is not None and bool(self.output.notes_markdown)
+        if ends and (others or has_notes or self.context or self.preferences):
+            yield Fault(
+                "output",
+                f"The artifact `{WORK_KIND}` asks for the end of the run. Nothing else is recorded with an end.",
+                "Save notes and artifacts first, with `checkpoint_workflow`. Then send this artifact alone.",
+                correction=Correction(
+                    instead={"output": {"artifacts": ends[:1]}, "context": None, "preferences": None},
+                    understood=self.sent(),
+                ),
+            )
 
     def _tokens(self) -> SentTokens:
         state = None if self.state_token is None else decode_token(self.state_token)
@@ -96,13 +115,12 @@ class ContinueArguments(Arguments):
 CONTINUE_WORKFLOW = Tool(
     name="continue_workflow",
     title="Continue a workflow",
-    description="With ackToken: reports the pending step as done, with its notes, and returns the next step. If the"
-    " evidence is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it"
-    " returns what was recorded. With stateToken alone: shows the current step, for example after a lost answer, and"
-    " records nothing. Not for an unfinished step: use checkpoint_workflow. Every answer contains the next call as"
-    " nextCall. If you deviated from the step, add the artifact wr.workflow_divergence. If a person confirmed, add"
-    " the wr.confirmation that the answer shows."
-    ' Example: {"ackToken": "ack_ab12…", "run": "ab12", "output": {"notesMarkdown": "…"}}.',
+    description="When the pending step is done: reports it and returns the next one. Never for a step that is not done:"
+    " use checkpoint_workflow if you must stop. Send the arguments of the last answer's nextCall"
+    " and add what its fill names, written by you: without output.notesMarkdown most steps are refused. If the evidence"
+    " is not enough, the answer says what is missing and gives fresh tokens. Repeating a call is safe: it returns what"
+    " was recorded. With stateToken alone it only shows the current step, as after a lost answer. If you"
+    " deviated from the step, add the artifact wr.workflow_divergence.",
     arguments=ContinueArguments,
     output=ExecutionAnswer,
     hints=Hints(is_read_only=False, is_idempotent=True),

@@ -1,14 +1,16 @@
 """The arguments with evidence and preferences, and their checks before a use case runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from interlock.engine.ends import WORK_KIND, WorkFault, parse_work
 from interlock.engine.request import PreferenceDelta, is_sample
 from interlock.kernel.budgets import ARTIFACT_DEPTH_MAX, ARTIFACTS_MAX, NOTES_INPUT_BYTES_MAX
 from interlock.kernel.canonical import Json, NotCanonicalError, canonical_bytes, nests_deeper_than
 from interlock.kernel.text import utf8_bytes
+from interlock.record.payloads import Work
 from interlock.server.tools.contract import Fault, ObjectArgument, too_large
 
 
@@ -34,7 +36,9 @@ class OutputArgument(ObjectArgument):
         Field(
             description="Structured evidence, if the step asks for it: objects, each with a `kind`. Always allowed:"
             " `wr.workflow_divergence` (`reason`, `summary`) if you deviated from the step on purpose, and"
-            " `wr.confirmation` (`confirmedBy`, `statement`) if an answer shows it and a person did confirm."
+            " `wr.confirmation` (`confirmedBy`, `statement`) if an answer shows it and a person did confirm. If the"
+            " user drops the run: `wr.work_record` (`work`: `cancelled` or `failed`; `reason`; `note`) alone, with an"
+            " `ackToken`; the user is asked. In a checkpoint its `work` is `released` or `failed`: you leave the step."
         ),
     ] = None
 
@@ -50,8 +54,8 @@ def preference_delta(argument: PreferencesArgument | None) -> PreferenceDelta:
     return PreferenceDelta(autonomy=argument.autonomy, risk_policy=argument.risk_policy)
 
 
-def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> Iterator[Fault]:
-    """Yield the faults of notes and artifacts that do not depend on the step."""
+def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int, works: Sequence[Work]) -> Iterator[Fault]:
+    """Yield the faults of notes and artifacts that do not depend on the step. A work record may be one of `works`."""
     if output is None:
         return
     notes, artifacts = output.notes_markdown or "", output.artifacts or []
@@ -63,6 +67,18 @@ def evidence_faults(output: OutputArgument | None, artifact_bytes_max: int) -> I
         yield Fault("output.artifacts", f"Found {len(artifacts)} artifacts.", f"Send at most {ARTIFACTS_MAX}.")
     for at, artifact in enumerate(artifacts):
         yield from _artifact_faults(f"output.artifacts[{at}]", artifact, artifact_bytes_max)
+    yield from _work_faults(artifacts, works)
+
+
+def _work_faults(artifacts: list[dict[str, Json]], works: Sequence[Work]) -> Iterator[Fault]:
+    records = [at for at, artifact in enumerate(artifacts) if artifact.get("kind") == WORK_KIND]
+    for at in records:
+        found = parse_work(artifacts[at], works)
+        if isinstance(found, WorkFault):
+            yield Fault(f"output.artifacts[{at}].{found.member}", found.found, found.fix)
+    if len(records) > 1:
+        path = f"output.artifacts[{records[1]}]"
+        yield Fault(path, f"This is the second `{WORK_KIND}` of the call.", "Send one.")
 
 
 def _artifact_faults(path: str, artifact: dict[str, Json], bytes_max: int) -> Iterator[Fault]:

@@ -13,7 +13,7 @@ from interlock.service.tools.inspect_workflow import InspectAnswer, InspectComma
 class InspectArguments(Arguments):
     """Arguments of `inspect_workflow`."""
 
-    workflow_id: Annotated[str, Field(description="Id from list_workflows, for example wr.code_review.")]
+    workflow_id: Annotated[str, Field(description="An id that list_workflows returned.")]
     detail: Annotated[
         Literal["summary", "plan", "source"] | None,
         Field(description="summary (default): the steps; plan: with every prompt; source: the file as written."),
@@ -34,8 +34,9 @@ class InspectArguments(Arguments):
 INSPECT_WORKFLOW = Tool(
     name="inspect_workflow",
     title="Inspect a workflow",
-    description="Shows what a workflow would do before it is started: its steps, and with detail=plan every prompt,"
-    " with detail=source the file as written. Not needed before start_workflow. Changes nothing.",
+    description="If the user wants to see what a workflow does before it is started. Never needed while a run is open,"
+    " nor before start_workflow. Shows the steps; with detail=plan every prompt, with detail=source the file as"
+    " written. Changes nothing.",
     arguments=InspectArguments,
     output=InspectAnswer,
     hints=READS,

@@ -32,10 +32,10 @@ class ListArguments(Arguments):
 LIST_WORKFLOWS = Tool(
     name="list_workflows",
     title="List workflows",
-    description="Lists the workflows that can be started, with id, purpose and step count. Use it when the user"
-    " asks for a guided or repeatable way of working (bug hunt, review, coding task), or names a workflow whose id"
-    " you do not know. Not for runs that exist: use resume_session. Files that cannot run are listed with"
-    " their first fault. Changes nothing.",
+    description="When the user asks for a guided or repeatable way of working (bug hunt, review, coding task), or"
+    " names a workflow whose id you do not know. Not for runs that exist: use resume_session. Lists the workflows that"
+    " can be started, with id, purpose and step count, and files that cannot run with their first fault. Changes"
+    " nothing.",
     arguments=ListArguments,
     output=ListAnswer,
     hints=READS,

@@ -62,10 +62,10 @@ class ResumeArguments(Arguments):
 RESUME_SESSION = Tool(
     name="resume_session",
     title="Find work to continue",
-    description="Finds runs when you have no token: in a new chat, after lost memory, or on another machine."
-    " Returns up to five runs, the best match first. Send a run's nextCall unchanged: it shows the pending step and"
-    " what was done. Search by a few words of the goal or the notes; without words, it returns the latest runs of"
-    ' this project. Not needed while you have a token. Changes nothing. Example: {"query": "login"}.',
+    description="To find a run when you have no token: in a new chat, after lost memory, or on another machine."
+    " Never needed while you have a token. Returns up to five runs, the best match first. Send a run's nextCall"
+    " unchanged: it shows the pending step and what was done. Search by a few words of the goal or the notes; without"
+    " words, it returns the latest runs of this project. Changes nothing.",
     arguments=ResumeArguments,
     output=ResumeAnswer,
     hints=READS,

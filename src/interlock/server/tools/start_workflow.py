@@ -24,7 +24,7 @@ _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 class StartArguments(Arguments):
     """Arguments of `start_workflow`."""
 
-    workflow_id: Annotated[str, Field(description="Id from list_workflows, for example wr.code_review.")]
+    workflow_id: Annotated[str, Field(description="An id that list_workflows returned.")]
     goal: Annotated[str | None, Field(description="What the user wants, in a sentence; every answer shows it.")] = None
     context: Annotated[
         dict[str, JsonValue] | None,
@@ -87,10 +87,9 @@ class StartArguments(Arguments):
 START_WORKFLOW = Tool(
     name="start_workflow",
     title="Start a workflow",
-    description="Starts a run of a workflow and returns its first step and the call that reports it as done. Each"
-    " call starts another run: start once, then use continue_workflow. Not for a run that exists: find it with"
-    " resume_session. A run is stored: it survives a crash, a new chat and a change of agent."
-    ' Example: {"workflowId": "wr.code_review", "goal": "Review the login change"}.',
+    description="Once, to begin a run of a workflow: returns the first step and the call that reports it as done."
+    " Never while a run is open: continue that run with continue_workflow, or find it with resume_session. Each"
+    " call starts another run. A run is stored: it survives a crash, a new chat and a change of agent.",
     arguments=StartArguments,
     output=ExecutionAnswer,
     hints=Hints(is_read_only=False, is_idempotent=False),

@@ -20,7 +20,9 @@ _KINDS_WITH_WORDS = frozenset({"advance_recorded", "gap_recorded", "decision_tra
 _WORD_MEMBERS = frozenset({"message", "suggestedFix", "summary"})
 """Members of those kinds that only describe other members in words; a later release may use other words."""
 _COMPARED_APART = frozenset({"requestDigest", "captureRef"})
-_DECISIONS = frozenset({"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended"})
+_DECISIONS = frozenset(
+    {"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended", "work_recorded"}
+)
 """Kinds that record decisions; the other kinds record their effects."""
 _EFFECTS = frozenset({"effects", "outcomes"})
 """The members of a captured record that record effects; the others record decisions."""

@@ -3,9 +3,10 @@
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import assert_never, get_args
 
 from interlock.engine.advance import decide_advance
+from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, without_answer
 from interlock.engine.gates import ApprovalContext, GateClaims, Reply
 from interlock.engine.judge.attempt import Advanced, Refused
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
@@ -19,7 +20,7 @@ from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
 from interlock.record.snapshot import Complete
-from interlock.service.run.attempts import answered_at, attempt_on, brought_by
+from interlock.service.run.attempts import answered_at, attempt_on, brought_by, ending_of, reply_stored
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
 from interlock.store.ports.reader import SessionReader
@@ -66,7 +67,7 @@ def recorded_plan(before: Session, after: Session, events: tuple[ev.Event, ...])
 
 
 def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) -> AppendPlan | str:
-    """Return the plan that the recorded input leads to, or why it leads to none.
+    """Return the plan that the recorded input gives when it is decided again, or why it gives none.
 
     Raises:
         BrokenChainError: The plan starts from a node at which the run is complete.
@@ -75,6 +76,29 @@ def derived_plan(reader: SessionReader, plans: Plans, recorded: RecordedPlan) ->
     if isinstance(recorded.key, ev.RunStartedEvent):
         return _replay_start(reader, plans, recorded, recorded.key)
     return _replay_advance(reader, plans, recorded, recorded.key)
+
+
+def derived_end(reader: SessionReader, plans: Plans, before: Session, key: ev.WorkRecordedEvent) -> AppendPlan | str:
+    """Return the plan that a recorded end of a run leads to, or why it leads to none (END-8).
+
+    The end is decided again from the actor of the event and the person's answer that it refers to.
+
+    Raises:
+        ContentDamagedError: The answer or the snapshot of the run's tip is missing or damaged.
+    """
+    run_context = load_run_context(before, before.runs[key.scope.run_id], plans)
+    digest = key.data.answer_ref
+    reply = reply_stored(reader, digest).reply() if digest is not None else None
+    decision = decide_end(ending_of(run_context, without_answer(key.data), key.actor, reply))
+    match decision:
+        case Ended():
+            return decision.plan
+        case RunComplete():
+            return "the run was complete"
+        case EndNotAgreed():
+            return "no person agreed"
+        case _:
+            assert_never(decision)
 
 
 def is_as_sent(reader: SessionReader, recorded: RecordedPlan) -> bool:
@@ -164,7 +188,7 @@ def _replay_advance(
         declined = ApprovalContext(client_can=True, reply=Reply(action="decline", client="", answers={}))
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
-    decision = decide_advance(attempt_on(reader, run_context, node, key.data.attempt_id, request))
+    decision = decide_advance(attempt_on(reader, run_context, (node, key.data.attempt_id), request, key.actor))
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 

@@ -5,9 +5,9 @@ Descriptions are not compared, because a later release may use other words.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
@@ -17,17 +17,24 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import UnknownVersionError
-from interlock.record.events import DecisionTraceAppendedEvent, Event
+from interlock.record.events import DecisionTraceAppendedEvent, Event, WorkRecordedEvent
 from interlock.record.payloads import DecisionTraceAppended
 from interlock.service.advice import NEWER, advise
 from interlock.service.audit.compare import compared_captures, compared_events
-from interlock.service.audit.replay import BrokenChainError, RecordedPlan, derived_plan, is_as_sent, recorded_plan
+from interlock.service.audit.replay import (
+    BrokenChainError,
+    RecordedPlan,
+    derived_end,
+    derived_plan,
+    is_as_sent,
+    recorded_plan,
+)
 from interlock.service.run.attempts import stored_object
 from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
-from interlock.views.session import BrokenHistoryError, evolve, new_session
+from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
 
 Code = Literal[
     "hash_mismatch",
@@ -99,7 +106,10 @@ class _Check:
             try:
                 recorded = recorded_plan(before, after, events)
                 if recorded is not None:
-                    yield from self._check_plan(recorded)
+                    found = partial(self._find_mismatch, recorded)
+                    yield from self._checked(recorded.node, _recorded_capture(recorded), found)
+                for end in (event for event in events if isinstance(event, WorkRecordedEvent) and event.is_end):
+                    yield from self._checked(None, None, partial(self._find_end_mismatch, before, end))
             except BrokenChainError as error:
                 yield self.mismatch("chain_broken", error.node, f"event {before.next_index} and on", str(error), _ASK)
             before = after
@@ -120,18 +130,32 @@ class _Check:
         """What to do about bytes that do not verify; finding it reads the whole session."""
         return advise(self.session, has_sound_part=has_sound_part(self.reader, self.session))
 
-    def _check_plan(self, recorded: RecordedPlan) -> Iterator[Mismatch]:
+    def _checked(
+        self, node: NodeId | None, capture: Digest | None, find: Callable[[], Mismatch | None]
+    ) -> Iterator[Mismatch]:
+        """Yield what a check of a plan finds; content that is missing or damaged is a finding of its own."""
         try:
-            found = self._find_mismatch(recorded)
+            found = find()
         except UnknownVersionError as error:
-            found = self.mismatch("unsupported_version", recorded.node, error.what, error.found, NEWER)
+            found = self.mismatch("unsupported_version", node, error.what, error.found, NEWER)
         except ContentDamagedError as error:
-            is_capture = error.digest == _recorded_capture(recorded)
+            is_capture = error.digest == capture
             code: Code = "missing_capture" if is_capture and error.found == "missing" else "hash_mismatch"
             what = "capture" if is_capture else error.what
-            found = self.mismatch(code, recorded.node, f"{what} {error.digest}", error.found, self._restore)
+            found = self.mismatch(code, node, f"{what} {error.digest}", error.found, self._restore)
         if found is not None:
             yield found
+
+    def _find_end_mismatch(self, before: Session, end: WorkRecordedEvent) -> Mismatch | None:
+        """Return why a recorded end of a run does not follow again, or None if it does (END-8)."""
+        tip, derived = before.runs[end.scope.run_id].tip, derived_end(self.reader, self.plans, before, end)
+        if isinstance(derived, str):
+            found = f"recorded: the end of a run; replayed: none, because: {derived}"
+            return self.mismatch("decision_mismatch", tip, end.kind, found, _ASK)
+        difference = compared_events((end,), derived)
+        if difference is None:
+            return None
+        return self.mismatch(difference.code, tip, difference.where, difference.found, _ASK)
 
     def _find_mismatch(self, recorded: RecordedPlan) -> Mismatch | None:
         """Return the first mismatch of a plan, or None if it verifies."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class UntrustedText:
-    """Text within a line from an agent, an author or a client. It may contain anything."""
+    """Text from an agent, an author or a client, shown within a line. It may contain any characters."""
 
     text: str
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from interlock.kernel.budgets import RECORD_NODES_MAX, RECORD_NOTES_BYTES_MAX
 from interlock.kernel.text import truncated
 from interlock.record.outcome import Blocker
+from interlock.record.payloads import WorkRecorded
 from interlock.service.report.document import (
     Block,
     Bullets,
@@ -27,6 +28,7 @@ from interlock.service.report.session_report import (
     StepReport,
 )
 from interlock.service.run.context import RunContext, StepLabel
+from interlock.views.session import RunEnd
 from interlock.views.status import status_words
 
 _PRIVATE_KEYS = {"repo_root"}
@@ -62,7 +64,7 @@ def _run(account: SessionReport, run: RunReport, options: RenderOptions) -> Iter
         yield Bullets(tuple(_gap(gap) for gap in run.gaps))
     yield Heading(level=2, line=("Steps, newest first" if options.newest_first else "Steps",))
     for step in reversed(run.steps) if options.newest_first else run.steps:
-        yield from _step(step, options)
+        yield from _step(step, options, "pending" if run.ended is None else "not done")
     if run.left_out:
         yield Paragraph((f"{run.left_out} earlier steps are left out; `interlock session show --all` shows them.",))
     if len(run.branches) > 1:
@@ -84,6 +86,8 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
         else ()
     )
     yield "Status", (status_words(summary.status), *at)
+    if run.ended is not None:
+        yield "Ended", (*_work(run.ended.work), *_by(run.ended))
     yield "Workflow", (UntrustedText(summary.workflow_id), f" ({run.source_kind}, ", UntrustedText(run.source_ref), ")")
     yield "Pinned as", (run.workflow_hash,)
     preferences = run.preferences
@@ -98,6 +102,20 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
     yield "Session", (f"{account.session}, {account.events} events, run {summary.run}, {summary.nodes} nodes",)
 
 
+def _work(work: WorkRecorded) -> Line:
+    """Return how work ended and why, with the note and the references of whoever ended it."""
+    note: Line = (": ", UntrustedText(work.note)) if work.note is not None else ()
+    refs: Line = (", references ", *_join(work.refs)) if work.refs is not None else ()
+    return f"{work.work}, {work.reason.replace('_', ' ')}", *note, *refs
+
+
+def _by(ended: RunEnd) -> Line:
+    """Return when and by whom a run was ended; an agent did it only after a person agreed."""
+    by: Line = (", by ", UntrustedText(ended.actor.identifier)) if ended.actor is not None else ()
+    agreed = " after a person agreed" if ended.work.answer_ref is not None else ""
+    return ", ", UntrustedText(ended.at or "at an unknown time"), *by, agreed
+
+
 def _client(client: str | None) -> Line:
     return (" through ", UntrustedText(client)) if client is not None else ()
 
@@ -109,15 +127,16 @@ def _join(texts: tuple[str, ...]) -> Line:
     return tuple(parts)
 
 
-def _step(step: StepReport, options: RenderOptions) -> Iterator[Block]:
+def _step(step: StepReport, options: RenderOptions, undone: str) -> Iterator[Block]:
     when: Line = (", ", UntrustedText(step.at)) if step.is_done and step.at is not None else ()
-    yield Heading(level=3, line=(*_step_name(step.place, "", ". "), *(when if step.is_done else (": pending",))))
+    yield Heading(level=3, line=(*_step_name(step.place, "", ". "), *(when if step.is_done else (f": {undone}",))))
     if step.notes is not None:
         yield Quote(_cut(step.notes, options))
     if step.checkpoint is not None:
         yield Paragraph(("Notes of its last checkpoint:",))
         yield Quote(_cut(step.checkpoint, options))
     items = [_artifact(artifact) for artifact in step.artifacts]
+    items += [("work was left: ", *_work(work)) for work in step.left]
     for number, blockers in enumerate(step.refused, start=1):
         items += [(f"attempt {number} was refused: ", *_blocker(blocker)) for blocker in blockers]
     if items:

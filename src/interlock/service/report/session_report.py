@@ -11,7 +11,7 @@ from interlock.kernel.ids import Digest, NodeId, RunId, SessionId, SourceKind, W
 from interlock.record.base import Preferences
 from interlock.record.events import NodeCreatedEvent
 from interlock.record.outcome import Blocker
-from interlock.record.payloads import ArtifactPayload, GapRecorded, ObservationKey
+from interlock.record.payloads import ArtifactPayload, GapRecorded, ObservationKey, WorkRecorded
 from interlock.service.run.context import RunContext, StepLabel, load_run_context
 from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
@@ -21,7 +21,7 @@ from interlock.store.ports.reader import SessionReader
 from interlock.views.node_position import PathStep, path_to, refusal_of
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
 from interlock.views.run_graph import GraphNode, leaves, run_graph
-from interlock.views.session import Node
+from interlock.views.session import Node, RunEnd
 from interlock.views.status import open_gaps, remedy
 from interlock.views.summary import RunSummary
 
@@ -41,7 +41,8 @@ class StepReport:
     """A step on the path to the current one. `at` is the time when it was done.
 
     `refused` holds the blockers of each refused attempt; `checkpoint` the notes of the step's last checkpoint.
-    `artifacts` are those of the attempt that finished it, and what else it stored that cannot be read.
+    `artifacts` are those of the attempt that finished it, and what else it stored that cannot be read. `left` says how
+    work on it was left before it was done (END-7).
     """
 
     node: NodeId
@@ -52,6 +53,7 @@ class StepReport:
     checkpoint: str | None
     refused: tuple[tuple[Blocker, ...], ...]
     artifacts: tuple[Artifact, ...]
+    left: tuple[WorkRecorded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +81,8 @@ class GapReport:
 class RunReport:
     """The report of a run. `steps` go from the first to the current one, without the `left_out` earliest steps.
 
-    `blockers` say why it is blocked; `context_keys` are those at its preferred tip; `observed` is the git position at
-    which it began.
+    `blockers` say why it is blocked; `context_keys` are those at its preferred tip; `ended` says how it ended
+    if its last step was not done (END-1); `observed` is the git position at which it began.
     """
 
     summary: RunSummary
@@ -96,6 +98,7 @@ class RunReport:
     blockers: tuple[Blocker, ...]
     gaps: tuple[GapReport, ...]
     context_keys: tuple[str, ...]
+    ended: RunEnd | None
     observed: Mapping[ObservationKey, str]
 
 
@@ -118,7 +121,7 @@ class SessionReporter:
         self._times = _times(history)
 
     def session(self, runs: Sequence[RunId], *, steps_max: int | None = None) -> SessionReport:
-        """Report these runs, each with at most its last `steps_max` steps.
+        """Return the report of these runs, each with at most its last `steps_max` steps.
 
         Raises:
             ContentDamagedError: A pinned workflow or a snapshot is missing or damaged.
@@ -131,7 +134,7 @@ class SessionReporter:
         )
 
     def gaps(self, run: RunId) -> tuple[GapReport, ...]:
-        """Report the open gaps of a run.
+        """Return the open gaps of a run.
 
         Raises:
             ContentDamagedError: Its pinned workflow or a snapshot is missing or damaged.
@@ -161,6 +164,7 @@ class SessionReporter:
             blockers=refusal.blockers if refusal is not None else (),
             gaps=self._gaps(run_context),
             context_keys=tuple(sorted(self._session.context(tip.node))),
+            ended=run.ended,
             observed=self._observed(run.run),
         )
 
@@ -181,6 +185,7 @@ class SessionReporter:
             checkpoint=next((notes for notes in reversed(held) if notes is not None), None),
             refused=tuple(one.blockers for one in refusals if one is not None),
             artifacts=artifacts,
+            left=tuple(one for node in (path_step.at, *path_step.refused) for one in node.left),
         )
 
     def _notes(self, node: Node) -> str | None:

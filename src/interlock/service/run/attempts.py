@@ -7,12 +7,16 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from interlock.engine.gates import Answered
+from interlock.engine.ends import RunEnding
+from interlock.engine.gates import Answered, Reply
 from interlock.engine.judge.attempt import Attempt
 from interlock.engine.request import ARTIFACT_CONTENT_TYPE, REPLY_CONTENT_TYPE, WHOLE_NOTES_CONTENT_TYPE, Request
+from interlock.kernel.budgets import EARLIER_NOTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
-from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload
+from interlock.record.events import Actor
+from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
+from interlock.record.snapshot import Complete, Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -22,28 +26,80 @@ from interlock.views.session import Node, Session
 
 
 def attempt_on(
-    reader: SessionReader, run_context: RunContext, node: Node, attempt: AttemptId, request: Request
+    reader: SessionReader,
+    run_context: RunContext,
+    attempt: tuple[Node, AttemptId],
+    request: Request,
+    actor: Actor | None,
 ) -> Attempt:
-    """Build an attempt on a node from the request and the log.
+    """Build an actor's attempt on a node from the request and the log.
 
     Raises:
         ContentDamagedError: A snapshot or an artifact is missing or damaged.
     """
-    session = run_context.session
+    session, (node, attempt_id) = run_context.session, attempt
     return Attempt(
         session=session.session,
         run=node.run,
         node=node.node,
-        attempt=attempt,
-        is_fork=attempt != ack_attempt(node.node),
+        attempt=attempt_id,
+        is_fork=attempt_id != ack_attempt(node.node),
         refusals=node.refusals,
         snapshot=run_context.snapshot(node),
         preferences=node.preferences,
         workflow=run_context.workflow,
         request=request,
         context=session.context(node.node),
+        actor=actor,
         earlier=brought_by(reader, node) if node.kind == "blocked_attempt" else None,
         open_gaps=tuple(_open_gaps(session, node)),
+        reporters=dict(_reporters(run_context, node)),
+        earlier_notes=tuple(_earlier_notes(session, node)),
+    )
+
+
+def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor | None]]:
+    """Yield who last reported each step that the pending one verifies, on this branch; a skipped step has nobody.
+
+    Raises:
+        ContentDamagedError: A snapshot is missing or damaged.
+    """
+    task = run_context.workflow.steps[_pending(run_context, node)].task
+    assert task is not None, "a pending step is a task"
+    wanted = set(task.verifies if task.by is not None else ())
+    here = chain_head(run_context.session, node)
+    # A step node was made by the report of the step that was pending at the node before it.
+    while wanted and here.parent is not None:
+        parent = run_context.session.nodes[here.parent]
+        reported = _pending(run_context, parent)
+        if reported in wanted:
+            wanted.discard(reported)
+            yield reported, here.actor
+        here = chain_head(run_context.session, parent)
+
+
+def _pending(run_context: RunContext, node: Node) -> str:
+    state = run_context.snapshot(node).state
+    assert isinstance(state, Running), "a node with an attempt is not complete"
+    return state.pending.step.step_id
+
+
+def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, reply: Reply | None) -> RunEnding:
+    """Build the question whether a run ends, from the log.
+
+    Raises:
+        ContentDamagedError: The snapshot of its preferred tip is missing or damaged.
+    """
+    session, run, view = run_context.session, run_context.run, run_context.view()
+    assert run.tip is not None, "a run has a root"
+    return RunEnding(
+        session=session.session,
+        run=run.run,
+        title=f"{run_context.workflow.name}: run {view.label}",
+        is_complete=isinstance(run_context.snapshot(session.nodes[run.tip]).state, Complete),
+        work=work,
+        actor=actor,
+        reply=reply,
     )
 
 
@@ -79,17 +135,26 @@ def whole_notes(reader: SessionReader, node: Node, attempt: AttemptId) -> str | 
 
 
 def answered_at(reader: SessionReader, node: Node) -> Answered | None:
-    """Return the answer of a person who was asked before the run came to a node; None if nobody was asked.
+    """Return the answer that a person gave before the run came to a node; None if no person was asked.
 
     Raises:
         ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
     """
     for _, digest in _files(node, {REPLY_CONTENT_TYPE}):
-        try:
-            return Answered.model_validate(stored_object(reader, digest))
-        except ValidationError as error:
-            raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
+        return reply_stored(reader, digest)
     return None
+
+
+def reply_stored(reader: SessionReader, digest: Digest) -> Answered:
+    """Load the answer of a person that is stored under a digest.
+
+    Raises:
+        ContentDamagedError: The record is missing or damaged, or its bytes are intact but not a reply.
+    """
+    try:
+        return Answered.model_validate(stored_object(reader, digest))
+    except ValidationError as error:
+        raise ContentDamagedError(what="artifact", digest=digest, found="no reply of a person") from error
 
 
 def stored_object(reader: SessionReader, digest: Digest) -> dict[str, Json]:
@@ -113,6 +178,20 @@ def _files(node: Node, wanted: set[str]) -> Iterator[tuple[str, Digest]]:
             continue
         if isinstance(output.payload, ArtifactPayload) and output.payload.content_type in wanted:
             yield output.payload.content_type, output.payload.sha256
+
+
+def _earlier_notes(session: Session, node: Node) -> Iterator[str]:
+    """Yield the notes with which the latest steps before a node's own were accepted, nearest first."""
+    here: Node | None = chain_head(session, node)
+    for _ in range(EARLIER_NOTES_MAX):
+        if here is None:
+            return
+        notes = notes_of_attempt(here)
+        if notes is not None:
+            yield notes
+        # The refused attempts between two steps hold nothing that was accepted.
+        before = session.nodes[here.parent] if here.parent is not None else None
+        here = chain_head(session, before) if before is not None else None
 
 
 def _open_gaps(session: Session, node: Node) -> Iterator[tuple[AttemptId, GapRecorded]]:

@@ -1,6 +1,6 @@
 """A run with its session and its workflow: from these, answers name the run and its steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.engine.answer.parts import RunView, title_in_code
 from interlock.engine.answer.structure import LoopPass
@@ -29,6 +29,10 @@ class RunContext:
     run: Run
     workflow: CompiledWorkflow
     plans: Plans
+
+    def at(self, session: Session) -> "RunContext":
+        """Return the same run in another state of its session."""
+        return replace(self, session=session, run=session.runs[self.run.run])
 
     def view(self, node: Node | None = None) -> RunView:
         """Return the run as answers show it, with the goal at the node; by default at the preferred tip."""

@@ -88,7 +88,7 @@ def _read(reader: SessionReader, plans: Plans, session: SessionId) -> SessionSum
 def unreadable_by(
     session: SessionId, error: SessionUnhealthyError | UnknownVersionError | ContentDamagedError
 ) -> Unreadable:
-    """Return how a list reports a session that was met with this error."""
+    """Return how a list reports a session whose reading failed with this error."""
     match error:
         case SessionUnhealthyError():
             return Unreadable(session=session, health=error.health.value, found=f"{error.where}: {error.found}")
@@ -121,6 +121,7 @@ def _run(run_context: RunContext) -> RunSummary:
         workflow_name=run_context.workflow.name,
         goal=view.goal,
         status=run_status(session, tip, run_context.snapshot(tip)),
+        end_reason=run.ended.work.reason if run.ended is not None else None,
         tip=tip.node,
         step=place.title if place is not None else None,
         number=place.number if place is not None else None,

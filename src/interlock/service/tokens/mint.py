@@ -38,7 +38,7 @@ class Mint:
         return mint(ref, self.ring.current)
 
     def ack(self, node: NodeId) -> str:
-        """Return the token of the one ordinary attempt on a node."""
+        """Return the token that reports the step of a node on the same branch; a fork has its own token."""
         if self._is_short(node):
             return self._short(ShortKind.ACK, node)
         return self._attempt(TokenKind.ACK, node, ack_attempt(node))

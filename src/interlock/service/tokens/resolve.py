@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL
+from interlock.engine.answer.model import CONTINUE_TOOL, RESUME_TOOL, START_TOOL, WORKFLOW_BLANK
 from interlock.engine.answer.parts import RunView
-from interlock.kernel.blanks import Outline
+from interlock.kernel.blanks import Blank, Outline
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
 from interlock.kernel.ids import NodeId, SessionId, ack_attempt, checkpoint_attempt, fork_attempt, tag_of
@@ -147,8 +147,8 @@ def _refuse_kind(ports: ReadPorts, resolved: ResolvedToken, argument: Argument) 
     of_run = f"run `{named['label']}`" + (f" ({named['workflowId']})" if "workflowId" in named else "")
     refusal = scope_mismatch(
         f"`{argument}` holds a token of kind {kind.value}, of {of_run}.",
-        f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here; it begins with"
-        f" `{PREFIXES[argument]}`.",
+        f"Send it as `{kind.value}Token`, or put the `{argument}` of that run's last answer here. Every `{argument}`"
+        f" begins with `{PREFIXES[argument]}`.",
         found=kind.value,
         expected=_KIND_OF_ARGUMENT[argument].value,
         run=named,
@@ -169,18 +169,28 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
                 " was rotated out."
             )
         case _:
-            message = f"`{argument}` is not a token ({fault.found}); one begins with `{PREFIXES[argument]}`."
+            message = (
+                f"The `{argument}` is not valid ({fault.found}). Every `{argument}` begins with `{PREFIXES[argument]}`."
+            )
     fix = (
         f"Copy the `{argument}` from the last answer of this run, whole and unchanged. If you have none, find the run"
-        " with `resume_session` and a few words of its goal."
+        " with `resume_session` and a few words of the run's goal."
     )
     refusal = Refusal(
         code=fault.code, message=message, suggestion=fix, details={"argument": argument, "found": fault.found}
     )
+    if not ports.listing().sessions and not ports.listing().unreadable:
+        return replace(
+            refusal,
+            suggestion=f"No run exists yet: call `{START_TOOL}`.",
+            correction=Correction(tool=START_TOOL, instead={"workflowId": WORKFLOW_BLANK}),
+        )
     suggested = suggest_token(ports, text, argument, sent.run)
     if suggested is not None:
-        near = "It is nearly the same as a token that was issued here. If you mean that token, send the call below."
-        fix = f"{near} Otherwise: {fix}"
+        near = (
+            "The text is nearly the same as a token that was issued here. If you mean that token, send the call below."
+        )
+        fix = f"{near} If not: {fix}"
         return replace(refusal, suggestion=fix, correction=Correction(instead={argument: suggested}))
     places = (place_labelled(ports, label) for label in (sent.run, label_in(text)) if label)
     return _add_look_call(refusal, next((place for place in places if place is not None), None))
@@ -188,5 +198,7 @@ def _refuse_unverified(ports: ReadPorts, fault: TokenFault, sent: SentTokens) ->
 
 def _add_look_call(refusal: Refusal, place: RunTokens | None) -> Refusal:
     """Add the call that shows the run's current step; if the run is not known, the call that finds runs."""
-    look = Correction(tool=CONTINUE_TOOL, instead=place.look()) if place is not None else Correction(tool=RESUME_TOOL)
-    return replace(refusal, correction=look)
+    if place is not None:
+        return replace(refusal, correction=Correction(tool=CONTINUE_TOOL, instead=place.show_arguments()))
+    words = Blank(what="a few words of the run's goal or notes")
+    return replace(refusal, correction=Correction(tool=RESUME_TOOL, instead={"query": words}))

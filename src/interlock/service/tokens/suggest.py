@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX
+from interlock.kernel.budgets import NEAR_TOKEN_CHARS_MAX, NEAR_TOKEN_NODES_MAX, SPLICED_TOKEN_CHARS_MIN
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import RunId, SessionId
 from interlock.record.base import UnknownVersionError
@@ -37,7 +37,7 @@ class RunTokens:
         """The run's label."""
         return self.run_context.session.label(self.run_context.run.run)
 
-    def look(self) -> dict[str, Json]:
+    def show_arguments(self) -> dict[str, Json]:
         """Return the arguments of `continue_workflow` that show the run's current step."""
         return {"stateToken": self.mint.state(self._tip.node), "run": self.label}
 
@@ -138,9 +138,15 @@ def _find_run(session: Session, label: str) -> Run | None:
 
 
 def _is_near(text: str, token: str) -> bool:
-    """Say whether a text equals a token apart from one damaged place. Case is ignored, as agents often lose it."""
+    """Say whether a text equals a token apart from one damaged place, or begins like no other token.
+
+    Small models continue a token with the end of another one. Case is ignored, as agents often lose it.
+    """
     found, wanted = text.lower(), token.lower()
     same = _common_length(found, wanted)
+    head = _LABELLED.match(token)
+    if head is not None and same >= head.end() + SPLICED_TOKEN_CHARS_MIN:
+        return True
     same += _common_length(found[same:][::-1], wanted[same:][::-1])
     return max(len(found), len(wanted)) - same <= NEAR_TOKEN_CHARS_MAX
 

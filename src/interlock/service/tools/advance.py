@@ -4,13 +4,21 @@ One function renders the answer of a first call and of its replay, from the same
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from interlock.engine.advance import decide_advance
-from interlock.engine.answer.model import Answer, AnswerModel, HumanInputRequired, PendingApproval, render_answer
+from interlock.engine.answer.model import (
+    CONTINUE_TOOL,
+    Answer,
+    AnswerModel,
+    HumanInputRequired,
+    PendingApproval,
+    render_answer,
+)
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.answer.structure import Fork, Warned
+from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, work_in
 from interlock.engine.judge.attempt import Advanced, ApprovalMissing, AttemptLimitReached, Refused
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.request import Request
@@ -20,15 +28,18 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import AttemptId, ack_attempt, fork_attempt, node_of_attempt
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
+from interlock.record.payloads import WorkRecorded
 from interlock.record.snapshot import Complete
 from interlock.service.ports import Ports
-from interlock.service.run.attempts import answered_at, attempt_on, whole_notes
+from interlock.service.run.attempts import answered_at, attempt_on, ending_of, whole_notes
 from interlock.service.run.context import RunContext
+from interlock.service.run.context_limits import context_refusal, set_key_refusal
 from interlock.service.tokens.mint import Mint, minting
 from interlock.service.tokens.resolve import lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.context_limits import context_refusal, set_key_refusal
+from interlock.service.tools.end_by_ack import answer_after_end, ask_to_end, render_end
+from interlock.service.tools.end_run import refuse_complete
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target
 from interlock.service.unanswered import after_append
@@ -41,11 +52,12 @@ from interlock.views.session import Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """An attempt on its target, the request, and the keys that sign the answer."""
+    """An attempt on its target, the request, who makes it, and the keys that sign the answer."""
 
     target: Target
     attempt: AttemptId
     request: Request
+    actor: Actor | None
     ring: KeyRing
 
 
@@ -64,14 +76,16 @@ def advance(
     attempt = target.attempt
     assert attempt is not None, "an advance has an attempt"
     # The keys are read before the append: after it, nothing may prevent the answer.
-    call = _Call(target=target, attempt=attempt, request=request, ring=ports.key_ring.ensure_keys())
+    call = _Call(target=target, attempt=attempt, request=request, actor=actor, ring=ports.key_ring.ensure_keys())
     # Recorded outcomes never change, so a hit needs no lock; a miss is checked again under the lock (ADV-5, ADV-6).
     recorded = target.run_context.session.advance(target.node.node, attempt)
     if recorded is not None:
         return _render_outcome(ports, call, target.run_context.session, recorded)
-    refusal = _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
-    if refusal is not None:
-        return refusal
+    work, _ = work_in(request)
+    closed = answer_after_end(ports, call.ring, target.run_context, work)
+    closed = closed or _attempt_refusal(target, target.run_context.session) or _context_refusal(target, request)
+    if closed is not None:
+        return closed
     view = target.run_context.view()
     with ports.hold(target.run_context.session.session, label=view.label) as lock:
         session = lock.session
@@ -79,15 +93,17 @@ def advance(
             return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
         if recorded is None:
-            outcome = _decide(ports, call, session)
-            if isinstance(outcome, Refusal | HumanInputRequired):
+            outcome = answer_after_end(ports, call.ring, target.run_context.at(session), work)
+            outcome = outcome or _decide(ports, call, session)
+            if isinstance(outcome, Answer | Refusal | HumanInputRequired):
                 return outcome
             if isinstance(outcome, Advanced):
                 [(reference, _)] = outcome.plan.snapshots
                 ports.read.plans.keep(reference, outcome.snapshot)
             session = append_plan(ports, lock, outcome.plan, actor)
             recorded = session.advance(target.node.node, attempt)
-    assert recorded is not None, "an append of an attempt records it"
+    if recorded is None:
+        return render_end(ports, call.ring, target.run_context.at(session))
     return _render_outcome(ports, call, session, recorded)
 
 
@@ -120,8 +136,8 @@ def _attempt_refusal(target: Target, session: Session) -> Refusal | None:
     return None
 
 
-def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Refusal | HumanInputRequired:
-    """Decide the attempt from the session as loaded under the lock."""
+def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused | Ended | Refusal | HumanInputRequired:
+    """Decide the attempt from the session as loaded under the lock; an attempt may ask for the end of its run."""
     run_context, node = call.target.run_context, session.nodes[call.target.node.node]
     refusal = _attempt_refusal(call.target, session)
     if refusal is not None:
@@ -129,8 +145,12 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
     with ports.read.trace.span("decide"):
         if isinstance(run_context.snapshot(node).state, Complete):
             return lost_history("ackToken", run=run_context.view(node))
-        run_context = replace(run_context, session=session)
-        decision = decide_advance(attempt_on(ports.read.reader, run_context, node, call.attempt, call.request))
+        run_context = run_context.at(session)
+        work, _ = work_in(call.request)
+        if work is not None:
+            return _decide_end(ports, call, run_context, work)
+        attempt = attempt_on(ports.read.reader, run_context, (node, call.attempt), call.request, call.actor)
+        decision = decide_advance(attempt)
     match decision:
         case Advanced() | Refused():
             return decision
@@ -140,6 +160,23 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
             )
         case ApprovalMissing():
             return _require_person(ports, call, run_context, node, decision)
+        case _:
+            assert_never(decision)
+
+
+def _decide_end(
+    ports: Ports, call: _Call, run_context: RunContext, work: WorkRecorded
+) -> Ended | Refusal | HumanInputRequired:
+    node = run_context.session.nodes[call.target.node.node]
+    decision = decide_end(ending_of(run_context, work, call.actor, call.request.asking.reply))
+    match decision:
+        case Ended():
+            return decision
+        case RunComplete():
+            return refuse_complete(run_context)
+        case EndNotAgreed():
+            mint = minting(ports.read, call.ring, run_context.session, run_context.run)
+            return ask_to_end(mint, run_context, (node, call.attempt), work, decision)
         case _:
             assert_never(decision)
 
@@ -155,7 +192,7 @@ def _require_person(
         run=run_context.view(node),
         state_token=mint.state(node.node),
         ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
-        step=render_pending_step(run_context, node),
+        step=render_pending_step(run_context, node, call.request.asking),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
     )
@@ -166,14 +203,14 @@ def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, bl
     run_view, first = run_context.view(node), chain_head(run_context.session, node)
     fork = Fork(
         ack_token=mint.fork(first.node, first.forks),
-        note="To retry the step on a new branch, send this as `ackToken`.",
+        note=f"To retry the step on a new branch, call `{CONTINUE_TOOL}` with this `ackToken`.",
     )
     return Refusal(
         code=ErrorCode.ATTEMPT_LIMIT_REACHED,
         message=f"The step of run `{run_view.label}` ({run_view.workflow_id}) was refused {ATTEMPTS_PER_STEP_MAX} times"
         f" in a row; no further attempt is recorded. Last reason: {blockers[0].message}",
-        suggestion="Stop and tell the user what is missing. To retry on a new branch, send `continue_workflow`"
-        f' with `ackToken` set to `details.fork.ackToken`, `run: "{run_view.label}"` and the evidence.',
+        suggestion="Stop and tell the user what is missing. To retry on a new branch, call `continue_workflow`"
+        f' with the `ackToken` for the new branch (`details.fork`), `run: "{run_view.label}"` and the evidence.',
         details={
             "run": run_view.to_json(),
             "fork": fork.to_json(),
@@ -186,10 +223,10 @@ def _refuse_further_attempts(mint: Mint, run_context: RunContext, node: Node, bl
 def _render_outcome(ports: Ports, call: _Call, session: Session, recorded: fold_types.Advance) -> Answer:
     """Render a recorded outcome: the node that it made, with that node's own tokens."""
     target, request = call.target, call.request
-    run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
+    run_context = target.run_context.at(session)
     child = session.nodes[node_of_attempt(recorded.attempt)]
     mint = minting(ports.read, call.ring, session, run_context.run)
-    step = render_pending_step(run_context, child)
+    step = render_pending_step(run_context, child, request.asking)
     blockers = recorded.outcome.blockers if isinstance(recorded.outcome, Blocked) else None
     was_changed = child.preferences != session.nodes[recorded.node].preferences
     later_tip = _find_later_tip(request, run_context, recorded, child)

@@ -5,14 +5,14 @@ from interlock.record.append_plan import AppendPlan, Stamps
 from interlock.record.base import UnknownVersionError
 from interlock.record.events import Actor
 from interlock.service.clock import mint_event, recorded_at
-from interlock.service.ports import Ports
+from interlock.service.ports import AppendPorts
 from interlock.service.run.summaries import summary_of
 from interlock.store.ports.errors import ContentDamagedError, StoreFailureError
 from interlock.store.ports.writer import SessionLock
 from interlock.views.session import Session
 
 
-def append_plan(ports: Ports, lock: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
+def append_plan(ports: AppendPorts, lock: SessionLock, plan: AppendPlan, actor: Actor | None) -> Session:
     """Append a plan, and cache the session's new summary. The cache is optional: readers can rebuild it.
 
     Raises:

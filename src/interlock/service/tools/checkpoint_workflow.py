@@ -1,6 +1,6 @@
 """`checkpoint_workflow`: keep notes and a bookmark without advancing; a replay answers from the record (CHK-2)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from interlock.engine.answer.checkpoint import CheckpointModel, render_checkpoint
 from interlock.engine.answer.model import Answer
@@ -17,10 +17,11 @@ from interlock.record.payloads import NotesPayload
 from interlock.record.snapshot import Running
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import whole_notes
-from interlock.service.tokens.mint import minting
+from interlock.service.tokens.mint import Argument, minting
 from interlock.service.tokens.resolve import SentTokens, lost_history
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
+from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
 from interlock.service.unanswered import after_append
@@ -48,6 +49,21 @@ class _Call:
     target: Target
     request: Request
     ring: KeyRing
+    argument: Argument
+
+    def attempt(self, session: Session) -> AttemptId:
+        """Return the checkpoint that the call makes or has made.
+
+        A `checkpointToken` names it. An `ackToken` names only the step: then it is the checkpoint with the same
+        content or, if there is none, the next one (CHK-5).
+        """
+        sent, node = self.target.attempt, session.nodes[self.target.node.node]
+        assert sent is not None, "a checkpoint is an attempt"
+        if self.argument == "checkpointToken":
+            return sent
+        digest, following = self.request.digest(), checkpoint_attempt(node.node, node.checkpoints)
+        made = (checkpoint_attempt(node.node, number) for number in range(node.checkpoints))
+        return next((one for one in made if session.nodes[node_of_attempt(one)].request_digest == digest), following)
 
 
 def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Refusal:
@@ -57,36 +73,40 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
         StoreFailureError, SessionBusyError, SessionUnhealthyError, ContentDamagedError, KeyRingDamagedError:
             See `service.failures`; nothing was recorded, unless a `StoreFailureError` says that it may be.
     """
-    target = load_target(ports.read, command.tokens)
+    target, argument = load_target(ports.read, command.tokens), command.tokens.argument
     if isinstance(target, Refusal):
         return target
-    assert target.attempt is not None, "a checkpoint is an attempt"
-    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensure_keys())
-    session, made = target.run_context.session, node_of_attempt(target.attempt)
-    if made in session.nodes:
-        return _render_recorded(ports, call, session)
-    refusal = _refusal(target, session)
+    call = _Call(target=target, request=command.request, ring=ports.key_ring.ensure_keys(), argument=argument)
+    session = target.run_context.session
+    attempt = call.attempt(session)
+    if node_of_attempt(attempt) in session.nodes:
+        return _render_recorded(ports, call, session, attempt)
+    refusal = _refusal(call, session, attempt)
     if refusal is not None:
         return refusal
     with ports.hold(session.session, label=target.run_context.view().label) as lock:
         now = lock.session
         if now is None or target.node.node not in now.nodes:
-            return lost_history("checkpointToken", run=target.run_context.view())
-        session = now
-        if made not in session.nodes:
-            refusal = _refusal(target, session)
+            return lost_history(argument, run=target.run_context.view())
+        session, attempt = now, call.attempt(now)
+        if node_of_attempt(attempt) not in session.nodes:
+            refusal = _refusal(call, session, attempt)
             if refusal is not None:
                 return refusal
-            session = append_plan(ports, lock, _plan(target, session, command.request), command.actor)
-    return _render_recorded(ports, call, session)
+            session = append_plan(ports, lock, _plan(call, session, attempt), command.actor)
+    return _render_recorded(ports, call, session, attempt)
 
 
-def _refusal(target: Target, session: Session) -> Refusal | None:
-    """Refuse a token ahead of the recorded history, a complete run, and a checkpoint over the limit (TOK-5, CHK-4)."""
-    node, run_context = session.nodes[target.node.node], target.run_context
-    is_next = target.attempt == checkpoint_attempt(node.node, node.checkpoints)
+def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | None:
+    """Refuse a token ahead of the history, an ended or complete run, a checkpoint too many (TOK-5, CHK-4, END-4)."""
+    run_context = call.target.run_context.at(session)
+    node = session.nodes[call.target.node.node]
+    ended = refuse_ended(run_context)
+    if ended is not None:
+        return ended
+    is_next = attempt == checkpoint_attempt(node.node, node.checkpoints)
     if not is_next or not isinstance(run_context.snapshot(node).state, Running):
-        return lost_history("checkpointToken", run=run_context.view(node))
+        return lost_history(call.argument, run=run_context.view(node))
     if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
         return None
     run_view = run_context.view(node)
@@ -94,13 +114,12 @@ def _refusal(target: Target, session: Session) -> Refusal | None:
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The step of run `{run_view.label}` has {node.checkpoints} checkpoints, which is the limit.",
         suggestion="Finish the step, or report what is done with `continue_workflow`.",
-        details={"path": "checkpointToken", "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": run_view.to_json()},
+        details={"path": call.argument, "maxCheckpoints": CHECKPOINTS_PER_NODE_MAX, "run": run_view.to_json()},
     )
 
 
-def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
-    node, attempt = session.nodes[target.node.node], target.attempt
-    assert attempt is not None, "a checkpoint is an attempt"
+def _plan(call: _Call, session: Session, attempt: AttemptId) -> AppendPlan:
+    node = session.nodes[call.target.node.node]
     # A checkpoint replaces the notes of an earlier checkpoint only, not those of the attempt that made the node.
     current = current_output(node, "recap")
     return plan_checkpoint(
@@ -109,25 +128,24 @@ def _plan(target: Target, session: Session, request: Request) -> AppendPlan:
             run=node.run,
             node=node.node,
             attempt=attempt,
-            workflow_hash=target.run_context.run.workflow_hash,
+            workflow_hash=call.target.run_context.run.workflow_hash,
             snapshot=node.snapshot,
-            request=request,
+            request=call.request,
             supersedes=current.output_id if current is not None and current.is_of_checkpoint else None,
         )
     )
 
 
 @after_append()
-def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
+def _render_recorded(ports: Ports, call: _Call, session: Session, attempt: AttemptId) -> Answer:
     """Render a recorded checkpoint, always the same: later events do not change it."""
     target = call.target
-    assert target.attempt is not None, "a checkpoint is an attempt"
-    run_context = replace(target.run_context, session=session, run=session.runs[target.run_context.run.run])
-    node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(target.attempt)]
-    step = render_pending_step(run_context, node)
+    run_context = target.run_context.at(session)
+    node, made = session.nodes[target.node.node], session.nodes[node_of_attempt(attempt)]
+    step = render_pending_step(run_context, node, call.request.asking)
     assert step is not None, "a checkpoint is of a step"
     mint = minting(ports.read, call.ring, session, run_context.run)
-    following = _number(node, target.attempt) + 1
+    following = _number(node, attempt) + 1
     return render_checkpoint(
         CheckpointModel(
             run=run_context.view(node),
@@ -137,9 +155,13 @@ def _render_recorded(ports: Ports, call: _Call, session: Session) -> Answer:
             checkpoint_token=mint.checkpoint(node.node, following) if following < CHECKPOINTS_PER_NODE_MAX else None,
             ack_token=None if _was_done(session, node, made) else mint.ack(node.node),
             warnings=(
-                *warnings.notes_cut(_notes(node, target.attempt)),
+                *warnings.notes_cut(_notes(node, attempt)),
                 *_warn_of_ignored(made, call.request),
-                *secret_warnings(None, whole_notes(ports.read.reader, node, target.attempt)),
+                *secret_warnings(
+                    None,
+                    whole_notes(ports.read.reader, node, attempt),
+                    next((work.note for work in made.left), None),
+                ),
             ),
         )
     )

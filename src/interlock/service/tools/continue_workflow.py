@@ -39,7 +39,8 @@ def continue_workflow(ports: Ports, command: ContinueCommand) -> Answer | Refusa
     if isinstance(target, Refusal):
         return target
     if target.attempt is None:
-        return rehydrate(ports.read, target, _find_source(ports, command, target.run_context.run))
+        source = _find_source(ports, command, target.run_context.run)
+        return rehydrate(ports.read, target, command.request.asking, source)
     return advance(ports, target, command.request, command.actor)
 
 

@@ -10,13 +10,12 @@ from pydantic import JsonValue
 from interlock.define.parts import ContextInput
 from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
-from interlock.engine.answer.structure import DiagnosticOut, ReferenceOut
+from interlock.engine.answer.structure import ReferenceOut
 from interlock.engine.published import Published
 from interlock.kernel.budgets import INSPECT_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
 from interlock.kernel.text import utf8_bytes
-from interlock.plan.compile.compiler import placement_diagnostics
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.outline import input_lines, outline_lines, step_lines
 from interlock.plan.records import NOTES_CONTRACT, PlanNode
@@ -63,9 +62,6 @@ class InspectAnswer(Published):
     steps: tuple[InspectedStep, ...]
     examples: tuple[str, ...] | None = None
     inputs: tuple[dict[str, JsonValue], ...] | None = None
-    warnings: tuple[DiagnosticOut, ...] | None = None
-    canonical_id: str | None = None
-    suggested_id: str | None = None
     plan: dict[str, JsonValue] | None = None
     outline: tuple[str, ...] | None = None
     plan_resource: str | None = None
@@ -73,22 +69,15 @@ class InspectAnswer(Published):
 
 
 def inspect_workflow(catalog: Catalog, command: InspectCommand) -> Answer | Refusal:
-    """Return a workflow as a summary, as the plan that will run, or as its source."""
-    view = catalog.view(command.workspace)
-    found = find_startable(view, command.workflow_id)
+    """Return a workflow as a summary, as the plan that will run, or as its source.
+
+    Warnings are for its author, not for an agent that runs it: `interlock workflow validate` reports them (SRC-7).
+    """
+    found = find_startable(catalog.view(command.workspace), command.workflow_id)
     if isinstance(found, Refusal):
         return found
     entry, pinned = found
-    others = frozenset(view.entries)
-    placement = placement_diagnostics(entry.workflow_id, entry.source.kind, others)
-    warnings = [one for one in pinned.warnings if one.code != "legacy_id"] + list(placement)
-    data = _summary(entry, pinned).model_copy(
-        update={
-            "warnings": tuple(map(DiagnosticOut.of, warnings)) or None,
-            "suggested_id": view.suggested(entry),
-        }
-    )
-    text = "\n".join([_summary_text(entry, pinned), *(f"> {diagnostic.render_line()}" for diagnostic in warnings)])
+    data, text = _summary(entry, pinned), _summary_text(entry, pinned)
     match command.detail:
         case "plan":
             return _with_plan(data, text, pinned.workflow)
@@ -128,20 +117,20 @@ def _with_source(data: InspectAnswer, text: str, entry: Entry) -> Answer:
 
 
 def _summary(entry: Entry, pinned: Pinnable) -> InspectAnswer:
-    document, workflow = entry.document, pinned.workflow
+    workflow = pinned.workflow
     return InspectAnswer(
-        workflow_id=document.id,
-        name=document.name,
-        description=document.description,
-        tags=document.tags,
+        workflow_id=workflow.workflow_id,
+        name=workflow.name,
+        description=workflow.description,
+        tags=entry.tags,
         workflow_hash=pinned.workflow_hash,
         source_kind=entry.source.kind,
         source_ref=entry.source.ref,
-        id_status=classify_id(document.id) or "legacy",
-        guidance=document.guidance,
+        id_status=classify_id(workflow.workflow_id) or "legacy",
+        guidance=workflow.guidance,
         references=tuple(map(ReferenceOut.of, workflow.references)),
         steps=tuple(_step(workflow, node) for node in workflow.steps.values()),
-        examples=document.examples or None,
+        examples=entry.examples or None,
         inputs=tuple(_input(workflow, one) for one in workflow.inputs) or None,
     )
 
@@ -167,14 +156,14 @@ def _input(workflow: CompiledWorkflow, declared: ContextInput) -> dict[str, Json
 
 
 def _summary_text(entry: Entry, pinned: Pinnable) -> str:
-    document, workflow = entry.document, pinned.workflow
+    workflow = pinned.workflow
     lines = [
-        f"**{document.name}** (`{document.id}`), {entry.source.kind}, `{pinned.workflow_hash}`",
-        document.description,
+        f"**{workflow.name}** (`{workflow.workflow_id}`), {entry.source.kind}, `{pinned.workflow_hash}`",
+        workflow.description,
     ]
-    lines += [f"- {rule}" for rule in document.guidance]
+    lines += [f"- {rule}" for rule in workflow.guidance]
     lines += [f"- {reference.title}: {reference.source} — {reference.purpose}" for reference in workflow.references]
     lines += input_lines(workflow)
-    lines += [f"- for example: {example}" for example in document.examples]
+    lines += [f"- for example: {example}" for example in entry.examples]
     lines += outline_lines(workflow)
     return "\n".join(line for line in lines if line)

@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from interlock.define.document import count_steps
+from pydantic import Field
+
 from interlock.define.workflow_ids import classify_id
 from interlock.engine.answer.model import Answer
 from interlock.engine.answer.structure import DiagnosticOut
 from interlock.engine.published import Published
 from interlock.kernel.budgets import LIST_DESCRIPTION_BYTES_MAX, LIST_ENTRIES_MAX
 from interlock.kernel.text import one_line, tokens
-from interlock.service.catalog import Catalog, CatalogView, Entry, RefusedFile
+from interlock.service.catalog import Catalog, Entry, RefusedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +34,6 @@ class ListedWorkflow(Published):
     steps: int
     source_kind: str
     id_status: Literal["namespaced", "legacy"]
-    canonical_id: str | None = None
-    suggested_id: str | None = None
 
 
 class RefusedOut(Published):
@@ -50,52 +49,66 @@ class ListAnswer(Published):
     """Answer of `list_workflows`."""
 
     workflows: tuple[ListedWorkflow, ...]
+    reason: Annotated[str | None, Field(description="Why the list is not what was searched for.")] = None
     more: int | None = None
     refused: tuple[RefusedOut, ...] | None = None
     more_refused: int | None = None
 
 
 def list_workflows(catalog: Catalog, command: ListCommand, *, entries_max: int = LIST_ENTRIES_MAX) -> Answer:
-    """Return the matching workflows and the refused files, at most `entries_max` of each."""
+    """Return the matching workflows and the refused files, at most `entries_max` of each.
+
+    If nothing matches, return all workflows and say so: an agent that finds nothing gives up (SRC-8).
+    """
     view = catalog.view(command.workspace)
-    matching = [entry for _, entry in sorted(view.entries.items()) if matches(entry, command)]
+    every = [entry for _, entry in sorted(view.entries.items())]
+    matching = [entry for entry in every if matches(entry, command)]
+    reason = _NO_MATCH if every and not matching else None
+    matching = matching or every
     shown, more = matching[:entries_max], max(0, len(matching) - entries_max)
     refused, unshown = view.refused[:entries_max], max(0, len(view.refused) - entries_max)
     data = ListAnswer(
-        workflows=tuple(_entry(view, entry) for entry in shown),
+        workflows=tuple(map(_entry, shown)),
+        reason=reason,
         more=more or None,
         refused=tuple(map(_refused, refused)) or None,
         more_refused=unshown or None,
     )
-    return Answer(data=data, text=_text([_line(view, entry) for entry in shown], more, refused, unshown))
+    head = [f"{reason}\n"] if reason is not None else []
+    return Answer(data=data, text="\n".join([*head, _text(list(map(_line, shown)), more, refused, unshown)]))
+
+
+_NO_MATCH = "No workflow matches; these are all workflows."
 
 
 def matches(entry: Entry, command: ListCommand) -> bool:
     """Say whether a workflow matches the call's query and tag."""
-    document = entry.document
-    if command.tag is not None and command.tag not in document.tags:
+    if command.tag is not None and command.tag not in entry.tags:
         return False
     if command.query is None:
         return True
     words = " ".join(
-        (document.id.replace(".", " ").replace("_", " "), document.id, document.name, document.description)
+        (
+            entry.workflow_id.replace(".", " ").replace("_", " "),
+            entry.workflow_id,
+            entry.content.name,
+            entry.content.description,
+        )
     )
-    have = tokens(words) | set(document.tags)
+    have = tokens(words) | set(entry.tags)
     wanted = tokens(command.query)
     return bool(wanted) and wanted <= have
 
 
-def _entry(view: CatalogView, entry: Entry) -> ListedWorkflow:
-    document = entry.document
+def _entry(entry: Entry) -> ListedWorkflow:
     return ListedWorkflow(
-        workflow_id=document.id,
-        name=document.name,
-        description=one_line(document.description, LIST_DESCRIPTION_BYTES_MAX),
-        tags=document.tags,
-        steps=count_steps(document),
+        workflow_id=entry.workflow_id,
+        name=entry.content.name,
+        description=one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX),
+        tags=entry.tags,
+        steps=entry.step_count,
         source_kind=entry.source.kind,
-        id_status=classify_id(document.id) or "legacy",
-        suggested_id=view.suggested(entry),
+        id_status=classify_id(entry.workflow_id) or "legacy",
     )
 
 
@@ -108,24 +121,21 @@ def _refused(file: RefusedFile) -> RefusedOut:
     )
 
 
-def _line(view: CatalogView, entry: Entry) -> str:
-    document = entry.document
-    tags = f" [{', '.join(document.tags)}]" if document.tags else ""
-    suggested = view.suggested(entry)
-    rename = f" Rename it to `{suggested}`." if suggested else ""
-    described = one_line(document.description, LIST_DESCRIPTION_BYTES_MAX)
-    return f"- `{entry.workflow_id}` {document.name} ({count_steps(document)} steps){tags}: {described}{rename}"
+def _line(entry: Entry) -> str:
+    tags = f" [{', '.join(entry.tags)}]" if entry.tags else ""
+    described = one_line(entry.content.description, LIST_DESCRIPTION_BYTES_MAX)
+    return f"- `{entry.workflow_id}` {entry.content.name} ({entry.step_count} steps){tags}: {described}"
 
 
 def _text(listed: list[str], more: int, refused: tuple[RefusedFile, ...], unshown: int) -> str:
-    lines = listed or ["No workflow matches. Call `list_workflows` without arguments to list all."]
+    lines = listed or ["No workflow can be started."]
     if more:
         lines = [*lines, f"- {more} more; narrow with `query` or `tag`."]
     if refused:
-        lines = [*lines, "\nCannot be started:"]
+        lines = [*lines, "\nFiles with faults; no run can start from them:"]
         lines += [f"- {file.source.ref} ({file.source.kind}): {file.diagnostics[0].render_line()}" for file in refused]
     if unshown:
-        lines = [*lines, f"- {unshown} more files that cannot be started"]
+        lines = [*lines, f"- {unshown} more files with faults"]
     if listed:
         lines = [*lines, "\nBegin one with `start_workflow` and its `workflowId`."]
     return "\n".join(lines)

@@ -5,19 +5,24 @@ from collections.abc import Iterable
 from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
-from interlock.engine.gates import needs_confirmation
+from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
+from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.judge.evidence import artifact_outlines
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
-from interlock.record.snapshot import Running
+from interlock.record.snapshot import LoopFrame, Running
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
 
-def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView | None:
+def render_pending_step(
+    run_context: RunContext, node: Node, asking: ApprovalContext = NO_APPROVAL
+) -> PendingStepView | None:
     """Render the pending step of a node with the node's context; None if the run is complete there.
+
+    `asking` is how the caller's client can ask people.
 
     Raises:
         ContentDamagedError: The node's snapshot is missing or damaged.
@@ -26,11 +31,27 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
     if not isinstance(state, Running):
         return None
     pending = state.pending.step
-    step = run_context.workflow.steps[pending.step_id]
-    assert step.task is not None, "a pending step is a task"
+    return render_step_at(run_context, node, pending.step_id, pending.loop_path, asking)
+
+
+def render_step_at(
+    run_context: RunContext,
+    node: Node,
+    step_id: str,
+    loop_path: tuple[LoopFrame, ...],
+    asking: ApprovalContext = NO_APPROVAL,
+) -> PendingStepView:
+    """Render a step of the plan with a node's context, as if it were pending there in these passes.
+
+    Raises:
+        ContentDamagedError: The node's snapshot is missing or damaged.
+    """
+    step = run_context.workflow.steps[step_id]
+    assert step.task is not None, "a step is a task"
     graphs, never_stops = run_context.workflow.graphs, node.preferences.never_stops
-    seen = with_loop_variables(graphs, run_context.session.context(node.node), pending.loop_path)
-    marks = ExecutionState(graphs, state)
+    seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
+    marks = ExecutionState(graphs, run_context.snapshot(node).state)
+    marks.stack = list(loop_path)
     parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
@@ -41,14 +62,15 @@ def render_pending_step(run_context: RunContext, node: Node) -> PendingStepView 
         needs_notes=step.task.evidence.notes == "required",
         needs_confirmation=not never_stops and needs_confirmation(step, seen),
         agent_role=step.task.agent_role,
-        loop=run_context.passing(pending.loop_path),
+        loop=run_context.passing(loop_path),
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
+        claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
     )
 
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:
     """Return the blanks of the context keys that a step sets, as they are declared."""
-    declared = {one.key: declared_blank(one) for one in workflow.inputs}
-    return {key: declared.get(key) or Blank(what=f"the value of {key}") for key in keys}
+    known = workflow.declared
+    return {key: declared_blank(known[key]) if key in known else Blank(what=f"the value of {key}") for key in keys}

@@ -33,10 +33,13 @@ from interlock.views.node_position import NodePosition, tip_below
 from interlock.views.recap import nodes_above, notes_of_checkpoint, recap
 from interlock.views.session import Node
 
+DONE_SO_FAR = "**Done so far, newest first**\n\n"
+"""The heading of the notes on the path to a node."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recap:
-    """The position to describe, and what is needed to describe it. `lost` collects the content that cannot be read."""
+    """Builds the text that summarizes a run up to a node. `lost` collects stored content that cannot be read."""
 
     reader: SessionReader
     run_context: RunContext
@@ -57,7 +60,8 @@ class Recap:
         return "\n\n".join([*self._lost(), *leading, *([done] if done is not None else []), *trailing]) or None
 
     def _done(self, room: int) -> str | None:
-        return recap(self.run_context.session, self.position.first, self._title, bytes_max=room)
+        done = recap(self.run_context.session, self.position.first, self._title, bytes_max=room - len(DONE_SO_FAR))
+        return DONE_SO_FAR + done if done is not None else None
 
     def _title(self, node: Node) -> str:
         """Return a step's title. A lost snapshot leaves the notes of its step readable (READ-9)."""
@@ -90,7 +94,7 @@ class Recap:
         tip = session.nodes[tip_below(session, first)]
         since = recap(session, tip, self._title, above=first, bytes_max=RECAP_SINCE_BYTES_MAX)
         if since is not None:
-            yield f"**Done after this step, newest first**\n\n{since}"
+            yield f"**Done from this step on, newest first**\n\n{since}"
         branches = [session.nodes[child] for child in first.children]
         if len(branches) > 1:
             lines = "\n".join(f"- {self._branch(child)}" for child in branches)
@@ -105,7 +109,7 @@ class Recap:
         is_preferred = session.runs[tip.run].tip == tip.node
         at = self.run_context.place(tip)
         place = title_in_code(at.title) if at is not None else "Complete"
-        return f"{tip.depth - child.depth + 1} steps, now at: {place}{' (preferred)' if is_preferred else ''}"
+        return f"{tip.depth - child.depth + 1} steps, now at: {place}{' (continued last)' if is_preferred else ''}"
 
     def _functions_since(self, first: Node, tip: Node) -> str | None:
         """Define the functions that the later steps use, except those of the shown step."""

@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass, replace
 
-from interlock.engine.answer.model import Answer, AnswerModel, render_answer
+from interlock.engine.answer.model import CONTINUE_TOOL, Answer, AnswerModel, render_answer
 from interlock.engine.answer.parts import title_in_code
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.structure import Fork, Warned
+from interlock.engine.gates import ApprovalContext
 from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CHECKPOINTS_PER_NODE_MAX
 from interlock.kernel.ids import WorkflowHash
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext
 from interlock.service.tokens.mint import Mint
 from interlock.service.tools import warnings
+from interlock.service.tools.end_by_ack import ended_out
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.recap import Recap
 from interlock.service.tools.target import Target
@@ -29,9 +31,12 @@ class _View:
     node: Node
     position: NodePosition
     mint: Mint
+    asking: ApprovalContext
 
 
-def rehydrate(ports: ReadPorts, target: Target, source: WorkflowHash | SourceRemoved | None = None) -> Answer:
+def rehydrate(
+    ports: ReadPorts, target: Target, asking: ApprovalContext, source: WorkflowHash | SourceRemoved | None = None
+) -> Answer:
     """Show the addressed node: its step and its position. `source` is the hash of the workflow's current source.
 
     Raises:
@@ -47,6 +52,7 @@ def rehydrate(ports: ReadPorts, target: Target, source: WorkflowHash | SourceRem
         node=node,
         position=node_position(run_context.session, node.node),
         mint=Mint(ring=ring, session=run_context.session, run=run_context.run, form=ports.token_format),
+        asking=asking,
     )
     with ports.trace.span("render"):
         answer_model = _build_model(view)
@@ -64,12 +70,21 @@ def _build_model(view: _View) -> AnswerModel:
         occasion="rehydrate",
         run=run_context.view(node),
         state_token=view.mint.state(at.node),
-        step=render_pending_step(run_context, node),
+        step=render_pending_step(run_context, node, view.asking),
         preferences=at.preferences,
         recap=Recap(reader=view.reader, run_context=run_context, position=position).text(),
         guidance=guidance_of(run_context.workflow, never_stops=at.preferences.never_stops),
         references=run_context.workflow.references,
     )
+    if run_context.run.ended is not None:
+        return replace(
+            answer_model,
+            step=None,
+            ended=ended_out(run_context.run.ended),
+            guidance=(),
+            references=(),
+            preferences=None,
+        )
     if answer_model.step is None:
         return answer_model
     if position.passed_to is not None:
@@ -94,12 +109,12 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     run_tip = run_context.run.tip
     if run_tip is not None and run_tip != tip.node:
         preferred = run_context.describe_position(run_context.session.nodes[run_tip])
-        where = f"already done; this branch is at {tip_place}; the run's preferred branch is at {preferred}"
+        where = f"already done; this branch is at {tip_place}; the branch that was continued last is at {preferred}"
     assert answer_model.step is not None, "a step that is done was a step"
     return replace(
         answer_model,
         redirect=view.mint.state(tip.node),
-        fork=_fork(view, "To redo this step on a new branch, keeping the old one,"),
+        fork=_fork(view, "To redo this step on a new branch (the old branch stays),"),
         where=where,
         warnings=(
             Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(answer_model.step.title)} is {where}."),
@@ -129,4 +144,5 @@ def _add_retry_fork(view: _View, answer_model: AnswerModel) -> AnswerModel:
 
 def _fork(view: _View, words: str) -> Fork:
     first = view.position.first
-    return Fork(ack_token=view.mint.fork(first.node, first.forks), note=f"{words} send this as `ackToken`.")
+    note = f"{words} call `{CONTINUE_TOOL}` with this `ackToken`."
+    return Fork(ack_token=view.mint.fork(first.node, first.forks), note=note)

@@ -24,14 +24,15 @@ from interlock.kernel.text import in_code, one_line, printable, quoted, tokens, 
 from interlock.record.base import UnknownVersionError
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import load_run_context
+from interlock.service.run.observations import repo_root_hash
 from interlock.service.run.summaries import Unreadable, unreadable_by
 from interlock.service.tokens.mint import Mint
-from interlock.service.tools.observations import repo_root_hash
 from interlock.store.ports.errors import ContentDamagedError, KeyRingDamagedError, SessionUnhealthyError
 from interlock.store.ports.keys import KeyRing
 from interlock.store.ports.workspace import NOWHERE
 from interlock.views.resume import Candidate, RunQuery, Why, ranked
 from interlock.views.status import RunStatus
+from interlock.views.summary import SessionSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class _Found:
 
 
 class CandidateOut(Published):
-    """A run that may be the one that is looked for. `nextCall` can be sent as it stands."""
+    """A run that matches the search. `nextCall` can be sent unchanged."""
 
     run: RunIdentity
     title: str
@@ -98,10 +99,15 @@ def resume_session(ports: ReadPorts, command: ResumeCommand) -> Answer:
     more = max(len(ordered) - len(found) - len(skipped), 0)
     # An unreadable session may be the wanted one, unless another session id was given.
     skipped += [_describe(one) for one in listing.unreadable if run_query.session in (None, one.session)]
-    reasons = list(_reasons(command, run_query, [one.candidate for one in found], is_damaged=bool(skipped)))
+    candidates, has_ended = [one.candidate for one in found], any(_has_ended(one) for one in listing.sessions)
+    reasons = list(_reasons(command, run_query, candidates, is_damaged=bool(skipped), has_ended=has_ended))
     if skipped:
         reasons.append(_left_out(skipped))
     return _answer(found, " ".join(reasons) or None, more)
+
+
+def _has_ended(summary: SessionSummary) -> bool:
+    return any(run.is_ended for run in summary.runs)
 
 
 def _left_out(skipped: Sequence[str]) -> str:
@@ -175,9 +181,12 @@ def _make_token(ports: ReadPorts, ring: KeyRing, candidate: Candidate) -> str | 
 
 
 def _reasons(
-    command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate], *, is_damaged: bool
+    command: ResumeCommand, run_query: RunQuery, found: Sequence[Candidate], *, is_damaged: bool, has_ended: bool
 ) -> Iterator[str]:
-    """Yield why nothing matched, or what was ignored. With `is_damaged`, runs that cannot be shown may have matched."""
+    """Yield why nothing matched, or what was ignored. With `is_damaged`, runs that cannot be shown may have matched.
+
+    `has_ended` says whether runs are stored that failed or were cancelled: those are found by their ids only.
+    """
     if run_query.is_exact and not found:
         named = f"run {command.run!r}" if command.run is not None else f"session {command.session!r}"
         where = f"session {command.session!r}" if command.run and command.session else "this data directory"
@@ -189,14 +198,17 @@ def _reasons(
     if not found and is_damaged:
         yield "No stored run can be continued."
     elif not found:
-        yield "No run is stored here. Begin with `list_workflows` and `start_workflow`."
+        stored = "Every run here is cancelled or failed; an id shows it" if has_ended else "No run is stored here"
+        yield f"{stored}. Begin with `list_workflows` and `start_workflow`."
     elif found[0].why == ("recency_fallback",) and not (run_query.is_open and command.query is None):
         yield "Nothing matches; these are the latest runs. Ask the user before you continue one of them."
 
 
 def _answer(found: Iterable[_Found], reason: str | None, more: int) -> Answer:
     shown = list(found)
-    parts = [f"**{len(shown)} run{'' if len(shown) == 1 else 's'} to continue**" if shown else "**No run was found**"]
+    is_over = all(one.candidate.run.is_ended for one in shown)
+    count = f"{len(shown)} run{'' if len(shown) == 1 else 's'}{' that ended' if is_over else ' to continue'}"
+    parts = [f"**{count}**" if shown else "**No run was found**"]
     if reason is not None:
         parts.append(reason)
     parts += [_entry(number, one) for number, one in enumerate(shown, start=1)]
@@ -214,7 +226,7 @@ def _title(one: _Found) -> str:
 
 def _pending(one: _Found) -> str | None:
     run = one.candidate.run
-    if run.step is None:
+    if run.step is None or run.is_ended:
         return None
     return f"step {run.number} of {run.total}: {one_line(run.step, HEADER_TITLE_BYTES_MAX)}"
 
@@ -252,11 +264,13 @@ def _entry(number: int, one: _Found) -> str:
     place = f"step {run.number} of {run.total}: {step}" if step is not None else "complete"
     goal = f": {in_code(one_line(run.goal, HEADER_GOAL_BYTES_MAX))}" if run.goal else ""
     name = one_line(run.workflow_name, HEADER_TITLE_BYTES_MAX)
+    status = f"{run.status} ({run.end_reason})" if run.is_ended else run.status
+    purpose = "To see what was done" if run.is_ended else "To continue"
     when = f" · last worked on {run.last_at}" if run.last_at else ""
     return "\n".join(
         [
-            f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {run.status} · {place}{when}",
-            f"   Matched: {', '.join(one.candidate.why)}. To continue, call `{CONTINUE_TOOL}`:",
+            f"{number}. **{name}**{goal} (`{run.workflow_id}`) · run `{run.label}` · {status} · {place}{when}",
+            f"   Matched: {', '.join(one.candidate.why)}. {purpose}, call `{CONTINUE_TOOL}`:",
             one.call().in_lines(),
             quoted(_snippet(one)),
         ]

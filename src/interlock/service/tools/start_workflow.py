@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interlock.decide.declared import TypeMismatch, describe_type, type_mismatch
-from interlock.define.declared import declared_blank
-from interlock.define.parts import ContextInput
+from interlock.define.declared import TypeMismatch, declared_blank
+from interlock.define.parts import ContextInput, ProducedKey
 from interlock.engine.answer.model import (
     LIST_TOOL,
     Answer,
@@ -16,10 +15,11 @@ from interlock.engine.answer.model import (
 )
 from interlock.engine.answer.prompt import guidance_of
 from interlock.engine.answer.secret_scanning import secret_warnings
-from interlock.engine.gates import Question, QuestionItem
+from interlock.engine.gates import ApprovalContext, Question, QuestionItem
 from interlock.engine.judge.confirmation import raises_autonomy
+from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.violations import Violation
-from interlock.engine.request import Request, is_sample
+from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
@@ -36,11 +36,11 @@ from interlock.service.catalog import CatalogView, Entry, Pinnable, RefusedFile
 from interlock.service.clock import mint_run, mint_session
 from interlock.service.ports import Ports
 from interlock.service.run.context import load_run_context
+from interlock.service.run.context_limits import context_refusal
+from interlock.service.run.observations import observed_of
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
 from interlock.service.tools.append import append_plan
-from interlock.service.tools.context_limits import context_refusal
-from interlock.service.tools.observations import observed_of
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
@@ -80,7 +80,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
-    earlier = _find_earlier_start(ports, key)
+    earlier = _find_earlier_start(ports, key, command.request.asking)
     if isinstance(earlier, Answer):
         return earlier
     joined = _load_joined(ports, command.session)
@@ -102,7 +102,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     return outcome
 
 
-def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None:
+def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) -> Answer | StartIds | None:
     """Return the answer of an equal, unanswered start; if that is not recorded, only its ids.
 
     None if the call begins a new run: there was no such start, its run has advanced (so a caller found it in another
@@ -125,7 +125,7 @@ def _find_earlier_start(ports: Ports, key: StartKey) -> Answer | StartIds | None
                 return ids
             run = session.runs[ids.run]
             if run.tip == run.root:
-                answer = _render_begun(ports, ring, session, run)
+                answer = _render_begun(ports, ring, session, run, asking)
     except (SessionUnhealthyError, ContentDamagedError, UnknownVersionError):
         answer = None
     ports.unanswered.forget(ids)
@@ -165,7 +165,7 @@ def _begin(
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
         session = append_plan(ports, lock, plan, command.actor)
-    return _render_begun(ports, ring, session, session.runs[ids.run])
+    return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 
 def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal | None:
@@ -176,12 +176,12 @@ def _load_joined(ports: Ports, session: SessionId | None) -> Session | Refusal |
 
 
 @after_append()
-def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run) -> Answer:
+def _render_begun(ports: Ports, ring: KeyRing, session: Session, run: Run, asking: ApprovalContext) -> Answer:
     """Render the first step of a new run."""
     assert run.root is not None, "a start makes a root"
     run_context, node = load_run_context(session, run, ports.read.plans), session.nodes[run.root]
     mint = minting(ports.read, ring, session, run)
-    step = render_pending_step(run_context, node)
+    step = render_pending_step(run_context, node, asking)
     with ports.read.trace.span("render"):
         return render_answer(
             AnswerModel(
@@ -233,7 +233,7 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
         code=ErrorCode.WORKFLOW_INVALID,
         message=f"The workflow {workflow_id!r} ({where}) cannot run:\n{lines}"
         + (f"\n- and {more} more" if more else ""),
-        suggestion="Correct the file as each line says, then send the same call again; no restart is needed.",
+        suggestion="Correct the file as each line says, then call `start_workflow` again; no restart is needed.",
         details={
             "source": file.source.ref,
             "sourceKind": file.source.kind,
@@ -244,42 +244,37 @@ def _invalid(file: RefusedFile, workflow_id: str) -> Refusal:
 
 def inputs_refusal(workflow: CompiledWorkflow, context: Context) -> Refusal | None:
     """Return why the initial context does not fit the declared inputs of a workflow, or None if it fits."""
-    mismatches = {
-        one.key: found for one in workflow.inputs if (found := _find_mismatch(one, context.get(one.key))) is not None
-    }
+    # A key that was not sent is held, too: it may be required.
+    sent = dict.fromkeys(one.key for one in workflow.inputs) | dict(context)
+    mismatches = hold_context(workflow, {}, sent).mismatches
     if not mismatches:
         return None
     lines = "\n".join(
-        f"- {_describe_mismatch(one, mismatches[one.key])}" for one in workflow.inputs if one.key in mismatches
+        f"- {_describe_mismatch(one, mismatches[key])}" for key, one in workflow.declared.items() if key in mismatches
     )
     # Inputs that a step sets are not asked for, unless they are required or their value does not fit.
-    wanted = [one for one in workflow.inputs if one.required or one.key in mismatches or one.key not in workflow.set_by]
+    asked = {one.key for one in workflow.inputs if one.required or one.key not in workflow.set_by}
+    wanted = [one for key, one in workflow.declared.items() if key in asked or key in mismatches]
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
-        message=f"`context` lacks inputs that the workflow declares, or holds invalid ones:\n{lines}",
-        suggestion="Ask the user for what you do not know, then send the same call with these keys in `context`.",
+        message=f"These inputs of the workflow are missing from `context`, or their values are invalid:\n{lines}",
+        suggestion="Ask the user for what you do not know. Then call `start_workflow` again with valid values"
+        " of these keys in `context`.",
         details={"path": f"context.{next(iter(mismatches))}", "wanted": [_describe_input(one) for one in wanted]},
         correction=Correction(instead={"context": {one.key: declared_blank(one) for one in wanted}}),
     )
 
 
-def _find_mismatch(declared: ContextInput, value: object) -> TypeMismatch | None:
-    """Return why a value does not fit; the sample text of an answer does not count as a value."""
-    if isinstance(value, str) and is_sample(value, declared_blank(declared)):
-        return TypeMismatch(found="the sample text", wanted=describe_type(declared.type), is_kind=True)
-    return type_mismatch(declared, value)
-
-
-def _describe_mismatch(declared: ContextInput, mismatch: TypeMismatch) -> str:
+def _describe_mismatch(declared: ProducedKey, mismatch: TypeMismatch) -> str:
     what = f"`{declared.key}` ({declared.type}): {declared.description} Found {mismatch.found}"
     return f"{what}." if mismatch.is_kind else f"{what}; use {mismatch.wanted}."
 
 
-def _describe_input(declared: ContextInput) -> dict[str, Json]:
+def _describe_input(declared: ProducedKey) -> dict[str, Json]:
     wanted: dict[str, Json] = {
         "key": declared.key,
         "type": declared.type,
-        "required": declared.required,
+        "required": isinstance(declared, ContextInput) and declared.required,
         "description": declared.description,
     }
     if declared.choices:
@@ -301,7 +296,7 @@ def _ask_for_autonomy(command: StartCommand, baseline: Preferences, name: str) -
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The user did not agree to the autonomy {wanted.autonomy!r}; no run was started."
         + (f" {reply_words}" if reply_words else ""),
-        suggestion="Send the same call without `preferences.autonomy`, or talk with the user first.",
+        suggestion="Call `start_workflow` again without `preferences.autonomy`, or talk with the user first.",
         details={"path": "preferences.autonomy", "baseline": baseline.autonomy},
     )
     if reply is not None and reply.action == "decline":
@@ -319,7 +314,7 @@ def _refuse_start(finding: Violation) -> Refusal:
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=f"The run cannot start: {finding.message}",
-        suggestion=f"Send the same call with {key!r} in `context`." if key else "Correct the workflow.",
+        suggestion=f"Call `start_workflow` again with {key!r} in `context`." if key else "Correct the workflow.",
         details={"path": f"context.{key}" if key else "workflowId"},
         correction=Correction(instead=instead) if instead is not None else None,
     )

@@ -22,7 +22,10 @@ from interlock.views.session import LABEL_CHARS, Node, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The node that a call addresses, its run, and the attempt; None for a call that only reads."""
+    """The node that a call addresses, its run, and the attempt that it makes.
+
+    `attempt` is None for a call that only reads.
+    """
 
     run_context: RunContext
     node: Node
@@ -70,7 +73,13 @@ def _resolve_check(ports: ReadPorts, sent: SentTokens, known: Session | None) ->
             f"Send only the `{sent.argument}` of the run you mean; it identifies its run.",
             instead={"stateToken": None, sent.argument: _token_blank(sent.argument, "the run you mean")},
         )
-    return check if isinstance(check, Refusal) else check.ref
+    if isinstance(check, Refusal):
+        return replace(
+            check,
+            suggestion=f"Leave `stateToken` out: the `{sent.argument}` is enough.",
+            correction=Correction(instead={"stateToken": None}),
+        )
+    return check.ref
 
 
 def _check_agreement(
@@ -114,7 +123,7 @@ def _refuse_other_run(ports: ReadPorts, run_context: RunContext, node: Node, sen
         return refusal
     other = place.run_context.view()
     named = f"run `{other.label}` ({other.workflow_id}{_goal(other.goal)})"
-    look = json.dumps(place.look(), separators=(",", ":"))
+    look = json.dumps(place.show_arguments(), separators=(",", ":"))
     return replace(
         refusal,
         suggestion=f"If you mean {named}, send the call below with that run's own token; `{CONTINUE_TOOL}` with {look}"

@@ -65,7 +65,7 @@ def decided_otherwise(run_context: RunContext, node: Node) -> Iterator[Warned]:
 
 
 def disclosed(node: Node) -> Iterator[Warned]:
-    """Warn of what was missing when the run continued without it."""
+    """Warn of the evidence that was missing when the run continued without it."""
     critical = [gap for gap in node.gaps if gap.severity == "critical" and gap.resolution.kind == "unresolved"]
     for words in _summaries(critical):
         yield Warned(code="GAP_RECORDED", message=f"Missing, recorded as a gap of this run: {words}")

@@ -60,7 +60,7 @@ def _fold(bundle: Bundle) -> Session:
 
 
 def _history(session: BundledSession) -> tuple[tuple[Event, ...], ...]:
-    """Group the events as the manifest says; the manifest must be exactly the one that these events produce."""
+    """Group the events as the manifest says. The manifest must be exactly what these events produce."""
     history, at = list[tuple[Event, ...]](), 0
     for record in session.manifest:
         if isinstance(record, SegmentClosed):

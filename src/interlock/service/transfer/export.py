@@ -98,7 +98,8 @@ def _refuse_damaged(prefix: SoundPrefix, banner: SalvageBanner) -> Refusal:
         code=ErrorCode.SESSION_NOT_HEALTHY,
         message=f"{prefix.session} is damaged, so it is not exported. Its first {prefix.events} events are undamaged."
         f" Unusable: {left_out_words(banner)}.",
-        suggestion="Restore it from a backup, or export only the undamaged part with `--salvage`. Nothing was written.",
+        suggestion="Restore the session from a backup, or export only the undamaged part with `--salvage`. Nothing was"
+        " written.",
         details={"salvage": banner.to_json()},
     )
 

@@ -31,7 +31,7 @@ def repair_session(ports: Restoring, session: SessionId) -> Repaired | Refusal:
     if prefix.banner is None:
         return Refusal(
             code=ErrorCode.VALIDATION_ERROR,
-            message=f"{session} is not damaged: all its {prefix.events} events and what they refer to verify.",
+            message=f"{session} is not damaged: its {prefix.events} events and all that they refer to are intact.",
             suggestion="There is nothing to repair, and nothing was written.",
         )
     restored = ports.restored(None, prefix.history, prefix.contents)

@@ -32,7 +32,7 @@ class Continuation:
     next_call: NextCall
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as JSON, as commands print it."""
+        """Return the continuation as JSON, as commands print it."""
         return {**self.run.to_json(), "status": self.status, "nextCall": self.next_call.to_json()}
 
 

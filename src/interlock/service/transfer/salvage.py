@@ -20,7 +20,7 @@ from interlock.store.ports.reader import Omitted, SalvageCode, Salvaged, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundPrefix:
-    """The undamaged beginning of a session and its content; `banner` says what is missing, None if nothing is."""
+    """The undamaged beginning of a session and its content; `banner` says what is missing, None for a whole session."""
 
     session: SessionId
     history: tuple[tuple[Event, ...], ...]

@@ -59,7 +59,7 @@ class FileOps(Protocol):
         """Return the status of the path, or None if nothing exists there.
 
         Raises:
-            UnreadableError: The operating system does not say.
+            UnreadableError: The operating system does not permit reading the status.
         """
         ...
 
@@ -96,7 +96,7 @@ class FileOps(Protocol):
         ...
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file to its first bytes. Not yet durable."""
+        """Cut a file to its first `size` bytes. Not yet durable."""
         ...
 
     def sync(self, path: str, *, full: bool = False) -> None:

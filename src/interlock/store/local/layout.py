@@ -70,7 +70,7 @@ def segment(session: SessionId, first: int, last: int) -> str:
 
 
 def snapshot(ref: Digest) -> str:
-    """Return a snapshot's file."""
+    """Return the path of a snapshot's file, relative to the data directory."""
     return f"{SNAPSHOTS}/{ref.removeprefix('sha256:')}.json"
 
 

@@ -35,7 +35,7 @@ CONTENT = frozenset({Kind.SNAPSHOT, Kind.WORKFLOW, Kind.ARTIFACT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One stored thing that is not a session: its name in the store, its size, and when it was last written.
+    """A stored item other than a session: its name in the store, its size, and when it was last written.
 
     The name of content is any string that `GcSession.content` also holds for the sessions that refer to it. `session`
     is its session, if it belongs to one. For content in the trash, `content` is the name that readers use.

@@ -85,8 +85,8 @@ class SessionReader(Protocol):
 
         An append counts once its writer has settled it. `tag` is that of a node which a verified token names: the
         token was made after the append of that node was settled, so this append counts even if its mark was lost.
-        A log that looks damaged is read again under its lock; `since_s` is as `SessionWriter.hold` has it. A store
-        whose appends commit atomically and durably may ignore `tag` and `since_s`.
+        A log that looks damaged is read again under its lock. `since_s` has the same meaning as in
+        `SessionWriter.hold`. A store whose appends commit atomically and durably may ignore `tag` and `since_s`.
 
         Raises:
             SessionBusyError: It looks damaged, and another process holds it.

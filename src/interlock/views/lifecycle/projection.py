@@ -20,12 +20,16 @@ from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
 from interlock.record.context import Context, merge_context
 from interlock.record.outcome import Blocked
-from interlock.record.payloads import ArtifactPayload
+from interlock.record.payloads import ArtifactPayload, RunEndKind
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, build_snapshot
 from interlock.views.lifecycle.events import LifecycleEvent, LifecycleKind, Ref
 from interlock.views.node_position import advance_to, path_to, walk_up
 from interlock.views.session import Advance, Node, Run, Session
 
+_END_KINDS: Mapping[RunEndKind, LifecycleKind] = {
+    "failed": "workflow.run.failed",
+    "cancelled": "workflow.run.cancelled",
+}
 PartialReason = Literal["decisions_left_out", "capture_missing", "snapshot_differs"]
 
 
@@ -100,6 +104,12 @@ class _Projection:
                 self._add_done(advance, len(step.refused) + 1, step.passed_to)
                 self._walk_to(step.passed_to, advance.index)
         self._add_checkpoints(tip)
+        ended = self.run.ended
+        if ended is not None and self._pending is not None:
+            refs = [_event(ended.index)]
+            if ended.work.answer_ref is not None:
+                refs.append(Ref(kind="gate_answer", ref=ended.work.answer_ref))
+            self._add(ended.index, _END_KINDS[ended.kind], refs, code=ended.work.reason)
 
     def finish(self) -> Lifecycle:
         """Return what was added, in the order of the log."""

@@ -112,6 +112,8 @@ def pending_instance(snapshot: ExecutionSnapshot) -> str | None:
 def _obstacle(session: Session, tip: Node, following: str | None) -> Obstacle | None:
     if following is None:
         return "complete"
+    if session.runs[tip.run].ended is not None:
+        return "run_ended"
     position = node_position(session, tip.node)
     if position.passed_to is not None:
         return "step_done"

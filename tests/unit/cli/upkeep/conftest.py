@@ -11,7 +11,7 @@ import pytest
 from interlock.cli.main import main
 from interlock.kernel.ids import SessionId
 from interlock.service.clock import SystemClock
-from interlock.testing.harness import Called, CounterClock, Harness, linear_workflow
+from interlock.testing.harness import CounterClock, Harness, ToolResult, linear_workflow
 
 DAY_S = 24 * 3600.0
 
@@ -35,7 +35,7 @@ class Site:
     capsys: pytest.CaptureFixture[str]
     count: int = 0
 
-    def session(self, *, days: float = 0.0) -> tuple[SessionId, Called]:
+    def session(self, *, days: float = 0.0) -> tuple[SessionId, ToolResult]:
         """Begin a session and take a step with an artifact of its own, all of it that many days ago."""
         self.count += 1
         harness = Harness.on_disk(

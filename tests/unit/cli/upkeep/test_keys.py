@@ -32,17 +32,17 @@ def test_a_rotation_says_which_tokens_still_work_and_that_is_so(site: Site) -> N
     assert site.said("keys", "status").startswith("One key, created today. It was never rotated")
     assert "Older tokens work until the next rotation" in site.said("keys", "rotate")
     harness = Harness.on_disk(site.data_dir, DOCUMENT)
-    second = harness.look(first.state)
+    second = harness.rehydrate(first.state)
     assert second.code is None
     said = site.said("keys", "rotate")
     assert "Tokens from before the last rotation no longer work" in said
-    assert harness.look(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
-    third = harness.look(second.state)
+    assert harness.rehydrate(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    third = harness.rehydrate(second.state)
     assert third.code is None
     told = {"rotated": True, "keys": 2, "previousKeyDropped": True, "finishedEarlierRotation": False}
     assert site.told("keys", "rotate") == told
-    assert harness.look(third.state).code is None
-    assert harness.look(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert harness.rehydrate(third.state).code is None
+    assert harness.rehydrate(second.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
 @pytest.mark.inv("KEY-5", "DOC-1")
@@ -126,14 +126,14 @@ def test_a_rotation_that_the_disk_did_not_confirm_is_reported_and_a_repeat_finis
     assert "A rotation is not finished" in said
     assert "A rotation is not finished" in site.said("doctor", code=1)
     harness = Harness.on_disk(site.data_dir, DOCUMENT)
-    assert harness.look(first.state).state == first.state, "the key before it still signs"
+    assert harness.rehydrate(first.state).state == first.state, "the key before it still signs"
     assert "finished an earlier rotation" in site.said("keys", "rotate")
     assert site.said("keys", "status").startswith("Two keys")
-    second = harness.look(first.state)
+    second = harness.rehydrate(first.state)
     assert second.code is None
     assert second.state != first.state
     site.said("keys", "rotate")
-    assert harness.look(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
+    assert harness.rehydrate(first.state).code is ErrorCode.TOKEN_BAD_SIGNATURE
 
 
 def test_a_rotation_that_failed_before_anything_changed_says_so(site: Site) -> None:

@@ -129,7 +129,7 @@ def newest_s(below: list[tuple[str, FileStat]]) -> float:
 
 
 def is_beginning(files: FileOps, session: SessionId) -> bool:
-    """Return whether a directory without a group can be left by a start; a later segment shows that it held more."""
+    """Return whether an interrupted start can have left this directory, which has no group and no later segment."""
     firsts = {name.partition("-")[0] for name in files.names(layout.events_dir(session)) if layout.is_segment(name)}
     return all(int(first) == 0 for first in firsts)
 

@@ -64,7 +64,8 @@ class Verified:
     """The verified part of a session's manifest, and its content.
 
     `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
-    recognises the same file. `is_marked` says that a settled mark of this boot is known to reach this end.
+    recognises the same file. `is_marked` says that the session's mark, written since the machine
+    started, covers the manifest up to this end.
     """
 
     fold: Session
@@ -219,7 +220,7 @@ def read_with_recheck(
 def whole_groups(files: FileOps, session: SessionId, *, folds: bool = True) -> Iterator[tuple[Verified, StoredSegment]]:
     """Yield each whole group of a session, oldest first: the verified state that includes it, and its segment.
 
-    `folds` is as `add_group` has it.
+    `folds` has the same meaning as in `add_group`.
 
     Raises:
         DamageError: See the module.

@@ -57,7 +57,7 @@ def read_mark(files: FileOps, session: SessionId) -> SettledMark | None:
 
 
 def write_mark(files: FileOps, session: SessionId, manifest_bytes: int) -> None:
-    """Record that the manifest is durable up to a byte. Only under the session's lock, after that sync.
+    """Record that the manifest is durable up to a byte. The caller holds the session's lock and has synced that far.
 
     Raises:
         OSError: The disk failed; the mark may be unreadable.

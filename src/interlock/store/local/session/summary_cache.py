@@ -5,8 +5,8 @@ summary. It is replaced whole and never synced: what a crash leaves of it does n
 
 A summary is used only while the files that it was made from are unchanged (HIS-7): no segment is missing or newer than
 the last one was when the summary was cached, and the snapshots and workflows that it names verify. For a session that
-costs one look at each segment and one small read for each run; no event is read. A change that leaves the time of a
-segment as it was is noticed by every reading of the log, and by `verify`. In a copy that did not keep the times of
+costs one `stat` of each segment and one small read for each run; no event is read. A change that leaves the time of a
+segment unchanged is found when the log is read, and by `verify`. In a copy that did not keep the times of
 files, no summary is used until the next append.
 """
 
@@ -35,7 +35,7 @@ class SummaryCache:
         self._read_workflows = set[str]()
 
     def read(self, session: SessionId) -> bytes | None:
-        """Return a session's cached summary, if it is of the log as it stands and its files are unchanged.
+        """Return a session's cached summary if the log and its files are unchanged since it was cached, else None.
 
         Raises:
             StoreFailureError: The disk failed.
@@ -84,9 +84,9 @@ class SummaryCache:
 
 
 def folded_bytes(files: FileOps, session: SessionId) -> int:
-    """Return up to where the manifest has been folded without a fault: whoever cached the summary had done so.
+    """Return how many bytes of the manifest were already folded without a fault, by the writer of the cached summary.
 
-    Zero where no summary of the log as it stands is cached.
+    Zero if no summary of the current log is cached.
 
     Raises:
         OSError: The disk failed.
@@ -96,7 +96,7 @@ def folded_bytes(files: FileOps, session: SessionId) -> int:
 
 
 def _find_current(files: FileOps, session: SessionId) -> tuple[int, bytes] | None:
-    """Return the length of the manifest as it stands, and the body that was cached with it."""
+    """Return the current length of the manifest, and the body that was cached with it."""
     try:
         data = files.read(layout.cached_summary(session))
     except (FileNotFoundError, NotADirectoryError, NotRegularFileError):

@@ -85,7 +85,7 @@ def set_key_refusal(
     return Refusal(
         code=ErrorCode.VALIDATION_ERROR,
         message=one_line(message, WORDS_BYTES_MAX),
-        suggestion="Send the same call without it. Nothing was recorded.",
+        suggestion=f"Call again without `context.{one_line(key, ECHO_BYTES_MAX)}`. Nothing was recorded.",
         details={"path": one_line(f"context.{key}", PATH_BYTES_MAX)},
         correction=Correction(instead={"context": rest or None}),
     )
@@ -96,7 +96,7 @@ def _key_refusal(key: str) -> Refusal | None:
     if not key.isprintable() and any("\ud800" <= char <= "\udfff" for char in key):
         return _refusal("context", f"A context key ({shown!r}) holds a lone surrogate.", "Send valid Unicode text.")
     if key in RESERVED_KEYS:
-        return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give it another name.")
+        return _refusal(f"context.{key}", f"The context key {key!r} is reserved.", "Give the key another name.")
     if not 0 < utf8_bytes(key) <= CONTEXT_KEY_BYTES_MAX:
         return _refusal(
             "context", f"A context key ({shown!r}) is empty or over {CONTEXT_KEY_BYTES_MAX} bytes.", "Shorten the key."

@@ -4,8 +4,8 @@ import argparse
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.branch import add_branch_arguments, chosen_branch
-from interlock.cli.session.lifecycle import partial_words
+from interlock.cli.session.lifecycle.branch import add_branch_arguments, chosen_branch
+from interlock.cli.session.lifecycle.events import partial_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.service.run.lifecycle import read_lifecycle

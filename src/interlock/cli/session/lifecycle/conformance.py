@@ -8,8 +8,8 @@ from typing import cast
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import StopError, counted, say, say_json, say_table
-from interlock.cli.session.branch import chosen_branch
-from interlock.cli.session.lifecycle import partial_words
+from interlock.cli.session.lifecycle.branch import chosen_branch
+from interlock.cli.session.lifecycle.events import partial_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.cli.workflow.places import chosen_places, chosen_workflow, given_path, shown
 from interlock.kernel.budgets import CONFORMANCE_FILE_BYTES_MAX

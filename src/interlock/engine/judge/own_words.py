@@ -1,0 +1,76 @@
+"""Says whether a text can be an account of work: not the same over and over, and not copied from elsewhere (EVID-11).
+
+Texts are compared as words, without regard to case and spaces. No prose is rated: a text of few words always passes.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from interlock.kernel.budgets import (
+    COPIED_RUN_WORDS,
+    COPIED_WORDS_SHARE_MAX,
+    DISTINCT_WORDS_ENOUGH,
+    DISTINCT_WORDS_SHARE_MIN,
+    LONG_NOTES_WORDS_MIN,
+    REPEATED_WORDS_MIN,
+)
+from interlock.kernel.canonical import Json
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text as they are compared."""
+    return text.casefold().split()
+
+
+def is_copy(text: str, source: str) -> bool:
+    """Say whether most words of a text are in runs of words that a source has, too."""
+    words, size = words_of(text), COPIED_RUN_WORDS
+    if len(words) < REPEATED_WORDS_MIN:
+        return False
+    known = set(_runs(words_of(source), size))
+    copied: set[int] = set()
+    for at, run in enumerate(_runs(words, size)):
+        if run in known:
+            copied.update(range(at, at + size))
+    return len(copied) > COPIED_WORDS_SHARE_MAX * len(words)
+
+
+def repeats_itself(text: str) -> bool:
+    """Say whether a text has so few different words that it says the same over and over."""
+    words = words_of(text)
+    wanted = min(DISTINCT_WORDS_ENOUGH, DISTINCT_WORDS_SHARE_MIN * len(words))
+    return len(words) >= LONG_NOTES_WORDS_MIN and len(set(words)) < wanted
+
+
+def is_long(text: str) -> bool:
+    """Say whether a text is too long to be the same as another one by chance."""
+    return len(words_of(text)) >= LONG_NOTES_WORDS_MIN
+
+
+def is_same_text(text: str, other: str) -> bool:
+    """Say whether two texts have the same words."""
+    return words_of(text) == words_of(other)
+
+
+def text_in_two_fields(artifact: Mapping[str, Json]) -> tuple[str, str] | None:
+    """Return two fields of an artifact that hold the same text, by their names; None if there are none."""
+    first: dict[str, str] = {}
+    for name, text in _texts(dict(artifact), ""):
+        said = " ".join(words_of(text))
+        if len(words_of(text)) >= REPEATED_WORDS_MIN and first.setdefault(said, name) != name:
+            return first[said], name
+    return None
+
+
+def _runs(words: list[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
+def _texts(value: Json, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _texts(member, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, name)

@@ -1,0 +1,254 @@
+"""Checks the parts of a compiled workflow that came from a file: what the compiler ensures for a document (IR-14)."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, Not
+from interlock.decide.criteria import Criteria, Length, Matches, iter_rule_conditions, iter_rules
+from interlock.decide.evaluate import is_number
+from interlock.define import document as doc
+from interlock.define.diagnostics import Diagnostic, fault, has_errors
+from interlock.define.faults import check_length
+from interlock.define.patterns import PatternChecker
+from interlock.define.workflow_ids import classify_id
+from interlock.kernel.budgets import (
+    CONDITION_TERMS_MAX,
+    CONTEXT_KEY_BYTES_MAX,
+    DESCRIPTION_CHARS_MAX,
+    LOOP_DEPTH_MAX,
+    LOOP_PASSES_MAX,
+    PLAN_DEPTH_MAX,
+    PLAN_NODES_MAX,
+    PROMPT_BYTES_MAX,
+    REQUIREMENT_LINES_MAX,
+    STEP_ID_CHARS_MAX,
+    TITLE_CHARS_MAX,
+)
+from interlock.kernel.text import utf8_bytes
+from interlock.plan.check.declarations import check_declarations
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.graph import Graphs, find_meetings
+from interlock.plan.records import Loop, PlanNode, Task
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OPERANDS: Mapping[str, Callable[[object], bool]] = {
+    "in": lambda value: isinstance(value, list),
+    "exists": lambda value: isinstance(value, bool),
+    **dict.fromkeys(("gt", "gte", "lt", "lte"), is_number),
+    **dict.fromkeys(("starts_with", "ends_with"), lambda value: isinstance(value, str)),
+}
+"""What an operator can be compared with; every other operator takes any value."""
+
+
+def check_parts(workflow: CompiledWorkflow, patterns: PatternChecker, *, is_sound: bool) -> Iterator[Diagnostic]:
+    """Yield the faults of a compiled workflow that its graph does not show. `is_sound`: the graph has no errors."""
+    yield from _header(workflow)
+    yield from _declarations(workflow)
+    yield from _conditions(workflow)
+    for number, node in enumerate(workflow.plan.nodes):
+        at = f"plan.nodes[{number}]"
+        yield from _too_long(f"{at}.title", node.title, TITLE_CHARS_MAX, least=1)
+        if node.task is not None:
+            yield from _task(workflow, node.task, f"{at}.task", patterns)
+    for number, loop in enumerate(workflow.plan.loops):
+        yield from _loop(loop, f"plan.loops[{number}]")
+    if is_sound:
+        yield from _nesting(workflow)
+
+
+def _header(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    if classify_id(workflow.workflow_id) is None:
+        message = f"{workflow.workflow_id!r} is not a workflow id."
+        yield fault("workflowId", "bad_id", message, "Use `namespace.name`, lower case, one dot.")
+    yield from _too_long("name", workflow.name, TITLE_CHARS_MAX, least=1)
+    yield from _too_long("description", workflow.description, DESCRIPTION_CHARS_MAX)
+    if len(workflow.plan.nodes) > PLAN_NODES_MAX:
+        message = f"The plan has more than {PLAN_NODES_MAX} nodes."
+        yield fault("plan.nodes", "too_many", message, "Use fewer nodes, or a loop.")
+
+
+def _too_long(at: str, text: str, most: int, least: int = 0) -> Iterator[Diagnostic]:
+    if len(text) > most:
+        yield fault(at, "too_long", f"Found {len(text)} characters, at most {most}.", "Shorten it.")
+    if len(text.strip()) < least:
+        yield fault(at, "empty", "The text is empty.", "Write something.")
+
+
+def _declarations(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    """Check what the workflow declares by the rules of documents; only errors, because a plan has no author."""
+    steps = tuple(
+        doc.AgentStep(
+            at=f"plan.nodes[{number}].task",
+            id=node.node_id,
+            title=node.title,
+            prompt=(),
+            produces=node.task.produces,
+            sets=node.task.sets,
+            needs_user=node.task.needs_user,
+        )
+        for number, node in enumerate(workflow.plan.nodes)
+        if node.task is not None
+    )
+    document = doc.WorkflowDocument(
+        id=workflow.workflow_id,
+        name=workflow.name,
+        steps=steps,
+        inputs=workflow.inputs,
+        references=workflow.references,
+        assessments=workflow.assessments,
+        requires_declared_keys=False,
+    )
+    yield from (one for one in check_declarations(document) if has_errors((one,)))
+
+
+def _conditions(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    terms = 0
+    for at, condition in _all_conditions(workflow):
+        for term in _iter_terms(condition):
+            terms += 1
+            if isinstance(term, Compare):
+                yield from _comparison(term, at)
+    if terms > CONDITION_TERMS_MAX:
+        message = f"The conditions have more than {CONDITION_TERMS_MAX} terms."
+        yield fault("plan.conditions", "too_many", message, "Use fewer or shorter conditions.")
+
+
+def _all_conditions(workflow: CompiledWorkflow) -> Iterator[tuple[str, Condition]]:
+    for number, named in enumerate(workflow.plan.conditions):
+        yield f"plan.conditions[{number}].condition", named.condition
+    for number, node in enumerate(workflow.plan.nodes):
+        at, task = f"plan.nodes[{number}].task", node.task
+        if task is None:
+            continue
+        if task.confirmation is not None:
+            yield f"{at}.confirmation", task.confirmation
+        for inner, fragment in enumerate(task.fragments):
+            if fragment.condition is not None:
+                yield f"{at}.fragments[{inner}].condition", fragment.condition
+        if task.evidence.criteria is not None:
+            for condition in iter_rule_conditions(task.evidence.criteria):
+                yield f"{at}.evidence.criteria", condition
+
+
+def _iter_terms(condition: Condition) -> Iterator[Condition]:
+    yield condition
+    match condition:
+        case AllOf() | AnyOf():
+            for part in condition.of:
+                yield from _iter_terms(part)
+        case Not():
+            yield from _iter_terms(condition.of)
+        case _:
+            return
+
+
+def _comparison(term: Compare, at: str) -> Iterator[Diagnostic]:
+    yield from _path(at, term.var)
+    fits = _OPERANDS.get(term.op)
+    if fits is not None and not fits(term.value):
+        message = f"`{term.op}` cannot compare with this value."
+        yield fault(at, "wrong_type", message, "Write a value of the type that the operator compares with.")
+
+
+def _path(at: str, path: str) -> Iterator[Diagnostic]:
+    """Check a context path: paths are part of blockers, which name keys of a limited length."""
+    if not path.strip() or len(path.partition(".")[0].encode()) > CONTEXT_KEY_BYTES_MAX:
+        message = f"{path[:CONTEXT_KEY_BYTES_MAX]!r} does not begin with a context key."
+        yield fault(at, "wrong_value", message, f"Write a key of at most {CONTEXT_KEY_BYTES_MAX} bytes.")
+    yield from _too_long(at, path, 4 * CONTEXT_KEY_BYTES_MAX)
+
+
+def _task(workflow: CompiledWorkflow, task: Task, at: str, patterns: PatternChecker) -> Iterator[Diagnostic]:
+    yield from _texts(task, at)
+    for number, key in enumerate(task.produces):
+        yield from _word(f"{at}.produces[{number}]", key, _KEY, CONTEXT_KEY_BYTES_MAX)
+    for number, path in enumerate(task.needs):
+        yield from _path(f"{at}.needs[{number}]", path)
+    for number, ref in enumerate(task.evidence.assessments):
+        if ref not in workflow.ratings:
+            message = f"There is no assessment {ref!r}."
+            yield fault(f"{at}.evidence.assessments[{number}]", "unknown_assessment", message, "Add it.")
+    if task.evidence.criteria is not None:
+        yield from _criteria(task.evidence.criteria, f"{at}.evidence.criteria", patterns)
+
+
+def _texts(task: Task, at: str) -> Iterator[Diagnostic]:
+    """Check what an agent reads of a task: its prompt with all fragments, its role, the lines on its evidence."""
+    shown = {"prompt": task.prompt, "agentRole": task.agent_role}
+    for name, text in shown.items():
+        if text is not None and not text.strip():
+            yield fault(f"{at}.{name}", "empty", "The text is empty.", "Write something.")
+    prompt = utf8_bytes(task.prompt) + sum(utf8_bytes(fragment.text) for fragment in task.fragments)
+    for name, size in (("prompt", prompt), ("agentRole", utf8_bytes(task.agent_role or ""))):
+        if size > PROMPT_BYTES_MAX:
+            message = f"Found {size} bytes, those of its fragments included."
+            yield fault(f"{at}.{name}", "too_long", message, f"Keep it within {PROMPT_BYTES_MAX}.")
+    if len(task.requirements) > REQUIREMENT_LINES_MAX:
+        message = f"Found {len(task.requirements)} lines, at most {REQUIREMENT_LINES_MAX}."
+        yield fault(f"{at}.requirements", "too_many", message, "Write fewer lines.")
+    for number, line in enumerate(task.requirements):
+        yield from _too_long(f"{at}.requirements[{number}]", line, DESCRIPTION_CHARS_MAX)
+
+
+def _criteria(criteria: Criteria, at: str, patterns: PatternChecker) -> Iterator[Diagnostic]:
+    for rule in iter_rules(criteria):
+        if isinstance(rule, Matches):
+            yield from patterns.check(rule.pattern, rule.flags, at)
+        if isinstance(rule, Length):
+            # A rule that is negated and one that is not differ only in limits that no run depends on.
+            yield from check_length(rule, at, is_negated=True)
+
+
+def _word(at: str, text: str, pattern: re.Pattern[str], most: int) -> Iterator[Diagnostic]:
+    if not pattern.fullmatch(text) or len(text) > most:
+        yield fault(at, "wrong_value", f"{text!r} is not a name.", f"Write a name of at most {most} characters.")
+
+
+def _loop(loop: Loop, at: str) -> Iterator[Diagnostic]:
+    if loop.max_iterations > LOOP_PASSES_MAX:
+        message = f"Found {loop.max_iterations} passes, at most {LOOP_PASSES_MAX}."
+        yield fault(f"{at}.maxIterations", "wrong_value", message, f"Write {LOOP_PASSES_MAX} or less.")
+    for name, variable in (("iterationVar", loop.iteration_var), ("indexVar", loop.index_var)):
+        yield from _word(f"{at}.{name}", variable, _NAME, STEP_ID_CHARS_MAX)
+    if loop.item_var is not None:
+        yield from _word(f"{at}.itemVar", loop.item_var, _NAME, STEP_ID_CHARS_MAX)
+    for name, path in (("count", loop.count), ("items", loop.items)):
+        if isinstance(path, str):
+            yield from _path(f"{at}.{name}", path)
+
+
+def _nesting(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
+    """Yield a fault if loops or branches nest deeper than functions that recurse over a plan can follow."""
+    graphs = workflow.graphs
+    meets = find_meetings(workflow.plan, graphs)
+    for loop in workflow.plan.loops:
+        if len(graphs.loops_around(loop.loop_id)) >= LOOP_DEPTH_MAX:
+            message = f"Loops nest deeper than {LOOP_DEPTH_MAX} levels."
+            yield fault("plan.loops", "too_many", message, "Use fewer levels.")
+            return
+    if any(_depth(graphs, meets, scope) > PLAN_DEPTH_MAX for scope in graphs.members):
+        message = f"Decisions and branches nest deeper than {PLAN_DEPTH_MAX} levels."
+        yield fault("plan.nodes", "too_many", message, "Use fewer levels.")
+
+
+def _depth(graphs: Graphs, meets: Mapping[str, str], scope: str | None) -> int:
+    """Return how deep the branches of a graph nest: a branch ends where all paths from its node meet."""
+    deepest, seen = 0, set[str]()
+    frontier: list[tuple[str | None, str | None, int]] = [(graphs.members[scope][0].node_id, None, 0)]
+    while frontier:
+        here, stop, depth = frontier.pop()
+        if here is None or here == stop or here in seen:
+            continue
+        seen.add(here)
+        deepest = max(deepest, depth)
+        following = meets.get(here)
+        frontier.append((following, stop, depth))
+        if _branches(graphs.nodes[here]):
+            edges = graphs.out_edges.get(here, ())
+            frontier += [(edge.target, following, depth + 1) for edge in reversed(edges)]
+    return deepest
+
+
+def _branches(node: PlanNode) -> bool:
+    return node.kind in {"decision", "fan_out"}

@@ -1,0 +1,84 @@
+"""Which texts are no account of work: copies of the prompt, a few words over and over, notes of another step."""
+
+import pytest
+from tests.support.flow import document, step
+
+from interlock.engine.judge.own_words import is_copy, repeats_itself, text_in_two_fields
+from interlock.testing.harness import Harness, ToolResult
+
+PROMPT = "Read the change from end to end and write down each place where a caller may see another result than before."
+WORK = (
+    "I read all nine files and ran the suite twice. Two callers see another result: the report sorts by name now, and"
+    " the importer keeps empty lines, which app.py:12 did not expect."
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROMPT,
+        PROMPT.upper(),
+        "Read the change from end to end",
+        "write down each place where a caller Read the change from end to end",
+        "Done: read the change from end to end and write down each place. Done.",
+    ],
+)
+def test_a_text_of_pieces_of_another_one_is_a_copy(text: str) -> None:
+    assert is_copy(text, PROMPT)
+
+
+@pytest.mark.parametrize("text", [WORK, f"{WORK} Asked was: {PROMPT[:60]}", "Read the change", ""])
+def test_own_words_are_no_copy_even_with_a_quotation(text: str) -> None:
+    assert not is_copy(text, PROMPT)
+
+
+def test_a_few_words_over_and_over_repeat_themselves_and_a_long_log_does_not() -> None:
+    assert repeats_itself("done " * 40)
+    assert repeats_itself("All good here. " * 20)
+    assert not repeats_itself("done done done")
+    assert not repeats_itself(WORK)
+    assert not repeats_itself(WORK + " passed" * 400)
+
+
+def test_the_same_text_in_two_fields_is_found_and_in_the_items_of_one_it_is_not() -> None:
+    said = "All of the checks passed."
+    assert text_in_two_fields({"summary": said, "checks": [{"evidence": "all  of the checks passed."}]}) == (
+        "summary",
+        "evidence",
+    )
+    assert text_in_two_fields({"checks": [{"evidence": said}, {"evidence": said}]}) is None
+    assert text_in_two_fields({"summary": "Passed.", "evidence": "Passed."}) is None
+
+
+def flow() -> Harness:
+    return Harness.in_memory(document(step("a", prompt=PROMPT), step("b"), step("c"), inputs=[]))
+
+
+def fault(answer: ToolResult) -> str:
+    (blocker,) = answer["blockers"]
+    assert blocker["code"] == "INVALID_REQUIRED_OUTPUT"
+    return str(blocker["message"])
+
+
+@pytest.mark.inv("EVID-11")
+def test_each_kind_of_copied_notes_is_refused_and_own_notes_are_accepted() -> None:
+    harness = flow()
+    first = harness.start("test.flow")
+    refused = harness.advance(first, PROMPT)
+    assert "only repeat the prompt" in fault(refused)
+    refused = harness.advance(refused, "ok " * 30)
+    assert "over and over" in fault(refused)
+    second = harness.advance(refused, WORK)
+    refused = harness.advance(second, WORK.replace(". ", ".\n\n"))
+    assert "those of an earlier step" in fault(refused)
+    assert harness.advance(refused, f"{WORK} Then the second step.")["kind"] == "ok"
+
+
+@pytest.mark.inv("EVID-11")
+def test_notes_of_a_refused_attempt_and_of_another_branch_may_be_sent_again() -> None:
+    harness = Harness.in_memory(document(step("a", produces=["x"]), step("b"), inputs=[]))
+    first = harness.start("test.flow")
+    second = harness.advance(harness.advance(first, WORK), WORK, context={"x": 1})
+    assert second["kind"] == "ok"
+    fork = harness.rehydrate(first)["fork"]["ackToken"]
+    assert harness.advance(fork, WORK, context={"x": 2})["kind"] == "ok"
