@@ -16,8 +16,8 @@ from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
 from interlock.kernel.ids import Digest
 from interlock.record.context import Context
 
-CAPTURE_VERSION = 2
-"""Version 1 had no triggers and outcomes, and did not say what a step read."""
+CAPTURE_VERSIONS = (1, 2)
+"""The known versions, the present one last. Version 1 had no triggers, no outcomes and nothing that a step read."""
 
 
 def as_version_1(capture: Mapping[str, Json]) -> dict[str, Json]:
@@ -76,7 +76,7 @@ class DecisionCapture:
             "read": _read(step.read),
             "decisions": list(map(_decision, self.decided)),
         }
-        body: dict[str, Json] = {"kind": "capture", "v": CAPTURE_VERSION, "catalogue": catalogue_digest()}
+        body: dict[str, Json] = {"kind": "capture", "v": CAPTURE_VERSIONS[-1], "catalogue": catalogue_digest()}
         room, left_out = CAPTURE_BYTES_MAX - CAPTURE_FRAME_BYTES_MAX, 0
         for name, listed in parts.items():
             kept, room = _fitting(listed, room)

@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
 from interlock.engine.published import Published
-from interlock.engine.walk.capture import CAPTURE_VERSION
+from interlock.engine.walk.capture import CAPTURE_VERSIONS
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
@@ -161,8 +161,8 @@ class _Check:
         """Return the first mismatch of a plan, or None if it verifies."""
         node, reference = recorded.node, _recorded_capture(recorded)
         capture = stored_object(self.reader, reference) if reference is not None else None
-        if capture is not None and capture.get("v") not in _CAPTURE_VERSIONS:
-            found = f"version {capture.get('v')}; this build knows up to {CAPTURE_VERSION}"
+        if capture is not None and capture.get("v") not in CAPTURE_VERSIONS:
+            found = f"version {capture.get('v')}; this build knows {CAPTURE_VERSIONS}"
             return self.mismatch("unsupported_version", node, f"capture {reference}", found, NEWER)
         if capture is not None and not self.is_forced and capture.get("catalogue") != catalogue_digest():
             found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
@@ -212,6 +212,5 @@ _UNFINISHED = {
     UnfinishedAppend.GROUP: "An append was interrupted before the disk confirmed it. No caller got an answer from it."
     " It takes effect when the next call writes to the session.",
 }
-_CAPTURE_VERSIONS = range(1, CAPTURE_VERSION + 1)
 _ASK = "The record was changed, or another build of Interlock wrote it. Compare it with a backup."
 _FORCE = "Verify it with the build that wrote it, or compare it anyway with `--force`."
