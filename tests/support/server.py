@@ -191,8 +191,9 @@ def checked(tool: str, called: ToolResult) -> ToolResult:
     if called.is_error:
         assert set(called.structure) <= {"code", "message", "retry", "suggestion", "details"}
         assert called["retry"]["kind"] in ("not_retryable", "retryable_immediate", "retryable_after_ms")
-        for words in (called["code"], called["message"], called["suggestion"], called["retry"]["kind"]):
+        for words in (called["code"], called["message"], called["suggestion"]):
             assert words in called.text
+        assert (called["retry"]["kind"] in called.text) == (called["retry"]["kind"] != "not_retryable")
         assert called.code is not ErrorCode.INTERNAL_ERROR
         assert LEAKS.search(called.text + told) is None
         assert len(called.text) < 10_000

@@ -45,7 +45,7 @@ class ShortKind(IntEnum):
 
     @property
     def kind(self) -> TokenKind:
-        """The kind of token, in the terms of both formats."""
+        """The kind of token: tokens of format 1 and of format 2 have the same kinds."""
         return _KINDS[self]
 
 

@@ -23,11 +23,25 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.links import CATALOG_LINK, artifact_link, context_link, plan_link, session_link, step_link
+from interlock.service.links import (
+    CATALOG_LINK,
+    artifact_link,
+    context_link,
+    lifecycle_link,
+    plan_link,
+    session_link,
+    step_link,
+)
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows
-from interlock.service.tools.session_parts import SessionPart, read_artifact, read_context, read_step
+from interlock.service.tools.session_parts import (
+    SessionPart,
+    read_artifact,
+    read_context,
+    read_run_lifecycle,
+    read_step,
+)
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError
 from interlock.views.status import status_words
 from interlock.views.summary import SessionSummary
@@ -36,6 +50,7 @@ PLAN_TEMPLATE = plan_link("{workflowId}")
 SESSION_TEMPLATE = session_link("{sessionId}")
 ARTIFACT_TEMPLATE = artifact_link("{sessionId}", "{digest}")
 CONTEXT_TEMPLATE = context_link("{sessionId}", "{label}")
+LIFECYCLE_TEMPLATE = lifecycle_link("{sessionId}", "{label}")
 STEP_TEMPLATE = step_link("{sessionId}", "{label}", "{stepId}")
 _MARKDOWN = "text/markdown"
 _PLAN = re.compile(plan_link("(?P<id>[^/]+)"))
@@ -44,6 +59,7 @@ _SESSION = re.compile(session_link(_ANY_SESSION))
 _PARTS = (
     re.compile(artifact_link(_ANY_SESSION, "(?P<digest>[^/]+)")),
     re.compile(context_link(_ANY_SESSION, "(?P<label>[^/]+)")),
+    re.compile(lifecycle_link(_ANY_SESSION, "(?P<events_of>[^/]+)")),
     re.compile(step_link(_ANY_SESSION, "(?P<label>[^/]+)", "(?P<step>[^/]+)")),
 )
 
@@ -60,6 +76,13 @@ _PART_TEMPLATES = (
         "run context",
         "Context of a run",
         "The current context of a run, without what looks like a secret.",
+        "application/json",
+    ),
+    (
+        LIFECYCLE_TEMPLATE,
+        "run lifecycle",
+        "Lifecycle of a run",
+        "The events of a run, from its start to its end: ids, codes and digests, no text.",
         "application/json",
     ),
     (
@@ -165,6 +188,8 @@ class Resources:
         try:
             if "digest" in names:
                 return read_artifact(ports, session, names["digest"])
+            if "events_of" in names:
+                return read_run_lifecycle(ports, session, names["events_of"])
             if "step" in names:
                 return read_step(ports, session, names["label"], names["step"])
             return read_context(ports, session, names["label"])

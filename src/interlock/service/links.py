@@ -24,6 +24,11 @@ def context_link(session: str, label: str) -> str:
     return f"{session_link(session)}/runs/{label}/context"
 
 
+def lifecycle_link(session: str, label: str) -> str:
+    """Return the URI of the events of a run's life."""
+    return f"{session_link(session)}/runs/{label}/lifecycle"
+
+
 def step_link(session: str, label: str, step_id: str) -> str:
     """Return the URI of a step as an agent would receive it."""
     return f"{session_link(session)}/runs/{label}/steps/{step_id}"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import MCPError, types
 from tests.support.flow import loop, parallel, step
+from tests.support.lifecycle import lifecycle_at
 from tests.support.server import Served, serving, tree
 
 from interlock.engine.answer.secret_scanning import WITHHELD, without_secrets
@@ -109,6 +110,14 @@ SECRETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"passwords": {"one": "hunter2!", "two": "$TWO"}}, {"passwords": {"one": WITHHELD, "two": "$TWO"}}),
     ({"password": ["hunter2!", "x"]}, {"password": [WITHHELD, WITHHELD]}),
 ]
+
+
+@pytest.mark.inv("LIFE-8", "SRV-17")
+def test_the_lifecycle_of_a_run_is_read_as_the_command_prints_it(client: Served, harness: Harness) -> None:
+    begun = harness.start("test.one", goal="G")
+    kind, text = read(client, f"{run_of(harness, begun)}/lifecycle")
+    assert kind == "application/json"
+    assert json.loads(text) == json.loads(json.dumps(lifecycle_at(harness, begun).to_json()))
 
 
 @pytest.mark.parametrize(("context", "shown"), SECRETS)

@@ -60,7 +60,7 @@ class Evaluating:
         return self._trace.counted(point, {f"{loop.items}.length": length}, passes=length)
 
     def has_first_pass(self, point: DecisionPoint) -> None:
-        """Add the start of a loop that decides after each pass."""
+        """Add to the trace that a loop begins its first pass without a decision: it decides after each pass."""
         self._trace.began(point)
 
     def missing_needs(self, node: PlanNode, seen: Context) -> Iterator[str]:

@@ -93,7 +93,7 @@ class Decider(Protocol):
         ...
 
     def has_first_pass(self, point: DecisionPoint) -> None:
-        """Note that a loop that decides after each pass begins."""
+        """Note that a loop begins its first pass without a decision: it decides after each pass."""
         ...
 
     def missing_needs(self, node: PlanNode, seen: Context) -> Iterable[str]:

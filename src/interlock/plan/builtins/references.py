@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A text by its id."""
+    """A built-in text, and the id by which workflows refer to it."""
 
     ref_id: str
     title: str

@@ -16,7 +16,7 @@ from interlock.kernel.text import one_line
 from interlock.server.tools.contract import Arguments, Call, Caller, Fault, Hints, Tool
 from interlock.server.tools.evidence import PreferencesArgument, preference_delta
 from interlock.server.tools.workspace import WorkspacePath, workspace_faults, workspace_of
-from interlock.service.tools.start_workflow import SESSION_BLANK, StartCommand, start_workflow
+from interlock.service.tools.start_workflow import StartCommand, start_workflow
 
 _SESSION_ID = rf"sess_{ID_BODY_PATTERN}"
 
@@ -61,7 +61,7 @@ class StartArguments(Arguments):
                 "sessionId",
                 f"Found {one_line(self.session_id, ECHO_BYTES_MAX)!r}, which is not a session id.",
                 "Copy `sessionId` from an answer of that session, or leave it out to start a new one.",
-                correction=Correction(instead={"sessionId": SESSION_BLANK}, understood=self.sent()),
+                correction=Correction(instead={"sessionId": None}, understood=self.sent()),
             )
         if is_sample(self.goal):
             yield Fault("goal", "This is sample text, not a goal.", "Send what the user wants, or leave it out.")

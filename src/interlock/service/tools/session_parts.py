@@ -16,6 +16,7 @@ from interlock.record.payloads import ArtifactPayload
 from interlock.record.snapshot import LoopFrame, Running
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.lifecycle import read_lifecycle
 from interlock.service.tools.pending_step import render_step_at
 from interlock.views.session import Node, Session
 
@@ -57,6 +58,20 @@ def read_context(ports: ReadPorts, session: SessionId, label: str) -> SessionPar
     run_context, node = found
     context = without_secrets(run_context.session.context(node.node))
     return SessionPart(text=json.dumps(context, ensure_ascii=False, indent=2), mime_type="application/json")
+
+
+def read_run_lifecycle(ports: ReadPorts, session: SessionId, label: str) -> SessionPart | Refusal:
+    """Return the lifecycle of a run to its preferred tip (LIFE-8).
+
+    Raises:
+        SessionUnhealthyError, ContentDamagedError, UnknownVersionError, StoreFailureError: See `service.failures`.
+    """
+    found = _at_tip(ports, session, label)
+    if isinstance(found, Refusal):
+        return found
+    run_context, node = found
+    lifecycle = read_lifecycle(ports.reader, run_context, node).to_json()
+    return SessionPart(text=json.dumps(lifecycle, indent=2), mime_type="application/json")
 
 
 def read_step(ports: ReadPorts, session: SessionId, label: str, step_id: str) -> SessionPart | Refusal:

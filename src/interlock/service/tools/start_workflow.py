@@ -21,7 +21,6 @@ from interlock.engine.judge.declared_context import hold_context
 from interlock.engine.judge.violations import Violation
 from interlock.engine.request import Request
 from interlock.engine.start import Start, plan_start
-from interlock.kernel.blanks import Blank
 from interlock.kernel.budgets import DIAGNOSTICS_MAX, ECHO_BYTES_MAX
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.errors import Correction, ErrorCode, Refusal
@@ -47,7 +46,6 @@ from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyEr
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
-SESSION_BLANK = Blank(what="the sessionId of an answer of that session")
 """A session id that only the caller knows."""
 
 
@@ -326,5 +324,5 @@ def _no_session(session: SessionId) -> Refusal:
         message=f"There is no session {session!r} in this data directory.",
         suggestion="Leave `sessionId` out to begin a new session, or copy it from an answer of that session.",
         details={"sessionId": session},
-        correction=Correction(instead={"sessionId": SESSION_BLANK}),
+        correction=Correction(instead={"sessionId": None}),
     )

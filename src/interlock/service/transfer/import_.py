@@ -21,7 +21,7 @@ _FIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The imported session, the session id in the bundle (`source`), and the banner of an incomplete bundle."""
+    """The imported session, the session id in the bundle (`source`), and a warning if it is incomplete."""
 
     restored: Restored
     source: SessionId

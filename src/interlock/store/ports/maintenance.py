@@ -187,7 +187,7 @@ class RetentionPins(Protocol):
         ...
 
     def unkeep(self, sessions: Collection[SessionId]) -> frozenset[SessionId]:
-        """Unpin sessions, existing or not, and return those that are left. Otherwise raises as `keep` does."""
+        """Unpin sessions, existing or not, and return the sessions that are still pinned. Raises as `keep` does."""
         ...
 
 

@@ -58,6 +58,14 @@ class Lifecycle:
     skipped: tuple[str, ...]
     partial: tuple[PartialAt, ...]
 
+    def to_json(self) -> dict[str, Json]:
+        """Return it as commands and resources show it."""
+        return {
+            "events": [event.to_json() for event in self.events],
+            "skipped": list(self.skipped),
+            "partial": [{"node": one.node, "event": one.event_index, "reason": one.reason} for one in self.partial],
+        }
+
 
 def lifecycle_of(session: Session, tip: Node, workflow: CompiledWorkflow, sources: Sources) -> Lifecycle:
     """Return the lifecycle from the root of a run to a node of it.

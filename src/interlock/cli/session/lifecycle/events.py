@@ -5,13 +5,13 @@ import json
 
 from interlock.cli.options import add_store_options
 from interlock.cli.screen import say, say_json, say_table
-from interlock.cli.session.lifecycle.branch import Branch, add_branch_arguments, chosen_branch
+from interlock.cli.session.lifecycle.branch import add_branch_arguments, chosen_branch
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.canonical import Json
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.service.run.plans import Plans
 from interlock.views.lifecycle.events import LifecycleEvent
-from interlock.views.lifecycle.projection import Lifecycle, PartialAt
+from interlock.views.lifecycle.projection import PartialAt
 
 _HEADS = ("NUMBER", "EVENT", "STEP", "ATTEMPT", "DETAIL")
 _PARTIAL_WORDS = {
@@ -44,24 +44,17 @@ def run(options: argparse.Namespace) -> int:
         for event in lifecycle.events:
             print(json.dumps(event.to_json(), separators=(",", ":")))
     elif options.as_json:
-        say_json(lifecycle_json(branch, lifecycle))
+        place: dict[str, Json] = {
+            "session": branch.run.session.session,
+            "run": branch.run.run.run,
+            "tip": branch.tip.node,
+        }
+        say_json(place | lifecycle.to_json())
     else:
         say_table(_HEADS, map(_row, lifecycle.events), ids=("STEP",))
         for one in lifecycle.partial:
             say(partial_words(one))
     return 0
-
-
-def lifecycle_json(branch: Branch, lifecycle: Lifecycle) -> dict[str, Json]:
-    """Return a lifecycle as `--json` prints it."""
-    return {
-        "session": branch.run.session.session,
-        "run": branch.run.run.run,
-        "tip": branch.tip.node,
-        "events": [event.to_json() for event in lifecycle.events],
-        "skipped": list(lifecycle.skipped),
-        "partial": [{"node": one.node, "event": one.event_index, "reason": one.reason} for one in lifecycle.partial],
-    }
 
 
 def partial_words(one: PartialAt) -> str:

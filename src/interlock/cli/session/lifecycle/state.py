@@ -41,10 +41,8 @@ def run(options: argparse.Namespace) -> int:
         states = instance_states(lifecycle, branch.run.workflow)
         point = resume_point(branch.run.session, branch.tip, branch.run.workflow, branch.run.snapshot)
     if options.as_json:
-        partial: list[Json] = [
-            {"node": one.node, "event": one.event_index, "reason": one.reason} for one in lifecycle.partial
-        ]
-        say_json({"states": [_state_json(one) for one in states], "resume": _resume_json(point), "partial": partial})
+        shown: list[Json] = [_state_json(one) for one in states]
+        say_json({"states": shown, "resume": _resume_json(point), "partial": lifecycle.to_json()["partial"]})
         return 0
     say_table(_HEADS, ((one.instance, one.state, ", ".join(one.failed)) for one in states), ids=("STEP",))
     say(f"\nLast completed: {point.last_completed or 'nothing yet'}")
