@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
 from interlock.define import parts
-from interlock.define.native import forms
+from interlock.define.native import condition_forms, forms
 from interlock.kernel.budgets import PROMPT_BYTES_MAX
 
 _Schema: TypeAlias = Mapping[str, object]
@@ -40,7 +40,7 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.ProsePart,
     forms.PromptFragmentForm,
     forms.OutputContractForm,
-    forms.CriteriaForm,
+    condition_forms.CriteriaForm,
     forms.ConsequenceForm,
     forms.ConsequenceWhen,
     forms.ConsequenceEffect,
@@ -54,8 +54,9 @@ _FORMS: tuple[type[parts.Part], ...] = (
     forms.ChoiceBranchForm,
     forms.TemplateForm,
     forms.TemplateCallForm,
-    forms.ConditionForm,
-    parts.SetAction,
+    condition_forms.ConditionForm,
+    condition_forms.SetActionForm,
+    condition_forms.ComputeForm,
     parts.ContextInput,
     parts.ProducedKey,
     parts.ListItems,
@@ -144,6 +145,8 @@ def _is_prose_list(schema: _Schema) -> bool:
 def _plain(schema: _Schema) -> str:
     match schema["type"]:
         case "array":
+            if "prefixItems" in schema:
+                return "list of " + ", ".join(map(_type, cast("list[_Schema]", schema["prefixItems"])))
             bounds = _bounds(schema.get("minItems"), schema.get("maxItems"))
             return f"list{bounds} of {_type(cast('_Schema', schema['items']))}"
         case "object":

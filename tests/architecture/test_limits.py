@@ -32,6 +32,7 @@ NO_LIMIT = {
         ["_FRAME", "_CATEGORY", "_SET", "_CHAR", "_CHAR_FOLDED", "_WIDE", "_WIDE_FOLDED"], MEASURED
     ),
     "engine/answer/secret_scanning.py": {"_FORM_CHARS_MIN": RULE, "_OPAQUE_CHARS_MIN": RULE, "_OPAQUE_BITS_MIN": RULE},
+    "engine/walk/capture.py": {"CAPTURE_VERSIONS": FORMAT},
     "kernel/canonical.py": {"SAFE_INTEGER_MAX": FORMAT},
     "kernel/ids.py": {"_BODY_CHARS": FORMAT, "_BODY_BITS": FORMAT, "NODE_TAG_CHARS": FORMAT},
     "plan/check/set_checks.py": {"_ASSESSMENT_PARTS": FORMAT},

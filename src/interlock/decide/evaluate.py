@@ -1,24 +1,67 @@
 """Evaluation of a condition, deterministic: true, false, or undecided because a value is missing (DEC-13)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never, cast
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, assert_never, cast
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not, Operator
+from interlock.decide.condition import (
+    AllOf,
+    Always,
+    AnyOf,
+    Compare,
+    Condition,
+    LoopControl,
+    Not,
+    iter_comparisons,
+    reads_loop_control,
+)
 from interlock.kernel.canonical import Json
 
 LoopDecision = Literal["continue", "stop"]
 
 
+EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
+"""The first parts of the paths that read a step's evidence where a step sets keys. All other paths read the context."""
+
+NOT_SET = "not set"
+"""What was found where there is no value."""
+
+LOOP_CONTROL = "loop_control"
+"""The input that holds the call's loop-control decisions."""
+
+
+class Inputs(Protocol):
+    """What is read by name: `path:` and a dotted path, `key:` and a key that may contain dots, or LOOP_CONTROL."""
+
+    def read(self, name: str) -> object:
+        """Return the value, or ABSENT."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionInputs:
-    """What a condition may read: the node's context with loop variables, and the call's loop-control decisions.
+    """The snapshot that a pass reads: the node's context with loop variables, and what came with the call.
 
     `loop_decisions` holds one pair for each artifact: the loop that it names (None if it names none), and its decision.
+    `evidence` is the valid evidence of a step; its names begin with `evidence:`. It is no fallback for the context.
     """
 
     context: Mapping[str, Json]
     loop_decisions: tuple[tuple[str | None, LoopDecision], ...] = ()
+    evidence: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    def read(self, name: str) -> object:
+        """Return the value of an input, or ABSENT."""
+        kind, _, path = name.partition(":")
+        match kind:
+            case "path":
+                return value_at(self.context, path)
+            case "key":
+                return self.context.get(path, ABSENT)
+            case "evidence":
+                return value_at(self.evidence, path)
+            case _:
+                return self.loop_decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +79,14 @@ class Undecided:
 Verdict: TypeAlias = bool | Undecided
 
 
-def evaluate(condition: Condition, inputs: ConditionInputs) -> Verdict:
+def evaluate(condition: Condition, inputs: Inputs) -> Verdict:
     """Return whether a condition is true.
 
     `and` is false if any part is false, and `or` is true if any part is true, even if other parts are undecided.
     """
     match condition:
         case Compare():
-            return _evaluate_comparison(condition, inputs.context)
+            return _apply_operator(condition, inputs.read(input_of(condition)))
         case Always():
             return True
         case AllOf():
@@ -54,19 +97,33 @@ def evaluate(condition: Condition, inputs: ConditionInputs) -> Verdict:
             verdict = evaluate(condition.of, inputs)
             return verdict if isinstance(verdict, Undecided) else not verdict
         case LoopControl():
-            return evaluate_loop_control(condition, inputs.loop_decisions)
+            said = cast("tuple[tuple[str | None, LoopDecision], ...]", inputs.read(LOOP_CONTROL))
+            return _evaluate_loop_control(condition, said)
         case _:
             assert_never(condition)
 
 
+def input_of(term: Compare) -> str:
+    """Return the name of the input that a comparison reads. A lenient one reads one key, dots included."""
+    return f"key:{term.var}" if term.op.startswith("lenient_") and "." in term.var else f"path:{term.var}"
+
+
+def inputs_of(condition: Condition) -> tuple[str, ...]:
+    """Return the names of the inputs that a condition reads, each once, in the order of its parts."""
+    named = [input_of(term) for term in iter_comparisons(condition)]
+    return tuple(dict.fromkeys([*named, *([LOOP_CONTROL] if reads_loop_control(condition) else [])]))
+
+
 def combine_verdicts(verdicts: list[Verdict], *, deciding: bool) -> Verdict:
     """Combine the verdicts of parts. One verdict of `deciding` decides the result: False for `and`, True for `or`."""
-    if deciding in [verdict for verdict in verdicts if isinstance(verdict, bool)]:
+    if any(verdict is deciding for verdict in verdicts):
         return deciding
     return next((verdict for verdict in verdicts if isinstance(verdict, Undecided)), not deciding)
 
 
-def evaluate_loop_control(condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]) -> Verdict:
+def _evaluate_loop_control(
+    condition: LoopControl, loop_decisions: Iterable[tuple[str | None, LoopDecision]]
+) -> Verdict:
     """Return the verdict of a loop-control condition on the decisions of a call. The first matching decision counts."""
     matching = [
         decision
@@ -98,21 +155,15 @@ def value_at(context: Mapping[str, Json], path: str) -> object:
     return value
 
 
-def _evaluate_comparison(term: Compare, context: Mapping[str, Json]) -> Verdict:
-    is_lenient = term.op.startswith("lenient_")
-    found = context.get(term.var, ABSENT) if is_lenient else value_at(context, term.var)
-    return apply_operator(term.op, found, term.value, path=term.var)
-
-
-def apply_operator(op: Operator, found: object, value: Json, *, path: str | None) -> Verdict:
-    """Apply an operator to the value found at a path, or to ABSENT, and the constant to compare with."""
+def _apply_operator(term: Compare, found: object) -> Verdict:
+    op, value, path = term.op, term.value, term.var
     if op.startswith("lenient_"):
         return _LENIENT_OPERATORS[op](None if found is ABSENT else found, value)
     if op == "exists":
         return (found is not ABSENT) == bool(value)
     expected = _EXPECTED.get(op, "a value")
     if found is ABSENT:
-        return Undecided(path=path, found="not set", expected=expected)
+        return Undecided(path=path, found=NOT_SET, expected=expected)
     verdict = _STRICT_OPERATORS[op](found, value)
     return Undecided(path=path, found=describe_kind(found), expected=expected) if verdict is None else verdict
 

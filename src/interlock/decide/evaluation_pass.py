@@ -3,55 +3,54 @@
 Effects are collected, not applied. Passes share no state: only a later pass sees an effect, through the context.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Literal, TypeAlias, assert_never, cast
 
-from interlock.decide.condition import LoopControl
 from interlock.decide.evaluate import (
     ABSENT,
+    EVIDENCE_ROOTS,
+    LOOP_CONTROL,
+    NOT_SET,
     ConditionInputs,
-    LoopDecision,
     Undecided,
     Verdict,
-    apply_operator,
     combine_verdicts,
-    describe_kind,
-    evaluate_loop_control,
-    value_at,
+    evaluate,
 )
-from interlock.decide.graph import (
-    Action,
-    Comparison,
-    Compute,
-    Constant,
-    FromContext,
-    Junction,
-    LoopDecisions,
-    Negation,
-    Operation,
-    Reading,
-    Source,
-    Trigger,
-)
+from interlock.decide.graph import Action, Compute, Constant, Source, Trigger
 from interlock.decide.schedule import Schedule, ScheduledNode
-from interlock.decide.validate import find_expected_kind
-from interlock.kernel.canonical import SAFE_INTEGER_MAX, Json
+from interlock.decide.value import (
+    NUMBER,
+    VALUE_TERMS,
+    CalculationError,
+    calculate,
+    describe_inexact_number,
+)
+from interlock.kernel.canonical import Json
 
+Conform: TypeAlias = Callable[[str, Json], Json | Undecided]
+"""Holds a value to the declaration of a context key. It is pure."""
 OutcomeKind = Literal["completed", "skipped", "rejected", "failed", "cancelled", "attempted"]
-"""The outcome of an action. The last three are for effects outside the server; there are none yet."""
+"""The outcome of an action. The last one is for effects outside the server; there are none yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The outcome of one action.
 
-    `why` says why the action was rejected, or which undecided trigger skipped it.
+    Skipped: its gate is closed, or the evidence that it reads was not sent. Rejected: the value does not fit the key.
+    Failed: something that the value needs is missing. Cancelled: the pass was aborted. `why` says what is wrong with
+    the value, or which undecided trigger closed the gate.
     """
 
     kind: OutcomeKind
     why: Undecided | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the outcome as JSON."""
+        why: dict[str, Json] = {} if self.why is None else {"why": _undecided_json(self.why)}
+        return {"kind": self.kind, **why}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +66,13 @@ class SetEffect:
 class PassResult:
     """The results of a pass, by node id, in the order of evaluation.
 
-    `values` holds the results of sources and computes: a value, ABSENT, or an `Undecided`. `triggers` says whether each
-    trigger emitted. `effects` are in the order of their actions.
+    `values` holds the results of sources and computes: a value, ABSENT, or an `Undecided`. `read` holds the values that
+    were read from the snapshot, by path, without those that are not set. `triggers` says whether each trigger emitted.
+    `effects` are in the order of their actions.
     """
 
     values: Mapping[str, object]
+    read: Mapping[str, Json]
     triggers: Mapping[str, Verdict]
     outcomes: Mapping[str, Outcome]
     effects: tuple[SetEffect, ...]
@@ -81,7 +82,7 @@ class PassResult:
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
-            "outcomes": {node: _outcome_json(outcome) for node, outcome in self.outcomes.items()},
+            "outcomes": {node: outcome.to_json() for node, outcome in self.outcomes.items()},
             "effects": [
                 {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
                 for effect in self.effects
@@ -93,42 +94,61 @@ class PassResult:
 class PassAborted:
     """A computation failed, so the whole pass has no outcome and no effect.
 
-    `condition` names the condition that the failed node belongs to, if any.
+    `name` is the condition that failed, or the key whose value failed (`is_value`). `read` holds what was read until
+    then. Every action of the pass was cancelled, also one that was not reached.
     """
 
     node: str
-    condition: str | None
+    name: str
+    is_value: bool
+    read: Mapping[str, Json]
+    outcomes: Mapping[str, Outcome]
     found: str
     expected: str
 
 
-def run_pass(schedule: Schedule, inputs: ConditionInputs) -> PassResult | PassAborted:
+def run_pass(
+    schedule: Schedule, inputs: ConditionInputs, conform: Conform = lambda _, value: value
+) -> PassResult | PassAborted:
     """Evaluate every node of a graph once. Pure: the same graph and inputs always give the same result.
 
-    If the computation of a node fails, the result is `PassAborted`: no action takes effect.
+    `conform` returns the value as it is set under a key, or why it does not fit. If the computation of a node fails,
+    the result is `PassAborted`: no action takes effect.
     """
-    state = _PassState(inputs=inputs)
+    state = _PassState(schedule=schedule, inputs=inputs, conform=conform)
     for scheduled in schedule.nodes:
         aborted = state.evaluate(scheduled)
         if aborted is not None:
             return aborted
     return PassResult(
         values=state.values,
+        read=state.read,
         triggers=state.triggers,
         outcomes=state.outcomes,
         effects=tuple(state.effects),
     )
 
 
-_Computed: TypeAlias = Verdict | PassAborted
+@dataclass(frozen=True, slots=True)
+class _Ports:
+    """The inputs of one compute: what leads into its ports, by their names."""
+
+    values: Mapping[str, object]
+
+    def read(self, name: str) -> object:
+        return self.values[name]
 
 
 @dataclass(slots=True, kw_only=True)
 class _PassState:
     """The results of a pass so far."""
 
+    schedule: Schedule
     inputs: ConditionInputs
+    conform: Conform
+    paths: dict[str, str] = field(default_factory=dict[str, str])
     values: dict[str, object] = field(default_factory=dict[str, object])
+    read: dict[str, Json] = field(default_factory=dict[str, Json])
     triggers: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     effects: list[SetEffect] = field(default_factory=list[SetEffect])
@@ -137,109 +157,89 @@ class _PassState:
         node = scheduled.node
         match node:
             case Source():
-                self.values[node.id] = _read_source(node.reads, self.inputs)
+                self.values[node.id] = self._read(node)
             case Compute():
                 computed = self._compute(node, scheduled)
                 if isinstance(computed, PassAborted):
                     return computed
                 self.values[node.id] = computed
             case Trigger():
-                self.triggers[node.id] = combine_verdicts(self._verdicts(scheduled.inputs), deciding=False)
+                self.triggers[node.id] = self._join(scheduled.inputs.values())
             case Action():
-                self._act(node, scheduled)
+                self.outcomes[node.id] = self._act(node, scheduled.inputs)
             case _:
                 assert_never(node)
         return None
 
-    def _verdicts(self, inputs: tuple[str, ...]) -> list[Verdict]:
-        """Return truths and events as verdicts: an event is true if it occurred."""
-        known = [self.triggers[one] if one in self.triggers else self.values[one] for one in inputs]
-        return cast("list[Verdict]", known)
+    def _read(self, node: Source) -> object:
+        if isinstance(node.reads, Constant):
+            return node.reads.value
+        self.paths[node.id] = node.reads.path
+        value = self.inputs.read(node.reads.name)
+        if node.reads.kind == LOOP_CONTROL:
+            decisions = cast("tuple[tuple[str | None, str], ...]", value)
+            self.read[f"wr.{LOOP_CONTROL}"] = [f"{loop or '*'}:{decision}" for loop, decision in decisions]
+        elif value is not ABSENT:
+            self.read[node.reads.path] = cast("Json", value)
+        return value
 
-    def _compute(self, node: Compute, scheduled: ScheduledNode) -> _Computed:
-        inputs = [self.values[one] for one in scheduled.inputs]
-        fault = _describe_inexact_number(inputs[0])
+    def _join(self, inputs: Iterable[str]) -> Verdict:
+        """Join truths and events by `and`: an event is true if it occurred."""
+        known = [self.triggers[one] if one in self.triggers else self.values[one] for one in inputs]
+        return combine_verdicts(cast("list[Verdict]", known), deciding=False)
+
+    def _compute(self, node: Compute, scheduled: ScheduledNode) -> object:
+        ports = {port: self.values[source] for port, source in scheduled.inputs.items()}
+        fault = next(filter(None, map(describe_inexact_number, ports.values())), None)
         if fault is not None:
-            return PassAborted(node=node.id, condition=node.condition, found=fault, expected=_NUMBER)
+            return self._abort(node, fault, NUMBER)
         try:
-            verdict = _apply_operation(node.operation, inputs, scheduled.path)
+            if isinstance(node.of, VALUE_TERMS):
+                return calculate(node.of, _Ports(ports))
+            return evaluate(node.of, _Ports(ports))
+        except CalculationError as error:
+            return self._abort(node, error.found, error.expected)
         except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
             # Constants are not checked when a graph is built. A failed computation must abort the whole pass.
-            found = f"a failure ({type(error).__name__}) of `{node.operation.op}`"
-            return PassAborted(node=node.id, condition=node.condition, found=found, expected="true or false")
-        is_own = verdict is not inputs[0] and isinstance(node.operation, Comparison)
-        if isinstance(verdict, Undecided) and is_own and scheduled.path is None:
-            # The value was not read from the context, so no caller can correct it.
-            return PassAborted(node=node.id, condition=node.condition, found=verdict.found, expected=verdict.expected)
-        return verdict
+            return self._abort(node, f"a failure ({type(error).__name__}) of `{node.of.op}`", "a result")
 
-    def _act(self, node: Action, scheduled: ScheduledNode) -> None:
-        *gates, payload = scheduled.inputs
-        gate = combine_verdicts(self._verdicts(tuple(gates)), deciding=False)
-        if gate is not True:
-            self.outcomes[node.id] = Outcome(kind="skipped", why=gate if isinstance(gate, Undecided) else None)
-            return
+    def _abort(self, node: Compute, found: str, expected: str) -> PassAborted:
+        actions = [one.node.id for one in self.schedule.nodes if isinstance(one.node, Action)]
+        return PassAborted(
+            node=node.id,
+            name=node.name,
+            is_value=node.is_value,
+            read=self.read,
+            outcomes=dict.fromkeys(actions, Outcome(kind="cancelled")),
+            found=found,
+            expected=expected,
+        )
+
+    def _act(self, node: Action, inputs: Mapping[str, str]) -> Outcome:
+        *gates, payload = inputs.values()
+        gate = self._join(gates)
+        if isinstance(gate, Undecided):
+            return Outcome(kind="skipped", why=None if _is_unsent(gate) else gate)
+        if not gate:
+            return Outcome(kind="skipped")
         value = self.values[payload]
-        why = _check_payload(node, value, scheduled.path)
-        if why is not None:
-            self.outcomes[node.id] = Outcome(kind="rejected", why=why)
-            return
-        self.outcomes[node.id] = Outcome(kind="completed")
-        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=cast("Json", value)))
+        if value is ABSENT:
+            value = Undecided(path=self.paths[payload], found=NOT_SET, expected="a value")
+        if isinstance(value, Undecided):
+            return Outcome(kind="skipped") if _is_unsent(value) else Outcome(kind="failed", why=value)
+        fault = describe_inexact_number(value)
+        if fault is not None:
+            return Outcome(kind="rejected", why=Undecided(path=None, found=fault, expected=NUMBER))
+        held = self.conform(node.effect.key, cast("Json", value))
+        if isinstance(held, Undecided):
+            return Outcome(kind="rejected", why=held)
+        self.effects.append(SetEffect(action=node.id, key=node.effect.key, value=held))
+        return Outcome(kind="completed")
 
 
-def _read_source(reads: Reading, inputs: ConditionInputs) -> object:
-    match reads:
-        case FromContext(kind="key"):
-            return inputs.context.get(reads.path, ABSENT)
-        case FromContext():
-            return value_at(inputs.context, reads.path)
-        case LoopDecisions():
-            return inputs.loop_decisions or ABSENT
-        case Constant():
-            return reads.value
-
-
-def _apply_operation(operation: Operation, inputs: list[object], path: str | None) -> Verdict:
-    """Apply an operation to its inputs. An undecided input gives an undecided result, unless another part decides."""
-    first = inputs[0]
-    match operation:
-        case Comparison():
-            if isinstance(first, Undecided):
-                return first
-            return apply_operator(operation.op, first, operation.value, path=path)
-        case Junction():
-            return combine_verdicts(cast("list[Verdict]", inputs), deciding=operation.op == "or")
-        case Negation():
-            return first if isinstance(first, Undecided) else not first
-        case LoopControl():
-            decisions = cast("tuple[tuple[str | None, LoopDecision], ...]", () if first is ABSENT else first)
-            return evaluate_loop_control(operation, decisions)
-
-
-_NUMBER = "a number that JSON keeps exact"
-
-
-def _describe_inexact_number(value: object) -> str | None:
-    """Describe a number that JSON cannot represent exactly; None for any other value."""
-    if isinstance(value, float) and not isfinite(value):
-        return "a number that is not finite"
-    if isinstance(value, int) and abs(value) > SAFE_INTEGER_MAX:
-        return "an integer of 2^53 or beyond"
-    return None
-
-
-def _check_payload(node: Action, value: object, path: str | None) -> Undecided | None:
-    """Return why a key cannot be set to a value, or None if it can."""
-    if isinstance(value, Undecided):
-        return value
-    if value is ABSENT:
-        return Undecided(path=path, found="not set", expected="a value")
-    fault = _describe_inexact_number(value)
-    if fault is not None:
-        return Undecided(path=path, found=fault, expected=_NUMBER)
-    expected = find_expected_kind(node.effect.type, value)
-    return None if expected is None else Undecided(path=path, found=describe_kind(value), expected=expected)
+def _is_unsent(missing: Undecided) -> bool:
+    """Say whether what is missing is optional evidence that was not sent: that is no fault."""
+    return missing.found == NOT_SET and (missing.path or "").partition(".")[0] in EVIDENCE_ROOTS
 
 
 def _value_json(value: object) -> Json:
@@ -256,11 +256,6 @@ def _trigger_json(verdict: Verdict) -> Json:
     if isinstance(verdict, Undecided):
         return {"undecided": _undecided_json(verdict)}
     return "emitted" if verdict else "not_emitted"
-
-
-def _outcome_json(outcome: Outcome) -> Json:
-    why: dict[str, Json] = {} if outcome.why is None else {"why": _undecided_json(outcome.why)}
-    return {"kind": outcome.kind, **why}
 
 
 def _undecided_json(undecided: Undecided) -> Json:

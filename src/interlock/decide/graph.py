@@ -1,23 +1,25 @@
 """A decision as a graph of four kinds of node: sources, computes, triggers, actions.
 
 This is the compiled form of conditions and of `set` actions; nobody writes it by hand. A source reads one input. A
-compute turns values into a truth. A trigger turns a truth into an event. An action takes effect when all events that
-gate it occur. Edges carry values and events. No edge leads out of an action or into a source, so a pass never reads
-its own effects. A `DecisionGraph` may have faults: `validate_graph` finds them.
+compute turns values into the truth of one condition, or into another value. A trigger turns a truth into an event. An
+action takes effect when all events that gate it occur. Edges carry values and events. No edge leads out of an action or
+into a source, so a pass never reads its own effects. A `DecisionGraph` may have faults: `validate_graph` finds them.
 """
 
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field
 
-from interlock.decide.condition import LoopControl, Operator, Term
+from interlock.decide.condition import Condition, Term
+from interlock.decide.evaluate import inputs_of
+from interlock.decide.value import VALUE_TERMS, Value, inputs_of_value
 from interlock.kernel.canonical import Json, digest_of
 from interlock.kernel.ids import Digest
 
 Id = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
-ValueType = Literal["string", "number", "boolean", "list", "object"]
-"""The type of a context key's value, as inputs declare it."""
+NOTHING = "nothing"
+"""The port of a compute that reads no input. A compute has at least one, because it is never the start of a graph."""
 PortType = Literal["value", "truth", "event"]
 """What an edge carries. A truth is also a value; an event is neither a truth nor a value."""
 
@@ -29,17 +31,20 @@ class Port(NamedTuple):
     type: PortType
 
 
-class FromContext(Term):
-    """Reads the context: at a dotted path (`path`), or under one key that may contain dots (`key`)."""
+class Reading(Term):
+    """Reads one input of the snapshot.
 
-    kind: Literal["path", "key"]
-    path: Id
+    `path`: the context at a dotted path. `key`: under one key of the context, which may contain dots. `evidence`: the
+    step's evidence at a dotted path. `loop_control`: the loop-control decisions of the call.
+    """
 
+    kind: Literal["path", "key", "evidence", "loop_control"]
+    path: str = ""
 
-class LoopDecisions(Term):
-    """Reads the loop-control decisions of the call."""
-
-    kind: Literal["loop_control"]
+    @property
+    def name(self) -> str:
+        """The name of the input in a snapshot."""
+        return f"{self.kind}:{self.path}" if self.path else self.kind
 
 
 class Constant(Term):
@@ -49,27 +54,12 @@ class Constant(Term):
     value: Json
 
 
-Reading = Annotated[FromContext | LoopDecisions | Constant, Field(discriminator="kind")]
-
-
 class Source(Term):
     """Reads one input. Yields its value, or ABSENT."""
 
     kind: Literal["source"]
     id: Id
-    reads: Reading
-
-    @property
-    def path(self) -> str | None:
-        """The context path that is read, or None if the source does not read the context."""
-        return self.reads.path if isinstance(self.reads, FromContext) else None
-
-    @property
-    def context_key(self) -> str | None:
-        """The context key that is read, or None if the source does not read the context."""
-        if not isinstance(self.reads, FromContext):
-            return None
-        return self.reads.path if self.reads.kind == "key" else self.reads.path.partition(".")[0]
+    reads: Annotated[Reading | Constant, Field(discriminator="kind")]
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -77,47 +67,27 @@ class Source(Term):
         return ()
 
 
-class Comparison(Term):
-    """Compare the input with a constant."""
-
-    op: Operator
-    value: Json = None
-
-
-class Junction(Term):
-    """Join truths by `and` or `or`. An undecided part does not matter if another part decides the result."""
-
-    op: Literal["and", "or"]
-    parts: Count
-
-
-class Negation(Term):
-    """Negate a truth."""
-
-    op: Literal["not"]
-
-
-Operation = Annotated[Comparison | Junction | Negation | LoopControl, Field(discriminator="op")]
-
-
 class Compute(Term):
-    """Computes a truth from a value or from other truths. Yields it, or an `Undecided`."""
+    """Computes the truth of a whole condition, or a whole value. Yields it, or an `Undecided`.
+
+    `name` is the name of the condition, or the key that is set to the value.
+    """
 
     kind: Literal["compute"]
     id: Id
-    operation: Operation
-    condition: Id | None = None
+    name: Id
+    of: Annotated[Condition | Value, Field(discriminator="op")]
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The value to judge, or the truths to join or negate."""
-        match self.operation:
-            case Comparison() | LoopControl():
-                return (Port("found", "value"),)
-            case Negation():
-                return (Port("of", "truth"),)
-            case Junction():
-                return tuple(Port(f"of.{number}", "truth") for number in range(self.operation.parts))
+        """One for each input that is read, named like it. A compute that reads nothing has one for a constant."""
+        read = inputs_of_value(self.of) if isinstance(self.of, VALUE_TERMS) else inputs_of(self.of)
+        return tuple(Port(name, "value") for name in read or (NOTHING,))
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it yields a value. The truth of a condition is a truth, which is also a value."""
+        return isinstance(self.of, VALUE_TERMS)
 
 
 class Trigger(Term):
@@ -141,7 +111,6 @@ class SetKey(Term):
 
     kind: Literal["set"]
     key: Id
-    type: ValueType | None = None
 
 
 Effect: TypeAlias = SetKey

@@ -1,59 +1,58 @@
 """Lowers conditions, and the assignments that they gate, into a decision graph.
 
-Node ids are derived from condition names and from positions inside conditions, so the same input always gives the
-same graph. Parts that read the same input share one source.
+Node ids are derived from names and from what is read, so the same input always gives the same graph. Parts that read
+the same input share one source.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 
-from interlock.decide.condition import AllOf, Always, AnyOf, Compare, Condition, LoopControl, Not
+from interlock.decide.condition import Always, Condition
+from interlock.decide.evaluate import EVIDENCE_ROOTS
 from interlock.decide.graph import (
+    NOTHING,
     Action,
-    Comparison,
     Compute,
     Constant,
     DecisionGraph,
     Edge,
-    FromContext,
-    Junction,
-    LoopDecisions,
-    Negation,
     Node,
-    Operation,
     Reading,
     SetKey,
     Source,
     Trigger,
-    ValueType,
 )
+from interlock.decide.value import Given, Read, Value
 from interlock.kernel.canonical import Json
 
-UNCONDITIONAL = "*"
-"""The condition name that gates unconditional assignments. No condition of a plan can have this name."""
+OWN = "*"
+"""The name of the trigger that gates every assignment: that of the step itself. No condition can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """A context key to set if all conditions named in `when` are true; always, if `when` is empty.
 
-    The payload is the value at `path`, or `value` if there is no path.
+    The payload is what `payload` computes.
     """
 
-    key: str
-    value: Json = None
-    path: str | None = None
+    effect: SetKey
+    payload: Value
     when: tuple[str, ...] = ()
-    type: ValueType | None = None
 
 
 def build_graph(conditions: Mapping[str, Condition], assignments: Iterable[Assignment] = ()) -> DecisionGraph:
-    """Build the decision graph of named conditions and assignments. It may have faults: see `validate_graph`."""
-    lowering = _Lowering()
+    """Build the decision graph of named conditions and assignments. It may have faults: see `validate_graph`.
+
+    With assignments it is the graph of a step: a path that begins with `artifact` or `assessments` reads the evidence.
+    """
+    assigned = tuple(assignments)
+    lowering = _Lowering(is_of_step=bool(assigned))
     for name, condition in conditions.items():
         lowering.add_condition(name, condition)
-    for assignment in assignments:
+    if assigned:
+        lowering.add_condition(OWN, Always(op="always"))
+    for assignment in assigned:
         lowering.add_assignment(assignment)
     return DecisionGraph(v=1, nodes=tuple(lowering.nodes.values()), edges=tuple(lowering.edges))
 
@@ -63,23 +62,28 @@ def trigger_id(name: str) -> str:
     return f"trigger:{name}"
 
 
+def action_id(key: str) -> str:
+    """Return the id of the action that sets a key."""
+    return f"action:{key}"
+
+
 @dataclass(slots=True, kw_only=True)
 class _Lowering:
+    is_of_step: bool
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     edges: list[Edge] = field(default_factory=list[Edge])
 
     def add_condition(self, name: str, condition: Condition) -> None:
         trigger = Trigger(kind="trigger", id=trigger_id(name), condition=name)
         self.nodes[trigger.id] = trigger
-        self._add_edge(self._add_compute(condition, f"compute:{name}", name), trigger.id, "when")
+        compute = Compute(kind="compute", id=f"compute:{name}", name=name, of=condition)
+        self._add_edge(self._add_compute(compute), trigger.id, "when")
 
     def add_assignment(self, assignment: Assignment) -> None:
-        gates = assignment.when or (UNCONDITIONAL,)
-        if UNCONDITIONAL in gates and trigger_id(UNCONDITIONAL) not in self.nodes:
-            self.add_condition(UNCONDITIONAL, Always(op="always"))
-        effect = SetKey(kind="set", key=assignment.key, type=assignment.type)
+        gates = (OWN, *assignment.when)
+        key = assignment.effect.key
         action = Action(
-            kind="action", id=self._find_unused_id(f"action:{assignment.key}"), gates=len(gates), effect=effect
+            kind="action", id=self._find_unused_id(action_id(key)), gates=len(gates), effect=assignment.effect
         )
         self.nodes[action.id] = action
         for number, name in enumerate(gates):
@@ -87,9 +91,14 @@ class _Lowering:
         self._add_edge(self._add_payload(assignment, action.id), action.id, "value")
 
     def _add_payload(self, assignment: Assignment, action: str) -> str:
-        if assignment.path is None:
-            return self._add_source(f"constant:{action}", Constant(kind="constant", value=assignment.value))
-        return self._add_context_source("path", assignment.path)
+        match assignment.payload:
+            case Given(value=value):
+                return self._add_constant(f"constant:{action}", value)
+            case Read(var=path):
+                return self._add_reading(f"path:{path}")
+            case computed:
+                key = assignment.effect.key
+                return self._add_compute(Compute(kind="compute", id=f"value:{key}", name=key, of=computed))
 
     def _find_unused_id(self, preferred: str) -> str:
         """Return an id that no node has, so that a second action on a key is reported as `duplicate_write`."""
@@ -100,45 +109,28 @@ class _Lowering:
             unused = f"{preferred}/{number}"
         return unused
 
-    def _add_compute(self, condition: Condition, at: str, name: str) -> str:
-        """Add the nodes of a condition. Return the id of the node that yields its truth."""
-        operation, inputs = self._lower_operation(condition, at, name)
-        self.nodes[at] = Compute(kind="compute", id=at, operation=operation, condition=name)
-        for source, port in inputs:
-            self._add_edge(source, at, port)
-        return at
+    def _add_compute(self, compute: Compute) -> str:
+        self.nodes[compute.id] = compute
+        for port in compute.ports:
+            source = self._add_constant("constant:true", value=True) if port.name == NOTHING else None
+            self._add_edge(source or self._add_reading(port.name), compute.id, port.name)
+        return compute.id
 
-    def _lower_operation(self, condition: Condition, at: str, name: str) -> tuple[Operation, list[tuple[str, str]]]:
-        """Return the operation of a condition, and its inputs as pairs of node id and port."""
-        match condition:
-            case Compare():
-                is_flat = condition.op.startswith("lenient_") and "." in condition.var
-                source = self._add_context_source("key" if is_flat else "path", condition.var)
-                return Comparison(op=condition.op, value=condition.value), [(source, "found")]
-            case Always():
-                source = self._add_source("constant:true", Constant(kind="constant", value=True))
-                return Comparison(op="equals", value=True), [(source, "found")]
-            case AllOf() | AnyOf():
-                parts = [
-                    (self._add_compute(part, f"{at}/{number}", name), f"of.{number}")
-                    for number, part in enumerate(condition.of)
-                ]
-                return Junction(op=condition.op, parts=len(parts)), parts
-            case Not():
-                return Negation(op="not"), [(self._add_compute(condition.of, f"{at}/0", name), "of")]
-            case LoopControl():
-                return condition, [(self._add_source("loop_control", LoopDecisions(kind="loop_control")), "found")]
-            case _:
-                assert_never(condition)
+    def _add_reading(self, name: str) -> str:
+        """Return the id of the source of an input. Evidence and context are never a fallback for each other."""
+        kind, _, path = name.partition(":")
+        if self.is_of_step and path.partition(".")[0] in EVIDENCE_ROOTS:
+            kind = "evidence"
+        source = Source.model_validate({"kind": "source", "id": name, "reads": {"kind": kind, "path": path}})
+        assert isinstance(source.reads, Reading), "constants are added elsewhere"
+        return self._add_source(source.model_copy(update={"id": source.reads.name}))
 
-    def _add_context_source(self, kind: str, path: str) -> str:
-        reads = FromContext(kind="key" if kind == "key" else "path", path=path)
-        return self._add_source(f"{kind}:{path}", reads)
+    def _add_constant(self, node_id: str, value: Json) -> str:
+        return self._add_source(Source(kind="source", id=node_id, reads=Constant(kind="constant", value=value)))
 
-    def _add_source(self, source_id: str, reads: Reading) -> str:
-        if source_id not in self.nodes:
-            self.nodes[source_id] = Source(kind="source", id=source_id, reads=reads)
-        return source_id
+    def _add_source(self, source: Source) -> str:
+        self.nodes.setdefault(source.id, source)
+        return source.id
 
     def _add_edge(self, source: str, target: str, port: str) -> None:
         self.edges.append(Edge(source=source, target=target, port=port))

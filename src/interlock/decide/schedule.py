@@ -1,20 +1,20 @@
 """The evaluation order of a graph's nodes: along the edges, and by id among nodes that are ready."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
 
-from interlock.decide.graph import DecisionGraph, Node, Source
-from interlock.decide.validate import Declared, GraphFault, validate_graph
+from interlock.decide.graph import DecisionGraph, Node
+from interlock.decide.validate import GraphFault, validate_graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledNode:
-    """A node, the ids of its inputs in the order of its ports, and the context path of its last input."""
+    """A node, and the id of the node that leads into each of its ports, in the order of the ports."""
 
     node: Node
-    inputs: tuple[str, ...]
-    path: str | None
+    inputs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,33 +24,23 @@ class Schedule:
     nodes: tuple[ScheduledNode, ...]
 
 
-def build_schedule(graph: DecisionGraph, declared: Declared | None = None) -> Schedule | tuple[GraphFault, ...]:
+def build_schedule(graph: DecisionGraph) -> Schedule | tuple[GraphFault, ...]:
     """Order a graph's nodes for evaluation, or return its faults.
 
     Among nodes whose inputs are all ordered already, the smallest id is next. Ids are compared by code point.
     """
-    faults = validate_graph(graph, declared)
+    faults = validate_graph(graph)
     if faults:
         return faults
     nodes = {node.id: node for node in graph.nodes}
     sources = {(edge.target, edge.port): edge.source for edge in graph.edges}
-    inputs = {node.id: tuple(sources[node.id, port.name] for port in node.ports) for node in graph.nodes}
-    return Schedule(
-        nodes=tuple(
-            ScheduledNode(node=nodes[one], inputs=inputs[one], path=_find_read_path(nodes, inputs[one]))
-            for one in _order_nodes(inputs)
-        )
-    )
+    inputs = {node.id: {port.name: sources[node.id, port.name] for port in node.ports} for node in graph.nodes}
+    ordered = _order_nodes({node: tuple(into.values()) for node, into in inputs.items()})
+    return Schedule(nodes=tuple(ScheduledNode(node=nodes[one], inputs=inputs[one]) for one in ordered))
 
 
-def _find_read_path(nodes: dict[str, Node], inputs: tuple[str, ...]) -> str | None:
-    """Return the context path of the last input: the payload of an action, or the only input of a comparison."""
-    last = nodes[inputs[-1]] if inputs else None
-    return last.path if isinstance(last, Source) else None
-
-
-def _order_nodes(inputs: dict[str, tuple[str, ...]]) -> list[str]:
-    sorter = TopologicalSorter(inputs)
+def _order_nodes(before: Mapping[str, Iterable[str]]) -> list[str]:
+    sorter = TopologicalSorter(before)
     sorter.prepare()
     ready = list(sorter.get_ready())
     heapify(ready)

@@ -1,13 +1,12 @@
 """Checks whether a decision graph can be evaluated. Reports every fault at once, before evaluation."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from interlock.decide.evaluate import describe_kind
-from interlock.decide.graph import Action, Compute, Constant, DecisionGraph, Edge, Node, PortType, Source, ValueType
+from interlock.decide.graph import Action, Compute, DecisionGraph, Edge, Node, PortType, Source, Trigger
 
 GraphFaultCode = Literal[
     "duplicate_id",
@@ -20,10 +19,6 @@ GraphFaultCode = Literal[
     "action_not_gated",
     "cycle",
     "duplicate_write",
-    "same_pass_read_after_write",
-    "undeclared_key",
-    "read_only_key",
-    "wrong_value_type",
 ]
 
 
@@ -38,16 +33,6 @@ class GraphFault:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyDeclaration:
-    """The declaration of a context key: the type of its value (None: any), and whether it may be set."""
-
-    type: ValueType | None = None
-    is_writable: bool = True
-
-
-Declared: TypeAlias = Mapping[str, KeyDeclaration]
-
 _WIRING = frozenset(
     {
         ("source", "compute"),
@@ -60,34 +45,19 @@ _WIRING = frozenset(
     }
 )
 """The allowed edges, by kind of source and target node."""
-_YIELDS: Mapping[str, PortType] = {"source": "value", "compute": "truth", "trigger": "event"}
-_KIND_WORDS: Mapping[ValueType, str] = {
-    "string": "a string",
-    "number": "a number",
-    "boolean": "true or false",
-    "list": "a list",
-    "object": "an object",
-}
 
 
-def find_expected_kind(expected: ValueType | None, value: object) -> str | None:
-    """Return the expected type if a value has another, else None. Null always fits: it deletes the key."""
-    fits = expected is None or value is None or describe_kind(value) == _KIND_WORDS[expected]
-    return None if fits or expected is None else _KIND_WORDS[expected]
+def _yields(node: Node) -> PortType:
+    if isinstance(node, Compute):
+        return "value" if node.is_value else "truth"
+    return "event" if isinstance(node, Trigger) else "value"
 
 
-def validate_graph(graph: DecisionGraph, declared: Declared | None = None) -> tuple[GraphFault, ...]:
-    """Return every fault of a graph, ordered by code and node. Of several cycles, only one is reported.
-
-    Args:
-        graph: Any graph. It may have any fault.
-        declared: The declarations of context keys. None: keys are not checked.
-    """
+def validate_graph(graph: DecisionGraph) -> tuple[GraphFault, ...]:
+    """Return every fault of a graph, ordered by code and node. Of several cycles, only one is reported."""
     nodes = {node.id: node for node in graph.nodes}
     faults = [*_check_ids(graph), *_check_edges(graph, nodes), *_check_inputs(graph, nodes)]
-    faults += [*_check_cycles(graph, nodes), *_check_writes(graph, nodes)]
-    if declared is not None:
-        faults += _check_keys(graph, nodes, declared)
+    faults += [*_check_cycles(graph, nodes), *_check_writes(graph)]
     return tuple(sorted(set(faults)))
 
 
@@ -119,7 +89,7 @@ def _check_edge(edge: Edge, source: Node, target: Node) -> GraphFault | None:
     if accepted is None:
         message = f"{target.id!r} has no port {edge.port!r}."
         return GraphFault(code="unknown_port", nodes=ends, ports=(edge.port,), message=message)
-    given = _YIELDS[source.kind]
+    given = _yields(source)
     if accepted == given or (accepted == "value" and given == "truth"):
         return None
     needed = f"the port {edge.port!r} of {target.id!r} takes {_add_article(accepted)}"
@@ -169,92 +139,13 @@ def _check_cycles(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[G
         yield GraphFault(code="cycle", nodes=tuple(around[:-1]), message=message)
 
 
-def _check_writes(graph: DecisionGraph, nodes: Mapping[str, Node]) -> Iterator[GraphFault]:
-    """Check that only one action sets a key, and that nothing else reads the old value in the same pass."""
+def _check_writes(graph: DecisionGraph) -> Iterator[GraphFault]:
+    """Check that only one action sets a key: no order would say which value counts."""
     writers: dict[str, list[str]] = defaultdict(list)
     for node in graph.nodes:
         if isinstance(node, Action):
             writers[node.effect.key].append(node.id)
-    if not writers:
-        return
-    following = _build_adjacency((edge.source, edge.target) for edge in graph.edges)
-    preceding = _build_adjacency((edge.target, edge.source) for edge in graph.edges)
     for key, actions in writers.items():
         if len(actions) > 1:
             message = f"{len(actions)} actions set the key {key!r}."
             yield GraphFault(code="duplicate_write", nodes=tuple(sorted(actions)), key=key, message=message)
-        sources = [node.id for node in graph.nodes if isinstance(node, Source) and node.context_key == key]
-        for action in actions:
-            above = _find_reachable([action], preceding, frozenset())
-            for reader in _find_late_readers(sources, following, above, nodes):
-                message = f"{reader!r} reads the key {key!r} in the pass that sets it, and sees the old value."
-                yield GraphFault(code="same_pass_read_after_write", nodes=(action, reader), key=key, message=message)
-
-
-def _find_late_readers(
-    sources: list[str], following: Mapping[str, list[str]], above: set[str], nodes: Mapping[str, Node]
-) -> Iterator[str]:
-    """Yield the triggers and actions that read a key in the same pass as the action that sets it.
-
-    The triggers that gate this action may read the key (a latch needs it), and so may whatever these triggers gate.
-    """
-    deciding = frozenset(one for one in above if one in nodes and nodes[one].kind in {"trigger", "action"})
-    for reached in sorted(_find_reachable(sources, following, deciding) - deciding):
-        if reached in nodes and nodes[reached].kind in {"trigger", "action"}:
-            yield reached
-
-
-def _build_adjacency(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
-    adjacent: dict[str, list[str]] = defaultdict(list)
-    for one, other in pairs:
-        adjacent[one].append(other)
-    return adjacent
-
-
-def _find_reachable(begin: Iterable[str], ways: Mapping[str, list[str]], ending: frozenset[str]) -> set[str]:
-    """Return the nodes that can be reached from `begin`, itself included. Paths stop at the nodes in `ending`."""
-    frontier = list(begin)
-    reached = set(frontier)
-    while frontier:
-        here = frontier.pop()
-        if here in ending:
-            continue
-        for further in ways.get(here, ()):
-            if further not in reached:
-                reached.add(further)
-                frontier.append(further)
-    return reached
-
-
-def _check_keys(graph: DecisionGraph, nodes: Mapping[str, Node], declared: Declared) -> Iterator[GraphFault]:
-    """Check what actions set against the declarations. Values from the context are checked during the pass."""
-    payloads = {edge.target: nodes.get(edge.source) for edge in graph.edges if edge.port == "value"}
-    for node in graph.nodes:
-        if not isinstance(node, Action):
-            continue
-        key, rule = node.effect.key, declared.get(node.effect.key)
-        if rule is None:
-            message = f"{node.id!r} sets the key {key!r}, which is not declared."
-            yield GraphFault(code="undeclared_key", nodes=(node.id,), key=key, message=message)
-            continue
-        if not rule.is_writable:
-            message = f"{node.id!r} sets the key {key!r}, which is read-only."
-            yield GraphFault(code="read_only_key", nodes=(node.id,), key=key, message=message)
-        if rule.type is not None and rule.type != node.effect.type:
-            message = f"{node.id!r} sets the key {key!r} without declaring its type: it is {_KIND_WORDS[rule.type]}."
-            yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
-        expected = _find_expected_payload(payloads.get(node.id), node.effect.type)
-        if expected is not None:
-            message = f"{node.id!r} sets the key {key!r} to a value that is not {expected}."
-            yield GraphFault(code="wrong_value_type", nodes=(node.id,), key=key, message=message)
-
-
-def _find_expected_payload(payload: Node | None, expected: ValueType | None) -> str | None:
-    """Return the expected type of a payload if it is already known that the payload has another type."""
-    match payload:
-        case Source(reads=Constant(value=value)):
-            return find_expected_kind(expected, value)
-        case Compute():
-            return find_expected_kind(expected, value=True)
-        case _:
-            return None

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from interlock.decide.condition import Condition
+from interlock.decide.value import Given, Read, Value, iter_conditions
 from interlock.kernel.budgets import CONTEXT_KEY_BYTES_MAX, PROMPT_BYTES_MAX, STEP_ID_CHARS_MAX, TITLE_CHARS_MAX
 from interlock.kernel.canonical import Json
 
@@ -170,20 +172,28 @@ class ContextInput(ProducedKey):
     required: bool = Field(default=False, description="whether a run must be started with it")
 
 
-EVIDENCE_ROOTS = frozenset({"artifact", "assessments"})
-"""The first parts of `set` paths that read the step's evidence, not the context."""
-
-
 class SetAction(Part):
-    """A context key that is set when the step is done: to a constant, or to the value at a path.
+    """A context key that is set when the step is done: to a constant, the value at a path, or a computed value."""
 
-    A path begins with a context key, with `artifact` (the step's artifact), or with `assessments` (levels by
-    assessment and dimension).
-    """
+    key: DeclaredKey
+    value: Json = None
+    source: Annotated[ContextPath | None, Field(alias="from")] = None
+    compute: Value | None = None
+    when: Condition | None = None
 
-    key: DeclaredKey = Field(description="the context key, one of `inputs`")
-    value: Json = Field(default=None, description="the value to set; write this or `from`; null removes the key")
-    source: Annotated[ContextPath | None, Field(alias="from", description="the path of the value to set")] = None
+    @property
+    def payload(self) -> Value:
+        """What the key is set to."""
+        if self.compute is not None:
+            return self.compute
+        if self.source is not None:
+            return Read(op="read", var=self.source)
+        return Given(op="constant", value=self.value)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions of the action: its own, and those inside its value."""
+        return (*((self.when,) if self.when is not None else ()), *iter_conditions(self.payload))
 
 
 class UserNeed(Part):

@@ -5,13 +5,14 @@ succeeds as a whole or not at all. In a run that never stops, everything that is
 BLK-2).
 """
 
-from dataclasses import dataclass, field
-from typing import cast
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from interlock.decide.evaluate import ABSENT, Undecided, value_at
-from interlock.decide.evaluation_pass import PassAborted
+from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
+from interlock.decide.evaluation_pass import Outcome, PassAborted, run_pass
+from interlock.decide.lowering import action_id
 from interlock.define.declared import TypeMismatch, conform_value
-from interlock.define.parts import EVIDENCE_ROOTS, SetAction
+from interlock.define.parts import SetAction
 from interlock.engine.event_drafts import (
     advance_recorded_event,
     attempt_output_events,
@@ -36,7 +37,7 @@ from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
 from interlock.engine.template import rendered_line, with_loop_variables
-from interlock.engine.walk.capture import DecisionCapture, Gate
+from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
 from interlock.engine.walk.flow import (
     EndlessWalk,
@@ -84,7 +85,7 @@ class _Transition:
 
     walk: WalkResult
     trace: tuple[TraceEntry, ...]
-    effects: Context
+    step: StepPass
     observed: tuple[Record, ...]
     findings: tuple[Violation, ...]
     claims: tuple[Violation, ...] = ()
@@ -117,15 +118,15 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
-    effects = _effects(workflow, node, Sources(context=seen, evidence=judgement.values), violations)
-    effects = _fitting(effects, context, violations)
+    step = _pass_of(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
+    step = _fitting(step, context, violations)
     if violations.is_refused():
         return violations.findings
     state_after = ExecutionState(workflow.graphs, state)
     state_after.complete(node.node_id)
     decider = Evaluating(workflow.graphs, loop_decisions_of(attempt.evidence.artifacts))
     walk = run_to_next_task(
-        workflow, state_after, merge_context(context, effects), decider, never_stops=attempt.never_stops
+        workflow, state_after, merge_context(context, step.effects), decider, never_stops=attempt.never_stops
     )
     if isinstance(walk, Suspended):
         return [finding_of(walk)]
@@ -142,8 +143,8 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
             pass
     return _Transition(
         walk=walk,
-        trace=(*judgement.trace, *_own_reasons(node, effects, gate), *walk.trace),
-        effects=effects,
+        trace=(*judgement.trace, *_own_reasons(node, step, gate), *walk.trace),
+        step=step,
         observed=observed.records,
         findings=tuple(violations.findings),
         claims=gate.claims if isinstance(gate, Approved) else (),
@@ -172,55 +173,66 @@ def finding_of(suspended: Suspended) -> Violation:
             return reasons.endless(suspended.node.node_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """What a `set` may copy: the context and the evidence. Neither is a fallback for the other."""
-
-    context: Context
-    evidence: Context
-
-    def at(self, path: str) -> object:
-        """Return the value at a path, or ABSENT."""
-        is_evidence = path.partition(".")[0] in EVIDENCE_ROOTS
-        return value_at(self.evidence if is_evidence else self.context, path)
-
-
-def _effects(workflow: CompiledWorkflow, node: PlanNode, sources: Sources, violations: _Violations) -> Context:
-    """Return what a step sets when it is done. All actions read the context from before the step (EFF-2).
-
-    A `set` from optional evidence that was not sent sets nothing.
-    """
+def _pass_of(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violations: _Violations) -> StepPass:
+    """Evaluate what a step sets when it is done, in one pass over its actions (EFF-2)."""
     assert node.task is not None, "only a task sets anything"
-    effects: dict[str, Json] = {}
+    if not node.task.sets:
+        return StepPass()
+    conform = partial(_conform_set, attempt.workflow)
+    done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs, conform)
+    outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
+    if isinstance(done, PassAborted):
+        violations.findings.append(reasons.aborted(node.node_id, done))
+        return StepPass(read=done.read, outcomes=outcomes)
+    title = rendered_line(node.title, inputs.context)
     for action in node.task.sets:
-        found = sources.at(action.source) if action.source is not None else action.value
-        title = rendered_line(node.title, sources.context)
-        held = _conform_set(workflow, title, action, cast("Json", found)) if found is not ABSENT else None
-        if isinstance(held, Violation):
-            violations.findings.append(held)
-        elif found is not ABSENT:
-            effects[action.key] = held
-        elif action.source is not None and action.source.partition(".")[0] not in EVIDENCE_ROOTS:
-            violations.findings.append(reasons.missing_key(title, action.source))
-    return effects
+        if outcomes[action.key].why is not None:
+            violations.findings.append(_finding_of_action(node, title, action, outcomes[action.key]))
+    return StepPass(
+        read=done.read,
+        triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
+        outcomes=outcomes,
+        effects={effect.key: effect.value for effect in done.effects},
+    )
 
 
-def _fitting(effects: Context, context: Context, violations: _Violations) -> Context:
-    """Return what a step sets, or nothing if the context would exceed its budget."""
-    if effects and (measured := len(canonical_bytes(dict(merge_context(context, effects))))) > CONTEXT_BYTES_MAX:
-        violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
-        return {}
-    return effects
+def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
+    """Return the violation for an action that had no effect for a reason that has to be corrected."""
+    why = outcome.why
+    assert why is not None, "as the caller checked"
+    if outcome.kind == "rejected" and action.compute is not None:
+        return reasons.unfit_computed(node.node_id, action.key, why)
+    if outcome.kind == "rejected":
+        return reasons.unfit_key(title, action.key, action.source or action.key, why)
+    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
+        return reasons.missing_key(title, why.path)
+    return reasons.undecided(why, title)
 
 
-def _own_reasons(node: PlanNode, effects: Context, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
+def _fitting(step: StepPass, context: Context, violations: _Violations) -> StepPass:
+    """Return the pass of a step. If the context would exceed its budget, every value is rejected."""
+    if not step.effects:
+        return step
+    measured = len(canonical_bytes(dict(merge_context(context, step.effects))))
+    if measured <= CONTEXT_BYTES_MAX:
+        return step
+    violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
+    why = Undecided(path=None, found=f"a context of {measured} bytes", expected=f"at most {CONTEXT_BYTES_MAX} bytes")
+    rejected = dict.fromkeys(step.effects, Outcome(kind="rejected", why=why))
+    return replace(step, outcomes={**step.outcomes, **rejected}, effects={})
+
+
+def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
     """Return the trace of the step itself: who approved it, and what it set."""
     words: list[str] = []
     if isinstance(gate, Approved):
         client = f" through {gate.record.client}" if gate.record is not None else ""
         words.append(f"The step was approved by a {gate.by}{client}.")
-    if effects:
-        words.append(f"Set {', '.join(f'`{key}`' for key in sorted(effects))}.")
+    if step.effects:
+        words.append(f"Set {', '.join(f'`{key}`' for key in sorted(step.effects))}.")
+    idle = [f"`{key}` ({one.kind})" for key, one in sorted(step.outcomes.items()) if one.kind != "completed"]
+    if idle:
+        words.append(f"Did not set {', '.join(idle)}.")
     refs = (StepRef(kind="step_id", step_id=node.node_id),)
     return tuple(
         TraceEntry(kind="selected_next_step", summary=one_line(one, TRACE_SUMMARY_BYTES_MAX), refs=refs)
@@ -242,7 +254,12 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
     outputs = outputs_of(attempt, transition.answered)
     left = (*transition.findings, *transition.claims)
     still_open = frozenset(one.gap_id(origin) for origin, _ in attempt.open_gaps for one in left)
-    captured = DecisionCapture(decided=transition.walk.decided, effects=transition.effects, gate=transition.gate)
+    captured = DecisionCapture(
+        decided=transition.walk.decided,
+        step=transition.step,
+        gate=transition.gate,
+        adapter=attempt.workflow.adapter_digest,
+    )
     entries = (*_preferences_trace(attempt, attempt.request.preferences), *transition.trace)
     trace, captures = trace_drafts(entries, run, child, attempt.attempt, captured)
     drafts = [
@@ -250,7 +267,7 @@ def _advanced(attempt: Attempt, transition: _Transition, held: HeldContext) -> A
         node_created_event(attempt, child, "step", ref),
         EventDraft(data=edge, run=run),
         *attempt_output_events(attempt, child, outputs, attempt.request.preferences),
-        *effects_draft({**held.corrections, **transition.effects}, run, child, attempt.attempt),
+        *effects_draft({**held.corrections, **transition.step.effects}, run, child, attempt.attempt),
         *on_node(run, child, transition.observed),
         *on_node(run, child, gaps_of(transition.findings, attempt.attempt)),
         *on_node(run, child, [claim.gap(attempt.attempt, "warning") for claim in transition.claims]),
@@ -298,13 +315,11 @@ def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[Trace
     return recommendation_trace(attempt.workflow, change.over(before), before)
 
 
-def _conform_set(workflow: CompiledWorkflow, step_title: str, action: SetAction, value: Json) -> Json | Violation:
+def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
     """Return a value as it is set, or why it may not be set.
 
     An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
     """
-    declared = workflow.declared.get(action.key)
+    declared = workflow.declared.get(key)
     held = conform_value(declared, value) if declared is not None else value
-    if isinstance(held, TypeMismatch):
-        return reasons.unfit_key(step_title, action.key, action.source or action.key, held)
-    return held
+    return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held

@@ -64,7 +64,8 @@ def plan_start(start: Start) -> AppendPlan | Violation:
     ref, snapshot = outputs_stored(build_snapshot(start.workflow_hash, walk.state))
     root = root_node(start.run)
     entries = (*recommendation_trace(start.workflow, effective), *walk.trace)
-    trace, captures = trace_drafts(entries, start.run, root, start.run, DecisionCapture(decided=walk.decided))
+    captured = DecisionCapture(decided=walk.decided, adapter=start.workflow.adapter_digest)
+    trace, captures = trace_drafts(entries, start.run, root, start.run, captured)
     drafts = [
         *([EventDraft(data=data.SessionCreated())] if start.is_new_session else []),
         *([EventDraft(data=one) for one in start.observed] if start.is_new_session else []),

@@ -290,7 +290,9 @@ CAPTURED_VALUE_BYTES_MAX = 2 * KIB
 TRACE_SUMMARY_BYTES_MAX = 200
 """One recorded reason; all together have at most 8192 bytes (TRACE-1)."""
 CONDITION_TERMS_MAX = 5_000
-"""Terms of all conditions of a document, references expanded: a few that refer to each other expand to millions."""
+"""Terms of a document's conditions and values, references expanded: a few such terms can expand to millions."""
+VALUE_DEPTH_MAX = 16
+"""Nested computed values: deeper nesting is unreadable, and functions over them recurse."""
 PATTERN_CHARS_MAX = 1_000
 """Characters of a criterion's pattern."""
 PATTERN_SIZE_MAX = 100_000

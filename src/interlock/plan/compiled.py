@@ -18,7 +18,8 @@ from interlock.define.parts import (
     Reference,
 )
 from interlock.kernel.canonical import Json, digest_of_bytes
-from interlock.kernel.ids import WorkflowHash
+from interlock.kernel.ids import Digest, WorkflowHash
+from interlock.plan.adapter import AdapterManifest, adapter_key
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.graph import Graphs
 from interlock.plan.records import ASSESSMENT_CONTRACT, Plan, PlanNode
@@ -118,6 +119,18 @@ class CompiledWorkflow(Record):
             for key in dict.fromkeys(action.key for action in node.task.sets):
                 found.setdefault(key, []).append(step_id)
         return {key: tuple(step_ids) for key, step_ids in found.items()}
+
+    @cached_property
+    def adapter(self) -> AdapterManifest | None:
+        """What is declared of the context keys; None if no key is declared or set."""
+        names = sorted({*self.declared, *self.set_by})
+        keys = tuple(adapter_key(name, self.declared.get(name), self.set_by.get(name, ())) for name in names)
+        return AdapterManifest(workflow_id=self.workflow_id, keys=keys) if keys else None
+
+    @cached_property
+    def adapter_digest(self) -> Digest | None:
+        """The digest of the adapter manifest."""
+        return self.adapter.digest() if self.adapter is not None else None
 
     @cached_property
     def loose_functions(self) -> tuple[FunctionDefinition, ...]:

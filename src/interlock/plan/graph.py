@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from interlock.decide.condition import Condition
-from interlock.decide.lowering import build_graph
+from interlock.decide.graph import DecisionGraph, SetKey
+from interlock.decide.lowering import Assignment, build_graph
 from interlock.decide.schedule import Schedule, build_schedule
+from interlock.define.parts import SetAction
 from interlock.plan.records import Loop, Plan, PlanEdge, PlanNode
 
 
@@ -22,6 +24,7 @@ class Graphs:
     out_edges: Mapping[str, tuple[PlanEdge, ...]]
     in_edges: Mapping[str, tuple[PlanEdge, ...]]
     schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
+    step_schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule], compare=False, repr=False)
     forks: dict[str, tuple[PlanEdge, ...]] = field(
         default_factory=dict[str, tuple[PlanEdge, ...]], compare=False, repr=False
     )
@@ -29,10 +32,18 @@ class Graphs:
     def schedule(self, condition_id: str) -> Schedule:
         """Return the decision graph of a condition, scheduled once and then kept (decision 18)."""
         if condition_id not in self.schedules:
-            schedule = build_schedule(build_graph({condition_id: self.conditions[condition_id]}))
-            assert isinstance(schedule, Schedule), f"a condition is a sound graph: {schedule}"
-            self.schedules[condition_id] = schedule
+            graph = build_graph({condition_id: self.conditions[condition_id]})
+            self.schedules[condition_id] = _schedule(graph)
         return self.schedules[condition_id]
+
+    def actions(self, node_id: str) -> Schedule:
+        """Return the decision graph of what a step sets, scheduled once and then kept (decision 18)."""
+        if node_id not in self.step_schedules:
+            task = self.nodes[node_id].task
+            assert task is not None, "only a task sets anything"
+            conditions = {_name_of_gate(one): one.when for one in task.sets if one.when is not None}
+            self.step_schedules[node_id] = _schedule(build_graph(conditions, map(_assignment, task.sets)))
+        return self.step_schedules[node_id]
 
     @classmethod
     def of(cls, plan: Plan) -> "Graphs":
@@ -113,6 +124,21 @@ class Graphs:
                 found.append(here)
             frontier += [(edge.target, depth) for edge in self.out_edges.get(here, ())]
         return found
+
+
+def _assignment(action: SetAction) -> Assignment:
+    gates = (_name_of_gate(action),) if action.when is not None else ()
+    return Assignment(effect=SetKey(kind="set", key=action.key), payload=action.payload, when=gates)
+
+
+def _name_of_gate(action: SetAction) -> str:
+    return f"{action.key}.when"
+
+
+def _schedule(graph: DecisionGraph) -> Schedule:
+    schedule = build_schedule(graph)
+    assert isinstance(schedule, Schedule), f"a plan has sound graphs: {schedule}"
+    return schedule
 
 
 def find_meetings(plan: Plan, graphs: Graphs) -> Mapping[str, str]:

@@ -17,9 +17,10 @@ from tests.agents.agent import Agent, Task
 
 from interlock.decide.criteria import find_unmet
 from interlock.decide.evaluate import ConditionInputs, Undecided, evaluate
+from interlock.decide.value import CalculationError, calculate
 from interlock.define.diagnostics import Diagnostic
+from interlock.define.native.condition_forms import ComputeForm, ConditionForm, CriteriaForm
 from interlock.define.native.conditions import ConditionLowering
-from interlock.define.native.forms import ConditionForm, CriteriaForm
 from interlock.define.source.text_form import TextFormat, parse_text
 from interlock.engine.judge.evidence import schema_fault
 from interlock.kernel.canonical import Json
@@ -110,7 +111,7 @@ def compiled(value: Mapping[str, Json]) -> Pinnable | RefusedFile:
 
 
 def test_every_block_says_what_it_is() -> None:
-    known = PLAYED | {"conditions", "criteria", "refused", "artifact", "bindings"}
+    known = PLAYED | {"conditions", "values", "pattern", "criteria", "refused", "artifact", "bindings"}
     assert [one.place for one in ALL if one.kind not in known] == []
 
 
@@ -164,6 +165,55 @@ def test_the_cases_show_every_operator() -> None:
     shown = " ".join(example.text for example in ALL if example.kind == "conditions")
     operators = set(ConditionForm.model_json_schema(by_alias=True)["$defs"]["ConditionForm"]["properties"])
     assert [name for name in operators - {"kind", "conditionId"} if f"{name}:" not in shown] == []
+
+
+@pytest.mark.inv("DEC-14")
+@of_kind("values")
+def test_each_case_of_a_computed_value_gives_what_the_page_says(example: Example) -> None:
+    for case in cast("list[dict[str, Json]]", example.value(under="cases")["cases"]):
+        lowering = ConditionLowering(named={})
+        value = lowering.lower_value(ComputeForm.model_validate(case["compute"]), "compute")
+        assert lowering.faults == []
+        inputs = ConditionInputs(context=cast("dict[str, Json]", case["given"]))
+        if "fails" in case:
+            with pytest.raises(CalculationError) as caught:
+                calculate(value, inputs)
+            assert caught.value.found == case["fails"]
+            continue
+        found = calculate(value, inputs)
+        assert isinstance(found, Undecided) == ("missing" in case), case
+        assert (found.path if isinstance(found, Undecided) else found) == case.get("missing", case.get("gives")), case
+
+
+def test_the_cases_show_every_operation() -> None:
+    shown = " ".join(example.text for example in ALL if example.kind == "values")
+    operations = set(ComputeForm.model_json_schema(by_alias=True)["$defs"]["ComputeForm"]["properties"])
+    assert [name for name in operations if f"{name}:" not in shown] == []
+
+
+@pytest.mark.inv("DEC-8")
+@of_kind("pattern")
+def test_each_pattern_over_time_runs_as_the_page_says(example: Example) -> None:
+    held = cast("dict[str, Any]", example.value())
+    start, passes = held["start"], held["passes"]
+    kinds = {True: "boolean", False: "number"}
+    inputs = [{"key": "level", "type": "number", "description": "Now."}]
+    inputs += [
+        {"key": key, "type": kinds[isinstance(value, bool)], "required": True, "description": key}
+        for key, value in start.items()
+    ]
+    shown = " ".join(f"{key}={{{{{key}}}}}" for key in start)
+    body = {"id": "look", "title": "Look", "prompt": shown, "set": held["set"], "produces": ["level"]}
+    again = {"loopId": "l", "title": "L", "maxIterations": 9, "for": {"count": len(passes)}, "body": [body]}
+    last = {"id": "end", "title": "End", "prompt": shown}
+    harness = Harness.in_memory({"id": "docs.pattern", "name": "P", "inputs": inputs, "steps": [again, last]})
+    answer = harness.start("docs.pattern", context=start)
+    for one in passes:
+        answer = harness.advance(answer, context={"level": one["level"]})
+        found = dict(part.split("=") for part in answer["pending"]["prompt"].splitlines()[0].split())
+        assert {key: found[key] for key in one["then"]} == {
+            key: json.dumps(value) for key, value in one["then"].items()
+        }, one
 
 
 @of_kind("criteria")

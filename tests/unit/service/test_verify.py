@@ -175,6 +175,28 @@ IN_THE_RECORD: dict[str, tuple[Alteration, str, str]] = {
         "effect_mismatch",
         "capture: effects[0].value",
     ),
+    "the outcome of an action": (
+        capturing("outcomes", 0, "kind", to="skipped"),
+        "effect_mismatch",
+        "capture: outcomes[0].kind",
+    ),
+    "whether a trigger emitted": (
+        capturing("triggers", 0, "emitted", to=False),
+        "decision_mismatch",
+        "capture: triggers[0].emitted",
+    ),
+    "what a step read": (
+        capturing("read", to=[{"path": "mode", "value": 1}]),
+        "decision_mismatch",
+        "capture: read[0].value",
+    ),
+    "the manifest of the workflow": (capturing("adapter", to="other"), "decision_mismatch", "capture: adapter"),
+    "a member that no version has": (capturing("future", to=1), "decision_mismatch", "capture: future"),
+    "a member of an outcome that no version has": (
+        capturing("outcomes", 0, "future", to=1),
+        "effect_mismatch",
+        "capture: outcomes[0].future",
+    ),
     "who opened a gate": (opened_by_a_person, "decision_mismatch", "capture: gate.openedBy"),
     "what was left out of a capture": (capturing("leftOut", to=1), "decision_mismatch", "capture: leftOut"),
     "the reference to a capture": (
@@ -483,6 +505,33 @@ def test_what_other_operators_decided_is_not_compared_unless_it_is_asked_for(roo
     assert (found.code, found.node) == ("provenance_mismatch", node)
     assert "--force" in found.fix
     assert verified(root, is_forced=True) == (), "they decided alike"
+
+
+@pytest.mark.inv("VERIFY-3")
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_a_capture_of_version_1_is_compared_by_what_that_version_had(root: Path, *, is_altered: bool) -> None:
+    def make_version_1(capture: Body) -> None:
+        for name in ("outcomes", "triggers", "read", "adapter"):
+            capture.pop(name)
+        for one in capture["decisions"]:
+            one.pop("emitted", None)
+        capture |= {"v": 1, "catalogue": digest_of_bytes(b"the operators of that version")}
+        if is_altered:
+            capture["decisions"], capture["effects"] = [], []
+
+    log = Tampering(root)
+    log.alter_capture(make_version_1)
+    log.alter_capture(make_version_1, number=1)
+    assert {one.code for one in verified(root)} == {"provenance_mismatch"}
+    assert [one.code for one in verified(root, is_forced=True)] == ["decision_mismatch"] * (2 if is_altered else 0)
+
+
+@pytest.mark.inv("VERIFY-1")
+@pytest.mark.parametrize("version", [0, 3, "2", None])
+def test_a_capture_of_a_version_that_is_not_known_is_not_read(root: Path, version: object) -> None:
+    node = capturing("v", to=version)(Tampering(root))
+    (found,) = verified(root, is_forced=True)
+    assert (found.code, found.node) == ("unsupported_version", node)
 
 
 @pytest.mark.inv("VERIFY-3")

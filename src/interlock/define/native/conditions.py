@@ -6,12 +6,13 @@ from typing import cast
 
 from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, LoopControl, Not, reads_loop_control
 from interlock.decide.criteria import Contains, Criteria, EveryOf, Length, Matches, NoneOf, SomeOf
+from interlock.decide.value import Choose, Given, Operation, Read, Value
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.document import Guard
 from interlock.define.faults import check_length
-from interlock.define.native.forms import ConditionForm, CriteriaForm
+from interlock.define.native.condition_forms import ComputeForm, ConditionForm, CriteriaForm
 from interlock.define.patterns import PatternChecker
-from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX
+from interlock.kernel.budgets import CHOICE_DEPTH_MAX, CONDITION_TERMS_MAX, VALUE_DEPTH_MAX
 from interlock.kernel.canonical import Json
 
 _OPERATORS: Mapping[str, str] = {
@@ -27,6 +28,8 @@ _OPERATORS: Mapping[str, str] = {
     "ends_with": "ends_with",
     "exists": "exists",
 }
+_NO_VALUE = Given(op="constant", value=None)
+"""Replaces a faulty value. The fault is reported."""
 _PLACEHOLDER = Compare(op="exists", var="unknown", value=True)
 """Replaces a faulty condition, so that the rest of the document can still be checked. The fault is reported."""
 
@@ -110,6 +113,39 @@ class ConditionLowering:
             message = f"{name!r} reads loop control. Only `while` of a loop may do that."
             return self._report(at, message, "Write `var` and an operator instead.")
         return condition
+
+    def lower_value(self, form: object, at: str, depth: int = 1) -> Value:
+        """Lower a computed value. What is no object is a constant."""
+        self._terms += 1
+        if self._terms > CONDITION_TERMS_MAX:
+            self._report_too_many(at)
+            return _NO_VALUE
+        if depth > VALUE_DEPTH_MAX:
+            message = f"The value is nested more than {VALUE_DEPTH_MAX} levels deep."
+            self.faults.append(fault(at, "too_many", message, "Set a part of it in an earlier step."))
+            return _NO_VALUE
+        if not isinstance(form, ComputeForm):
+            return Given(op="constant", value=cast("Json", form))
+        written = sorted(form.model_fields_set)
+        if len(written) != 1:
+            message = "The value must have exactly one of `var`, `if` and the operations."
+            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
+            return _NO_VALUE
+        name, held = written[0], cast("object", getattr(form, written[0]))
+        if name == "var":
+            return Read.model_validate({"op": "read", "var": held})
+        if name == "if_":
+            when, *branches = cast("tuple[ConditionForm, object, object]", held)
+            then, otherwise = (
+                self.lower_value(one, f"{at}.if[{number}]", depth + 1) for number, one in enumerate(branches, start=1)
+            )
+            return Choose(op="if", when=self.lower_condition(when, f"{at}.if[0]"), then=then, otherwise=otherwise)
+        if not isinstance(held, tuple):
+            of = (self.lower_value(held, f"{at}.{name}", depth + 1),)
+        else:
+            operands = enumerate(cast("tuple[object, ...]", held))
+            of = tuple(self.lower_value(one, f"{at}.{name}[{number}]", depth + 1) for number, one in operands)
+        return Operation.model_validate({"op": name, "of": of})
 
     def _report_too_many(self, at: str) -> Condition:
         if self._terms == CONDITION_TERMS_MAX + 1:

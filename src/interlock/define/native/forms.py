@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from interlock.define.native.condition_forms import ConditionForm, CriteriaForm, SetActionForm
 from interlock.define.parts import (
     Assessment,
     CapabilityName,
@@ -27,12 +28,10 @@ from interlock.define.parts import (
     RecommendedPreferences,
     Reference,
     SafeId,
-    SetAction,
     Title,
     UserNeed,
 )
 from interlock.kernel.budgets import DESCRIPTION_CHARS_MAX, LOOP_PASSES_MAX, STEPS_MAX
-from interlock.kernel.canonical import Json
 
 
 def _text_or_list(value: object) -> str:
@@ -45,72 +44,6 @@ def _object_or_list(value: object) -> str:
 
 def _text_or_object(value: object) -> str:
     return "<text>" if isinstance(value, str) else "<object>"
-
-
-class ConditionForm(Part):
-    """A condition: `var` with exactly one operator, or exactly one of `and`, `or`, `not`, or a `kind`.
-
-    `condition_ref` refers to one of the workflow's `conditions`; `loop_control` is true while the loop-control
-    artifact says `continue`.
-    """
-
-    var: ContextPath | None = Field(default=None, description="the context path to compare")
-    equals: Json = Field(default=None, description="equals this JSON value")
-    not_equals: Json = Field(default=None, description="does not equal this JSON value")
-    gt: int | float | None = Field(default=None, description="is greater than this number")
-    gte: int | float | None = Field(default=None, description="is greater than or equal to this number")
-    lt: int | float | None = Field(default=None, description="is less than this number")
-    lte: int | float | None = Field(default=None, description="is less than or equal to this number")
-    in_: Annotated[tuple[Json, ...] | None, Field(alias="in", strict=False, description="is one of these")] = None
-    contains: Json = Field(default=None, description="is a list with this item, or a string that contains this string")
-    starts_with: str | None = Field(default=None, description="begins with this text")
-    ends_with: str | None = Field(default=None, description="ends with this text")
-    exists: bool | None = Field(default=None, description="there is a value (`true`), or none (`false`)")
-    and_: Annotated[
-        tuple["ConditionForm", ...] | None,
-        Field(alias="and", min_length=1, strict=False, description="all of these are true"),
-    ] = None
-    or_: Annotated[
-        tuple["ConditionForm", ...] | None,
-        Field(alias="or", min_length=1, strict=False, description="at least one of these is true"),
-    ] = None
-    not_: Annotated["ConditionForm | None", Field(alias="not", description="this is false")] = None
-    kind: Literal["condition_ref", "loop_control"] | None = Field(
-        default=None, description="a named condition; or, only in `while`, the agent's decision"
-    )
-    condition_id: SafeId | None = Field(default=None, description="of `condition_ref`: a name of `conditions`")
-
-
-class CriteriaForm(Part):
-    """A criterion that the notes must meet: a rule by its `type`, or exactly one of `and`, `or`, `not`."""
-
-    type: Literal["contains", "regex", "length"] | None = Field(default=None, description="the kind of rule")
-    value: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="of `contains`: the exact text that the notes must contain"
-    )
-    pattern: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="of `regex`: an RE2 pattern that must match somewhere"
-    )
-    flags: Annotated[str, Field(pattern=r"^[ims]*$")] | None = Field(
-        default=None, description="of `regex`: any of `i`, `m`, `s`"
-    )
-    min: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="of `length`: the minimum number of characters"
-    )
-    max: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="of `length`: the maximum number of characters"
-    )
-    message: str | None = Field(default=None, description="the message if the rule is not met")
-    when: ConditionForm | None = Field(default=None, description="the rule applies only if this is true")
-    and_: Annotated[
-        tuple["CriteriaForm", ...] | None,
-        Field(alias="and", min_length=1, strict=False, description="all of these are met"),
-    ] = None
-    or_: Annotated[
-        tuple["CriteriaForm", ...] | None,
-        Field(alias="or", min_length=1, strict=False, description="at least one of these is met"),
-    ] = None
-    not_: Annotated["CriteriaForm | None", Field(alias="not", description="this is not met")] = None
 
 
 class ProsePart(Part):
@@ -256,7 +189,7 @@ class StepForm(Part):
         ),
     ] = ()
     set: Annotated[
-        tuple[SetAction, ...],
+        tuple[SetActionForm, ...],
         Field(max_length=50, strict=False, description="context keys that are set when the step is done"),
     ] = ()
     needs_user: Annotated[

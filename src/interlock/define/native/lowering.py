@@ -183,7 +183,6 @@ class _Lowering:
             )
             for number, fragment in enumerate(form.prompt_fragments)
         ]
-        self._check_sets(form.set, f"{at}.set")
         return doc.AgentStep(
             at=at,
             id=form.id,
@@ -200,7 +199,7 @@ class _Lowering:
             needs=form.needs,
             produces=tuple(one if isinstance(one, str) else one.key for one in form.produces),
             declares=tuple(one for one in form.produces if not isinstance(one, str)),
-            sets=form.set,
+            sets=tuple(self._lower_set(one, f"{at}.set[{number}]") for number, one in enumerate(form.set)),
             needs_user=form.needs_user,
             capabilities=(*form.capabilities, *(("delegation",) if form.delegate else ())),
             owner="verifier" if form.verifies else "agent",
@@ -210,11 +209,17 @@ class _Lowering:
             by=form.by,
         )
 
-    def _check_sets(self, sets: tuple[SetAction, ...], at: str) -> None:
-        for number, action in enumerate(sets):
-            if (action.source is None) == ("value" not in action.model_fields_set):
-                message = "The action must have exactly one of `value` and `from`."
-                self.faults.append(fault(f"{at}[{number}]", "wrong_value", message, "Write exactly one of these keys."))
+    def _lower_set(self, form: native.SetActionForm, at: str) -> SetAction:
+        given = form.model_fields_set & {"value", "source", "compute"}
+        if len(given) != 1:
+            message = "The action must have exactly one of `value`, `from` and `compute`."
+            self.faults.append(fault(at, "wrong_value", message, "Write one of them."))
+        parts: dict[str, object] = {"key": form.key, "value": form.value, "from": form.source}
+        if form.compute is not None:
+            parts["compute"] = self._conditions.lower_value(form.compute, f"{at}.compute")
+        if form.when is not None:
+            parts["when"] = self._conditions.lower_condition(form.when, f"{at}.when")
+        return SetAction.model_validate(parts)
 
     def _lower_prompt(self, form: native.StepForm, at: str) -> doc.Prose | doc.PromptBlocks:
         if form.prompt is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import Literal
 
-from interlock.define.parts import EVIDENCE_ROOTS, Reference
+from interlock.decide.evaluate import EVIDENCE_ROOTS
+from interlock.define.parts import Reference
 from interlock.engine.answer.parts import PendingStepView, RunView, title_in_code
 from interlock.engine.answer.structure import (
     BlockerOut,

@@ -5,10 +5,9 @@ Each docstring begins with the category and detail of its row in `violations.REA
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from interlock.decide.evaluate import Undecided
+from interlock.decide.evaluate import EVIDENCE_ROOTS, Undecided
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
-from interlock.define.parts import EVIDENCE_ROOTS
 from interlock.engine.gates import QuestionItem
 from interlock.engine.judge.shape import outline_notation
 from interlock.engine.judge.violations import Violation
@@ -143,19 +142,33 @@ def unfit_value(step_title: str, key: str, mismatch: TypeMismatch) -> Violation:
     )
 
 
-def unfit_key(step_title: str, key: str, source: str, mismatch: TypeMismatch) -> Violation:
+def unfit_key(step_title: str, key: str, source: str, why: Undecided) -> Violation:
     """`contract_violation:invalid_required_output` for a value that does not fit the type of the declared key.
 
     The pointer names the source of the value, because that is what can be sent again.
     """
-    wanted = one_line(mismatch.wanted, WANTED_BYTES_MAX)
+    wanted = one_line(why.expected, WANTED_BYTES_MAX)
     return _finding(
         "invalid_required_output",
         _key(source),
         f"The step {_share(step_title)!r} sets the context key {_named(key)!r} from {_named(source)!r}, which is"
-        f" {mismatch.found}; {_named(key)!r} is declared as {wanted}.",
+        f" {why.found}; {_named(key)!r} is declared as {wanted}.",
         f"Make the call that this answer shows with {_place(source)} ({wanted})." + _KEPT + _USE_FRESH,
-        {"key": key, "found": mismatch.found, "wanted": wanted},
+        {"key": key, "found": why.found, "wanted": wanted},
+    )
+
+
+def unfit_computed(step_id: str, key: str, why: Undecided) -> Violation:
+    """`contract_violation:invalid_required_output` for a computed value that does not fit the declared key."""
+    wanted = one_line(why.expected, WANTED_BYTES_MAX)
+    return _finding(
+        "invalid_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The step sets the context key {_named(key)!r} to a computed value, which is {why.found}; {_named(key)!r} is"
+        f" declared as {wanted}.",
+        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
+        + _USE_FRESH,
+        {"key": key, "found": why.found, "wanted": wanted},
     )
 
 
@@ -192,15 +205,17 @@ def loop_limit(loop_id: str, iteration: int, max_iterations: int) -> Violation:
 
 
 def aborted(step_id: str, failed: PassAborted) -> Violation:
-    """`unexpected:invariant_violation` for a condition whose computation failed: nothing of its pass counts."""
+    """`unexpected:invariant_violation` for a condition or a value whose computation failed: its pass has no effect."""
+    name = _named(failed.name)
+    what, detail = ("value of the context key", "key") if failed.is_value else ("condition", "conditionId")
     return _finding(
         "invariant_violation",
         WorkflowStepPointer(kind="workflow_step", step_id=step_id),
-        f"The condition {_named(failed.condition or step_id)!r} could not be computed: found {failed.found}, expected"
+        f"The {what} {name!r} could not be computed: found {failed.found}, expected"
         f" {failed.expected}. Nothing that you sent was applied.",
-        "Correct the context values that the condition reads. If they are correct, report to the user that the workflow"
-        " is wrong." + _USE_FRESH,
-        {"conditionId": _named(failed.condition or step_id)},
+        "Correct the context values that it reads. If they are correct, report to the user that the workflow is wrong."
+        + _USE_FRESH,
+        {detail: name},
     )
 
 

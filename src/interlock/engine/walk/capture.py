@@ -1,4 +1,4 @@
-"""The captured record of the decisions of one walk: what each read, its result, what was set (TRACE-3).
+"""The captured record of one advance: what its decisions and its step read, their results, what was set (TRACE-3).
 
 Stored by digest, next to the decision trace. It contains only what the decisions read, and the digest of the operators
 that evaluated it. A run never needs it to continue: it lets every decision be repeated later and compared.
@@ -6,12 +6,29 @@ that evaluated it. A run never needs it to continue: it lets every decision be r
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from interlock.decide.catalogue import catalogue_digest
+from interlock.decide.evaluation_pass import Outcome
 from interlock.engine.walk.trace import DecisionRecord
 from interlock.kernel.budgets import CAPTURE_BYTES_MAX, CAPTURE_FRAME_BYTES_MAX, CAPTURED_VALUE_BYTES_MAX
 from interlock.kernel.canonical import Json, canonical_bytes, digest_of_bytes
+from interlock.kernel.ids import Digest
 from interlock.record.context import Context
+
+CAPTURE_VERSIONS = (1, 2)
+"""The known versions, the present one last. Version 1 had no triggers, no outcomes and nothing that a step read."""
+
+
+def as_version_1(capture: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a captured record as version 1 had it, to compare it with one of that version."""
+    kept = {name: value for name, value in capture.items() if name in _VERSION_1}
+    decisions = cast("list[dict[str, Json]]", capture.get("decisions", []))
+    plain: list[Json] = [{name: value for name, value in one.items() if name != "emitted"} for one in decisions]
+    return {**kept, "v": 1, "decisions": plain}
+
+
+_VERSION_1 = frozenset({"kind", "catalogue", "decisions", "effects", "leftOut", "gate"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,31 +40,51 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepPass:
+    """The pass over the actions of a step.
+
+    `triggers` says by name whether each trigger emitted; None: it could not be decided, and emitted nothing. `outcomes`
+    and `effects` are by key.
+    """
+
+    read: Context = field(default_factory=dict[str, Json])
+    triggers: Mapping[str, bool | None] = field(default_factory=dict[str, bool | None])
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    effects: Context = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCapture:
-    """The decisions and effects of one walk."""
+    """The decisions and effects of one advance. `adapter` is the digest of the workflow's manifest."""
 
     decided: tuple[DecisionRecord, ...] = ()
-    effects: Context = field(default_factory=dict[str, Json])
+    step: StepPass = field(default_factory=StepPass)
     gate: Gate | None = None
+    adapter: Digest | None = None
 
     def is_empty(self) -> bool:
         """Say whether there was nothing to decide."""
-        return not (self.decided or self.effects or self.gate)
+        return not (self.decided or self.step.outcomes or self.gate)
 
     def to_bytes(self) -> bytes:
         """Return the record's canonical bytes, within the budget: what does not fit is counted."""
-        effects: list[dict[str, Json]] = [{"key": key} | _value(value) for key, value in sorted(self.effects.items())]
-        room = CAPTURE_BYTES_MAX - CAPTURE_FRAME_BYTES_MAX
-        kept_effects, room = _fitting(effects, room)
-        decisions, room = _fitting(map(_decision, self.decided), room)
-        body: dict[str, Json] = {
-            "kind": "capture",
-            "v": 1,
-            "catalogue": catalogue_digest(),
-            "decisions": decisions,
-            "effects": kept_effects,
-            "leftOut": len(self.decided) - len(decisions) + len(effects) - len(kept_effects),
+        step = self.step
+        parts: dict[str, list[dict[str, Json]]] = {
+            "effects": [{"key": key} | _value(value) for key, value in sorted(step.effects.items())],
+            "outcomes": [{"key": key} | outcome.to_json() for key, outcome in sorted(step.outcomes.items())],
+            "triggers": [{"trigger": name, "emitted": emitted} for name, emitted in sorted(step.triggers.items())],
+            "read": _read(step.read),
+            "decisions": list(map(_decision, self.decided)),
         }
+        body: dict[str, Json] = {"kind": "capture", "v": CAPTURE_VERSIONS[-1], "catalogue": catalogue_digest()}
+        room, left_out = CAPTURE_BYTES_MAX - CAPTURE_FRAME_BYTES_MAX, 0
+        for name, listed in parts.items():
+            kept, room = _fitting(listed, room)
+            body[name] = kept
+            left_out += len(listed) - len(kept)
+        body["leftOut"] = left_out
+        if self.adapter is not None:
+            body["adapter"] = self.adapter
         if self.gate is not None:
             body["gate"] = {"stepId": self.gate.step_id, "openedBy": self.gate.opened_by}
         return canonical_bytes(body)
@@ -56,16 +93,21 @@ class DecisionCapture:
 def _decision(one: DecisionRecord) -> dict[str, Json]:
     body: dict[str, Json] = {
         "at": one.spot.node_id,
-        "read": [{"path": path} | _value(value) for path, value in sorted(one.read.items())],
+        "read": cast("list[Json]", _read(one.read)),
         "verdict": one.verdict,
     }
     if one.spot.frames:
         body["passes"] = [frame.to_json() for frame in one.spot.frames]
     if one.condition_id is not None:
         body["conditionId"] = one.condition_id
+        body["emitted"] = one.verdict is True
     if one.took is not None:
         body["took"] = one.took
     return body
+
+
+def _read(read: Context) -> list[dict[str, Json]]:
+    return [{"path": path} | _value(value) for path, value in sorted(read.items())]
 
 
 def _value(value: Json) -> dict[str, Json]:

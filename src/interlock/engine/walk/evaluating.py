@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
-from interlock.decide.condition import reads_loop_control
+from interlock.decide.condition import describe_condition, reads_loop_control
 from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, run_pass
 from interlock.decide.lowering import trigger_id
@@ -35,8 +35,7 @@ class Evaluating:
         given = ConditionInputs(context=seen, loop_decisions=self._decisions)
         outcome = run_pass(self._graphs.schedule(condition_id), given)
         verdict = outcome if isinstance(outcome, PassAborted) else outcome.triggers[trigger_id(condition_id)]
-        reported = verdict if not isinstance(verdict, PassAborted) else None
-        self._trace.evaluated(point, condition_id, condition, given, reported)
+        self._trace.evaluated(point, condition_id, describe_condition(condition), outcome.read, verdict)
         is_of_loop = point.node_id in self._graphs.loops
         if is_of_loop and isinstance(verdict, bool) and reads_loop_control(condition):
             self.is_continue_asked = any(decision == "continue" for _, decision in self._decisions)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import Literal
 
-from interlock.decide.condition import Condition, describe_condition, iter_comparisons, reads_loop_control
-from interlock.decide.evaluate import ABSENT, ConditionInputs, Undecided, Verdict, value_at
+from interlock.decide.evaluate import Verdict
+from interlock.decide.evaluation_pass import PassAborted
 from interlock.kernel.budgets import TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -52,24 +52,16 @@ class DecisionTrace:
         self,
         spot: DecisionPoint,
         condition_id: str,
-        condition: Condition,
-        given: ConditionInputs,
-        verdict: Verdict | None,
+        described: str,
+        read: Mapping[str, Json],
+        verdict: Verdict | PassAborted,
     ) -> None:
-        """Add an evaluated condition; `verdict` is None if its computation failed."""
-        words = (
-            "cannot be decided"
-            if verdict is None or isinstance(verdict, Undecided)
-            else "holds"
-            if verdict
-            else "does not hold"
-        )
+        """Add an evaluated condition with the values that its evaluation read."""
+        known = verdict if isinstance(verdict, bool) else None
+        words = {True: "holds", False: "does not hold", None: "cannot be decided"}[known]
         refs = (ConditionRef(kind="condition_id", condition_id=condition_id), *_loop_refs(spot))
-        self._add("evaluated_condition", f"{describe_condition(condition)}: {words}", *refs)
-        known_verdict = None if isinstance(verdict, Undecided) else verdict
-        self.decided.append(
-            DecisionRecord(spot=spot, condition_id=condition_id, read=read_by(condition, given), verdict=known_verdict)
-        )
+        self._add("evaluated_condition", f"{described}: {words}", *refs)
+        self.decided.append(DecisionRecord(spot=spot, condition_id=condition_id, read=read, verdict=known))
 
     def began(self, spot: DecisionPoint) -> None:
         """Add to the trace the start of a loop that decides after each pass."""
@@ -120,17 +112,3 @@ def _loop_refs(spot: DecisionPoint) -> tuple[LoopRef | IterationRef, ...]:
 
 def _pass(loop_id: str, iteration: int) -> tuple[LoopRef | IterationRef, ...]:
     return LoopRef(kind="loop_id", loop_id=loop_id), IterationRef(kind="iteration", value=iteration)
-
-
-def read_by(condition: Condition, given: ConditionInputs) -> dict[str, Json]:
-    """Return the value at each path that a condition reads; paths that are not set are left out."""
-    found: dict[str, Json] = {}
-    for term in iter_comparisons(condition):
-        is_flat = term.op.startswith("lenient_")
-        value = given.context.get(term.var, ABSENT) if is_flat else value_at(given.context, term.var)
-        if value is not ABSENT:
-            found[term.var] = cast("Json", value)
-    if reads_loop_control(condition):
-        said = [f"{loop or '*'}:{decision}" for loop, decision in given.loop_decisions]
-        found["wr.loop_control"] = cast("Json", said)
-    return found

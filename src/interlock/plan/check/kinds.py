@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from interlock.decide.condition import Compare, iter_comparisons
-from interlock.decide.evaluate import describe_kind
+from interlock.decide.evaluate import EVIDENCE_ROOTS, describe_kind
+from interlock.decide.value import Given, Operation, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault
 from interlock.kernel.canonical import Json
@@ -55,7 +56,7 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
     for step in doc.walk_steps(document.steps):
         if isinstance(step, doc.AgentStep):
             for action in step.sets:
-                kind = kind_of_value(action.value)
+                kind = _kind_of_payload(action.payload)
                 declare(action.key, frozenset((kind,)) if kind is not None else None)
             for one in step.declares:
                 declare(one.key, frozenset((one.type,)))
@@ -70,6 +71,17 @@ def declared_kinds(document: doc.WorkflowDocument) -> Kinds:
     return kinds
 
 
+def _kind_of_payload(value: Value) -> Kind | None:
+    """Return the type of what an action sets, or None if it is not known from the action alone."""
+    match value:
+        case Given():
+            return kind_of_value(value.value)
+        case Operation():
+            return "list" if value.op == "append" else "number"
+        case _:
+            return None
+
+
 def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
     """Yield each read of a declared key that can never succeed: the type is wrong, or the path enters no object."""
     kinds = declared_kinds(document)
@@ -78,6 +90,12 @@ def unanswerable_reads(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
         for guard in (*guards(step), *turning):
             for term in iter_comparisons(guard.condition):
                 yield from _check_comparison(term, guard.at, kinds)
+        for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
+            for condition in action.conditions:
+                at = f"{step.at}.set[{number}].{'when' if condition is action.when else 'compute'}"
+                for term in iter_comparisons(condition):
+                    if term.key not in EVIDENCE_ROOTS:
+                        yield from _check_operator(term, at, kinds)
         for at, path in read_paths(step):
             yield from path_faults(at, path, kinds)
             if "." not in path and not at.endswith("]"):
@@ -103,7 +121,12 @@ def _check_comparison(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnost
         return
     found = list(path_faults(at, term.var, kinds))
     yield from found
-    if not found and "." not in term.var and term.op in _WANTED:
+    if not found:
+        yield from _check_operator(term, at, kinds)
+
+
+def _check_operator(term: Compare, at: str, kinds: Kinds) -> Iterator[Diagnostic]:
+    if "." not in term.var and term.op in _WANTED:
         spelled, wanted = _WANTED[term.op]
         yield from _check_type(at, term.var, f"`{spelled}`", wanted, kinds)
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from interlock.decide.condition import iter_comparisons
 from interlock.decide.criteria import iter_rule_conditions
+from interlock.decide.value import iter_reads
 from interlock.define import document as doc
+from interlock.define.parts import SetAction
 
 
 def guards(step: doc.Step) -> Iterator[doc.Guard]:
@@ -32,6 +35,15 @@ def read_paths(step: doc.Step) -> Iterator[tuple[str, str]]:
                 yield f"{step.at}.{name}", path
     if isinstance(step, doc.AgentStep):
         yield from ((f"{step.at}.needs[{number}]", path) for number, path in enumerate(step.needs))
+
+
+def set_reads(action: SetAction) -> Iterator[tuple[str, str]]:
+    """Yield the paths that an action reads, each once, with the part of the action that reads it before it."""
+    paths = [("from" if action.compute is None else "compute", path) for path in iter_reads(action.payload)]
+    for condition in action.conditions:
+        part = "when" if condition is action.when else "compute"
+        paths += [(part, term.var) for term in iter_comparisons(condition)]
+    yield from dict.fromkeys(paths)
 
 
 def has_blank_part(path: str) -> bool:

@@ -4,14 +4,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import is_same_value
+from interlock.decide.evaluate import EVIDENCE_ROOTS, is_same_value
+from interlock.decide.value import Choose, Given, Operation, Read, Value
 from interlock.define import document as doc
 from interlock.define.declared import describe_choices, describe_type, infer_type, type_mismatch
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name, warning
-from interlock.define.parts import EVIDENCE_ROOTS, Assessment, ContextInput, SetAction
+from interlock.define.parts import Assessment, ContextInput, SetAction
 from interlock.kernel.budgets import SUGGESTED_STEP_BYTES_MAX, WORDS_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line, utf8_bytes
+from interlock.plan.check.reads import set_reads
 
 _ASSESSMENT_PARTS = 3
 """`assessments.<id>.<dimension>`."""
@@ -34,6 +36,13 @@ class _Source:
 
 
 _UNKNOWN = _Source()
+_WANTED: Mapping[tuple[str, int], tuple[str, ...]] = {
+    ("sum", 0): ("list",),
+    ("length", 0): ("list", "string"),
+    ("append", 0): ("list",),
+    ("append", 1): (),
+}
+"""The types that an operand may have, by operation and number. All others are numbers; empty: any type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +82,35 @@ class _Sets:
             )
             return
         declared = self.declared.get(action.key)
-        source = self._source(step, action.source) if action.source is not None else None
+        source = self._known(step, action.payload)
+        if action.compute is not None:
+            yield from self._operands(step, action.compute, f"{at}.compute")
         if declared is None:
             yield self._undeclared(step, action, source, at)
-        elif source is None:
+        elif action.compute is None and action.source is None:
             yield from _check_value(declared, action.value, at)
         else:
-            yield from _check_source(declared, action.source or "", source, at)
+            what, part = (repr(action.source), "from") if action.compute is None else ("the value", "compute")
+            yield from _check_source(declared, what, source, f"{at}.{part}")
 
-    def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source | None, at: str) -> Diagnostic:
-        kind = source.type if source is not None else infer_type(action.value)
+    def _operands(self, step: doc.AgentStep, value: Value, at: str) -> Iterator[Diagnostic]:
+        """Yield each operand that can only have the wrong type: the pass would be aborted every time."""
+        parts = (value.then, value.otherwise) if isinstance(value, Choose) else ()
+        if isinstance(value, Operation):
+            parts = value.of
+            for number, part in enumerate(parts):
+                known, wanted = self._known(step, part).type, _WANTED.get((value.op, number), ("number",))
+                if known is not None and wanted and known not in wanted:
+                    words = " or ".join(map(describe_type, wanted))
+                    message = f"`{value.op}` needs {words}; operand {number + 1} is {describe_type(known)}."
+                    yield fault(at, "wrong_type", message, f"Give it {words}. No operation converts a value.")
+        for part in parts:
+            yield from self._operands(step, part, at)
+
+    def _undeclared(self, step: doc.AgentStep, action: SetAction, source: _Source, at: str) -> Diagnostic:
         entry = {
             "key": action.key,
-            "type": kind or "string",
+            "type": source.type or "string",
             "description": f"Set by the step {one_line(step.id, SUGGESTED_STEP_BYTES_MAX)}.",
             "required": False,
         }
@@ -96,6 +121,20 @@ class _Sets:
         fix = suggestion if guess is not None and utf8_bytes(suggestion) <= WORDS_BYTES_MAX else f"A{add}"
         message = f"The step sets the key {action.key!r}, which `inputs` does not declare."
         return fault(f"{at}.key", "undeclared_key", message, fix)
+
+    def _known(self, step: doc.AgentStep, value: Value) -> _Source:
+        """Return what is known of a value before any run."""
+        match value:
+            case Given():
+                return _Source(type=infer_type(value.value), choices=(value.value,))
+            case Read():
+                return self._source(step, value.var)
+            case Operation():
+                return _Source(type="list" if value.op == "append" else "number")
+            case Choose():
+                one, other = self._known(step, value.then), self._known(step, value.otherwise)
+                both = (*one.choices, *other.choices) if one.choices and other.choices else ()
+                return _Source(type=one.type, choices=both) if one.type == other.type else _UNKNOWN
 
     def _source(self, step: doc.AgentStep, path: str) -> _Source:
         """Return what is known of a path. Evidence hides variables, and those hide the context."""
@@ -130,11 +169,12 @@ def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:
             message = f"The step sets the key {action.key!r} twice."
             yield fault(f"{step.at}.set[{number}].key", "duplicate_write", message, "Remove one of the two actions.")
     for number, action in enumerate(step.sets):
-        read = (action.source or "").partition(".")[0]
-        if read in setting and read != action.key and read not in EVIDENCE_ROOTS:
-            message = f"It reads the value of {read!r} from before: no action sees what another of its step sets."
-            fix = f"If you mean the new value, take it from where {read!r} gets it; else leave this as it is."
-            yield warning(f"{step.at}.set[{number}].from", "same_pass_read_after_write", message, fix)
+        for part, path in set_reads(action):
+            read = path.partition(".")[0]
+            if read in setting and read != action.key and read not in EVIDENCE_ROOTS:
+                message = f"It reads the value of {read!r} from before: no action sees what another of its step sets."
+                fix = f"If you mean the new value, take it from where {read!r} gets it; else leave this as it is."
+                yield warning(f"{step.at}.set[{number}].{part}", "same_pass_read_after_write", message, fix)
 
 
 def _check_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagnostic]:
@@ -147,20 +187,20 @@ def _check_value(declared: ContextInput, value: Json, at: str) -> Iterator[Diagn
     yield fault(f"{at}.value", code, message, f"Write {mismatch.wanted}, or change its `{part}` in `inputs`.")
 
 
-def _check_source(declared: ContextInput, path: str, source: _Source, at: str) -> Iterator[Diagnostic]:
+def _check_source(declared: ContextInput, what: str, source: _Source, at: str) -> Iterator[Diagnostic]:
     """Compare types: every possible value at the path must fit the declared key."""
     if source.type is None:
         return
     if source.type != declared.type:
         message = (
-            f"{declared.key!r} is declared as {describe_type(declared.type)}; {path!r} is {describe_type(source.type)}."
+            f"{declared.key!r} is declared as {describe_type(declared.type)}; {what} is {describe_type(source.type)}."
         )
         fix = f"Read {describe_type(declared.type)}, or change the `type` of {declared.key!r} in `inputs`."
-        yield fault(f"{at}.from", "wrong_type", message, fix)
+        yield fault(at, "wrong_type", message, fix)
         return
     foreign = [one for one in source.choices if not any(is_same_value(one, choice) for choice in declared.choices)]
     if declared.choices and (foreign or not source.choices):
         found = f"may be {json.dumps(foreign, ensure_ascii=False)}" if foreign else f"may be any {source.type}"
-        message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {path!r} {found}."
-        fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {path!r} the same `choices`."
-        yield fault(f"{at}.from", "wrong_value", message, fix)
+        message = f"{declared.key!r} is declared as {describe_choices(declared.choices)}; {what} {found}."
+        fix = f"Add those to the `choices` of {declared.key!r}." if foreign else f"Give {what} the same `choices`."
+        yield fault(at, "wrong_value", message, fix)

@@ -1,30 +1,33 @@
-"""Checks that each `from` of a `set` points at a value that always exists when the step is done."""
+"""Checks what each `set` reads: declared keys, members that exist, and for `from` a value that always exists."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from interlock.decide.condition import Compare, Condition, Not
+from interlock.decide.value import Given, Value
 from interlock.define import document as doc
 from interlock.define.diagnostics import Diagnostic, fault, suggest_name
 from interlock.define.parts import Assessment
 from interlock.kernel.canonical import Json
 from interlock.plan.builtins.packs import PACKS
 from interlock.plan.check.kinds import Kinds, declared_kinds, path_faults
-from interlock.plan.check.reads import has_blank_part, read_paths
+from interlock.plan.check.reads import has_blank_part, read_paths, set_reads
 from interlock.plan.records import ASSESSMENT_CONTRACT
 
 _NEEDS_VALUE = "but `from` needs a value that always exists"
 
 
 def check_sources(document: doc.WorkflowDocument) -> Iterator[Diagnostic]:
-    """Yield a fault for each `from` whose value does not exist, or may be missing when the step is done."""
+    """Yield a fault for each path of a `set` that does not exist, and for each `from` whose value may be missing."""
     kinds = declared_kinds(document)
     ratings = {assessment.id: assessment for assessment in document.assessments}
     for step in doc.walk_steps(document.steps):
         for number, action in enumerate(step.sets if isinstance(step, doc.AgentStep) else ()):
-            if action.source is not None:
-                assert isinstance(step, doc.AgentStep), "only these set anything"
-                yield from _source(step, action.source, f"{step.at}.set[{number}].from", kinds, ratings)
+            assert isinstance(step, doc.AgentStep), "only these set anything"
+            for part, path in set_reads(action):
+                found = _source(step, path, f"{step.at}.set[{number}].{part}", kinds, ratings)
+                # A condition can ask whether the value exists; `from` alone always needs it.
+                yield from (one for one in found if part == "from" or _NEEDS_VALUE not in one.message)
     yield from _removed_and_read(document.steps)
 
 
@@ -142,7 +145,11 @@ def _removed_and_read(steps: Iterable[doc.Step]) -> Iterator[Diagnostic]:
 
 def _removed(step: doc.AgentStep) -> set[str]:
     last = {action.key: action for action in step.sets}
-    return {key for key, action in last.items() if action.source is None and action.value is None}
+    return {key for key, action in last.items() if action.when is None and _is_null(action.payload)}
+
+
+def _is_null(value: Value) -> bool:
+    return isinstance(value, Given) and value.value is None
 
 
 def _wants(step: doc.Step) -> Iterator[tuple[str, str]]:

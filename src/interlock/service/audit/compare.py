@@ -7,6 +7,7 @@ from itertools import chain, repeat
 from typing import Literal, cast
 
 from interlock.decide.evaluate import ABSENT, is_same_value
+from interlock.engine.walk.capture import as_version_1
 from interlock.kernel.budgets import FOUND_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -23,6 +24,8 @@ _DECISIONS = frozenset(
     {"run_started", "advance_recorded", "node_created", "edge_created", "decision_trace_appended", "work_recorded"}
 )
 """Kinds that record decisions; the other kinds record their effects."""
+_EFFECTS = frozenset({"effects", "outcomes"})
+"""The members of a captured record that record effects; the others record decisions."""
 _OBSERVED_KINDS = frozenset({"observation_recorded"})
 """Kinds that come from outside and cannot be replayed from the log."""
 
@@ -52,11 +55,13 @@ def compared_events(recorded: Sequence[Event], derived: AppendPlan) -> Differenc
 
 def compared_captures(recorded: Mapping[str, Json], derived: Mapping[str, Json]) -> Difference | None:
     """Return the first difference between two captured records, apart from the operators, or None."""
+    if recorded.get("v") == 1:
+        derived = as_version_1(derived)
     names = sorted({*recorded, *derived} - {"catalogue"}, key=lambda name: (name != "decisions", name))
     for name in names:
         one, other = recorded.get(name, ABSENT), derived.get(name, ABSENT)
         if not is_same_value(one, other):
-            code: Code = "effect_mismatch" if name == "effects" else "decision_mismatch"
+            code: Code = "effect_mismatch" if name in _EFFECTS else "decision_mismatch"
             return _difference(code, f"capture: {name}", one, other)
     return None
 

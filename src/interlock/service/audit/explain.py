@@ -1,7 +1,7 @@
 """Explain why a run is at a node, from the captured record of what its decisions read (TRACE-3)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, cast
 
 from pydantic import Field, JsonValue
@@ -47,19 +47,25 @@ def explain(reader: SessionReader, plans: Plans, session: Session, node: Node) -
     run_context = load_run_context(session, session.runs[node.run], plans)
     captures = [stored_object(reader, digest) for digest in node.captures]
     decisions = [one for capture in captures for one in _objects(capture, "decisions")]
-    effects = [one for capture in captures for one in _objects(capture, "effects")]
     refusal = refusal_of(session, node)
     return Explanation(
         session=session.session,
         node=node.node,
         title=run_context.title(node),
         decisions=tuple(_decision(run_context.workflow, one) for one in decisions),
-        effects=tuple(f"`{one['key']}` = {_value(one)}" for one in effects),
+        effects=tuple(_effects(captures)),
         reasons=tuple(entry.summary for entry in node.trace),
         refusal=tuple(f"{one.code}: {one.message}" for one in refusal.blockers) if refusal is not None else (),
         gaps=tuple(gap.summary for gap in node.gaps),
         record=captures[0] if captures else {},
     )
+
+
+def _effects(captures: Sequence[Mapping[str, Json]]) -> Iterator[str]:
+    """Yield what the step set, then the actions without effect, with their outcomes."""
+    yield from (f"`{one['key']}` = {_value(one)}" for capture in captures for one in _objects(capture, "effects"))
+    outcomes = [one for capture in captures for one in _objects(capture, "outcomes")]
+    yield from (f"`{one['key']}` was not set: {one['kind']}" for one in outcomes if one["kind"] != "completed")
 
 
 def _objects(capture: Mapping[str, Json], name: str) -> Iterator[dict[str, Json]]:

@@ -12,6 +12,7 @@ from typing import Literal, cast
 
 from interlock.decide.catalogue import catalogue_digest
 from interlock.engine.published import Published
+from interlock.engine.walk.capture import CAPTURE_VERSIONS
 from interlock.kernel.canonical import Json
 from interlock.kernel.ids import Digest, NodeId, SessionId
 from interlock.record.append_plan import AppendPlan
@@ -160,6 +161,9 @@ class _Check:
         """Return the first mismatch of a plan, or None if it verifies."""
         node, reference = recorded.node, _recorded_capture(recorded)
         capture = stored_object(self.reader, reference) if reference is not None else None
+        if capture is not None and capture.get("v") not in CAPTURE_VERSIONS:
+            found = f"version {capture.get('v')}; this build knows {CAPTURE_VERSIONS}"
+            return self.mismatch("unsupported_version", node, f"capture {reference}", found, NEWER)
         if capture is not None and not self.is_forced and capture.get("catalogue") != catalogue_digest():
             found = f"decided with the operators {capture.get('catalogue')}; this build has {catalogue_digest()}"
             return self.mismatch("provenance_mismatch", node, f"capture {reference}", found, _FORCE)

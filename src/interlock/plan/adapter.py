@@ -1,0 +1,46 @@
+"""The adapter manifest of a workflow: the context keys that it declares, and which of them its steps set (EFF-10).
+
+The digest of the manifest is recorded with each captured decision. So it can be seen later which declarations were in
+force. A workflow that declares no key has no manifest: files of the WorkRail dialect declare none.
+"""
+
+from interlock.define.parts import ContextInput, ListItems, ProducedKey, ValueType
+from interlock.kernel.canonical import Json, digest_of
+from interlock.kernel.ids import Digest
+from interlock.record.base import Record
+
+
+class AdapterKey(Record):
+    """A context key: its declaration, and the steps that set it. A key without a type takes any value."""
+
+    key: str
+    type: ValueType | None = None
+    required: bool = False
+    choices: tuple[Json, ...] = ()
+    items: ListItems | None = None
+    set_by: tuple[str, ...] = ()
+
+
+class AdapterManifest(Record):
+    """What a workflow declares of its context keys, ordered by key."""
+
+    workflow_id: str
+    keys: tuple[AdapterKey, ...]
+
+    def digest(self) -> Digest:
+        """Return the digest of the manifest."""
+        return digest_of(self.to_json())
+
+
+def adapter_key(name: str, declared: ProducedKey | None, set_by: tuple[str, ...]) -> AdapterKey:
+    """Return the entry of a key. A routine that is unfolded may set keys that are not declared."""
+    if declared is None:
+        return AdapterKey(key=name, set_by=set_by)
+    return AdapterKey(
+        key=name,
+        type=declared.type,
+        required=isinstance(declared, ContextInput) and declared.required,
+        choices=declared.choices,
+        items=declared.items,
+        set_by=set_by,
+    )
