@@ -226,4 +226,5 @@ def test_guidance_and_references_come_on_start_and_rehydrate_and_not_on_advance(
     assert first["references"] == [reference]
     assert again["references"] == [{"title": "R", "source": "docs/r.md"}]
     assert not {"guidance", "references"} & set(second.structure)
-    assert first["pending"]["agentRole"] == second["pending"]["agentRole"] == "You."
+    assert first["pending"]["agentRole"] == again["pending"]["agentRole"] == "You."
+    assert "agentRole" not in second["pending"]
