@@ -291,7 +291,10 @@ class _Chat:
         def supply(blank: Mapping[str, Any]) -> Any:
             path = str(blank["path"])
             if path.endswith("notesMarkdown"):
-                return notes_for(run.reading.wants, notes_on(task, run.reading.title))
+                notes = notes_for(run.reading.wants, notes_on(task, run.reading.title))
+                if "are those of an earlier step" in run.reading.refusal:
+                    notes += f" Done once more, for the report that begins {str(run.token)[:24]}."
+                return notes
             if path == "output.artifacts":
                 # What was too long to be repeated in a refusal is what the answer before it asked for.
                 return _artifacts(run.reading, artifact)

@@ -60,7 +60,7 @@ def test_a_thousand_forgetful_agents_arrive(kind: Kind, channel: Channel, tmp_pa
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("kind", "channel"), [("gated", "text"), ("gated", "structure"), ("two runs", "text")])
 async def test_a_forgetful_agent_arrives_over_stdio(kind: Kind, channel: Channel, era: Era, tmp_path: Path) -> None:
-    outcome = await play_over_stdio(tmp_path, kind, {"text": 7, "structure": 4}[channel], channel, era)
+    outcome = await play_over_stdio(tmp_path, kind, {"text": 7, "structure": 6}[channel], channel, era)
     assert outcome.work.is_complete
     assert outcome.wrong == ()
     assert outcome.slips > 0

@@ -54,7 +54,7 @@ def test_a_server_with_a_faulty_file_does_not_start_and_says_why(tmp_path: Path)
     ended = served(tmp_path)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        "interlock serve: The configuration cannot be used.\n"
+        "interlock serve: The configuration file has faults.\n"
         f"{tmp_path}/data/config.toml: gates.claims: Found 'sometimes': input should be 'when_client_cannot_ask',"
         " 'always' or 'never'. Write 'when_client_cannot_ask', 'always' or 'never'.\n"
     )

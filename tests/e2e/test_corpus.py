@@ -175,4 +175,6 @@ def test_undotted_ids_of_a_project_run_and_are_warned_about(project: Path) -> No
     for workflow_id in undotted:
         entry = harness.ports.catalog.view(project).entries[workflow_id]
         assert isinstance(entry, Entry)
-        assert "legacy_id" in harness.call("inspect_workflow", {"workflowId": workflow_id}).warnings
+        compiled = entry.compiled
+        assert not isinstance(compiled, RefusedFile)
+        assert "legacy_id" in {one.code for one in (*entry.placement, *compiled.warnings)}

@@ -364,7 +364,8 @@ async def _read_state(stage: _Stage, server: _Server, here: Response) -> None:
     state = await server.continue_run({"stateToken": here["stateToken"]})
     recap = str(state["recap"])
     screen.received(state.summary(), *(line for line in recap.splitlines() if line))
-    is_same = (state["pending"], state["nextCall"]) == (here["pending"], here["nextCall"])
+    steps = [cast("dict[str, Json]", answer["pending"]) for answer in (state, here)]
+    is_same = steps[0]["prompt"] == steps[1]["prompt"] and state["nextCall"] == here["nextCall"]
     screen.claim("the answer has the same step and the same next call", holds=is_same)
     notes = [NOTES[step] for step in ("scope", "intent", "correctness")]
     screen.claim(
@@ -384,7 +385,8 @@ async def _send_weak_evidence_and_finish(stage: _Stage, server: _Server, killed:
     blockers = cast("list[dict[str, Json]]", refused["blockers"])
     for blocker in blockers:
         screen.note(f"{blocker['code']}: {blocker['message']} {blocker['suggestedFix']}", mark="!")
-    is_kept = refused["kind"] == "blocked" and refused["pending"] == here["pending"]
+    steps = [cast("dict[str, Json]", answer["pending"])["stepId"] for answer in (refused, here)]
+    is_kept = refused["kind"] == "blocked" and steps[0] == steps[1]
     screen.claim("the attempt is refused, the pending step is the same", holds=is_kept)
     advances = _read_log(stage.data_dir, killed.session).session.advances.values()
     refusals = [one.outcome.blockers.to_json()["blockers"] for one in advances if isinstance(one.outcome, Blocked)]

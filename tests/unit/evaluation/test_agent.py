@@ -16,7 +16,10 @@ from interlock.kernel.canonical import digest_of_bytes
 from interlock.testing.harness import ToolResult, filled_call
 
 Choice = tuple[str, Mapping[str, Any]]
-NOTES = "Wrote it, checked it, and compared the result with the goal. " * 3
+NOTES = (
+    "Wrote the text, counted each line, compared the result with the goal, corrected one word, and read it aloud."
+    " Nothing else was changed; the check found no fault, and the source is the goal itself."
+)
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def played(product: Product, script: Script, arm: str = "linear", channel: Chann
 def follow(shown: str, notes: str | None = None) -> Choice:
     """Read the call that a channel shows, and fill it in; by default with notes of its own for each step."""
     if notes is None:
-        notes = f"{NOTES} {digest_of_bytes(shown.encode())} " * 2
+        notes = f"{NOTES} {digest_of_bytes(shown.encode())}"
     is_structure = shown.startswith("{")
     called = ToolResult(structure=json.loads(shown) if is_structure else {}, text=shown, is_error=False)
     call = read(called, "structure" if is_structure else "text").call

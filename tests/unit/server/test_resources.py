@@ -83,6 +83,7 @@ def test_the_templates_are_the_addresses_that_are_listed(client: Served) -> None
         *(PLAN, RECORD),
         f"{RECORD}/artifacts/{{digest}}",
         f"{RECORD}/runs/{{label}}/context",
+        f"{RECORD}/runs/{{label}}/lifecycle",
         f"{RECORD}/runs/{{label}}/steps/{{stepId}}",
     ]
 
