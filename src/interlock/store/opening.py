@@ -1,6 +1,6 @@
-"""Opening a data directory: the only module that chooses the kind of store. Callers get ports (HOUSE-2).
+"""Opening a store: the only module that chooses its kind. Callers get ports (HOUSE-2).
 
-Opening reads and writes nothing: the first write creates a missing directory.
+Opening reads and writes nothing: the first write creates a missing data directory.
 """
 
 from pathlib import Path
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 def open_store(data_dir: Path) -> Store:
     """Return the store of a data directory."""
     return LocalStore(data_dir)
+
+
+def open_memory_store() -> Store:
+    """Return an empty store in memory, for what is read once and never stored."""
+    from interlock.store.memory.store import MemoryStore  # noqa: PLC0415 — off the start-up path of a server
+
+    return MemoryStore()
 
 
 def open_session_files(data_dir: Path, session: SessionId) -> "SessionFiles":

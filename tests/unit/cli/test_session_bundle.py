@@ -139,7 +139,7 @@ def test_a_bundle_that_was_changed_is_refused_with_its_code_in_both_forms(place:
     capsys.readouterr()
     assert place.run("import", str(place.bundle), there=True) == 1
     told = capsys.readouterr().err
-    assert "BUNDLE_INTEGRITY_FAILED: The file is not imported: session/events: differs from its entry." in told
+    assert "BUNDLE_INTEGRITY_FAILED: The bundle is refused: session/events: differs from its entry." in told
     assert "Nothing was stored." in told
     assert place.run("import", str(place.bundle), "--json", there=True) == 1
     error = printed(capsys)["error"]

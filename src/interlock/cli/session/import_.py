@@ -10,6 +10,7 @@ from interlock.cli.store import answered_by_store, open_chosen_store
 from interlock.kernel.budgets import BUNDLE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import Refusal
+from interlock.record.bundle import SalvageBanner
 from interlock.service.clock import SystemClock
 from interlock.service.ports import ReadPorts
 from interlock.service.transfer.import_ import Imported, import_session
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         StopError: The file cannot be read, or the import is refused.
     """
     store = open_chosen_store(options)
-    data = _read_bundle(options.file)
+    data = read_bundle(options.file)
     with answered_by_store():
         imported = import_session(restoring(store), data)
     if isinstance(imported, Refusal):
@@ -70,8 +71,20 @@ def restored_json(restored: Restored) -> dict[str, Json]:
     }
 
 
-def _read_bundle(file: str) -> bytes:
-    """Read a file, but of a file over the limit only one byte more than the limit."""
+def salvage_words(banner: SalvageBanner) -> str:
+    """Return in words that a bundle is not the whole session, and what is missing."""
+    return (
+        f"{banner.code}: the bundle contains only the intact beginning of a damaged session;"
+        f" what followed it is unknown. Left out: {left_out_words(banner)}."
+    )
+
+
+def read_bundle(file: str) -> bytes:
+    """Read a bundle file. Of a file over the limit, only one byte more than the limit is read.
+
+    Raises:
+        StopError: The file cannot be read.
+    """
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(BUNDLE_BYTES_MAX + 1)
@@ -92,10 +105,7 @@ def _json(imported: Imported) -> dict[str, Json]:
 def _report(imported: Imported) -> None:
     restored = imported.restored
     if imported.banner is not None:
-        say(
-            f"{imported.banner.code}: the bundle contains only the intact beginning of a damaged session;"
-            f" what followed it is unknown. Left out: {left_out_words(imported.banner)}."
-        )
+        say(salvage_words(imported.banner))
     say(f"Imported {restored.events} events as {restored.session}.")
     if restored.session != imported.source:
         say(f"The session id in the bundle, {imported.source}, exists here already, so this session has a new id.")

@@ -1,20 +1,34 @@
 """`interlock session verify`: compute every recorded decision again and compare."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from interlock.cli.options import add_store_options
-from interlock.cli.screen import StopError, counted, say, say_json
+from interlock.cli.screen import RefusedError, StopError, counted, say, say_json
 from interlock.cli.session.chosen import named_sessions
+from interlock.cli.session.import_ import read_bundle, restoring, salvage_words
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.kernel.errors import ErrorCode
+from interlock.kernel.errors import ErrorCode, Refusal
+from interlock.kernel.ids import SessionId
+from interlock.record.bundle import SalvageBanner
 from interlock.service.audit.verify import Mismatch, unfinished_note, verify_session
 from interlock.service.run.plans import Plans
+from interlock.service.transfer.import_ import import_session
+from interlock.store.opening import open_memory_store
+from interlock.store.ports.store import StoreReader
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="session ids (default: all)")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("sessions", metavar="SESSION", nargs="*", default=[], help="session ids (default: all)")
+    chosen.add_argument(
+        "--file",
+        metavar="BUNDLE",
+        help="verify an exported file without importing it, `-` for standard input; no data directory is used",
+    )
     parser.add_argument(
         "--force",
         dest="is_forced",
@@ -24,26 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verify sessions, or all of them; return 1 if a decision differs."""
-    store = open_chosen_reader(options)
-    wanted, is_forced = named_sessions(store, options.sessions), bool(options.is_forced)
+    """Verify sessions, all of them, or a bundle; return 1 if a decision differs.
+
+    Raises:
+        StopError: There is no such session, the file cannot be read, or it is not a valid bundle.
+    """
+    chosen = _select_sessions(options) if options.file is None else _read_file(options.file)
+    reader, names, is_forced = chosen.reader, chosen.names, bool(options.is_forced)
     with answered_by_store():
-        known = store.sessions()
-        unknown = [name for name in wanted if name not in known]
-        if unknown:
-            message = f"There is no session {unknown[0]!r} in this data directory."
-            raise StopError(
-                message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
-            )
-        names = wanted or list(known)
-        plans = Plans(store)
-        notes = {name: note for name in names if (note := unfinished_note(store, name)) is not None}
-        found = {name: verify_session(store, plans, name, is_forced=is_forced) for name in names}
+        plans = Plans(reader)
+        notes = {name: note for name in names if (note := unfinished_note(reader, name)) is not None}
+        found = {name: verify_session(reader, plans, name, is_forced=is_forced) for name in names}
     count = sum(map(len, found.values()))
     if options.as_json:
         mismatches = [one.to_json() for each in found.values() for one in each]
-        say_json({"sessions": names, "mismatches": mismatches, "unfinished": dict(notes)})
+        salvage = {} if chosen.banner is None else {"salvage": chosen.banner.to_json()}
+        say_json({"sessions": list(names), "mismatches": mismatches, "unfinished": dict(notes), **salvage})
     else:
+        if chosen.banner is not None:
+            say(salvage_words(chosen.banner))
         for name, mismatches in found.items():
             say(f"{name}: {counted(len(mismatches), 'mismatch') if mismatches else 'sound'}")
             for one in mismatches:
@@ -52,6 +65,39 @@ def run(options: argparse.Namespace) -> int:
                 say(f"  note: {notes[name]}")
         say(f"{counted(len(names), 'session')}, {counted(count, 'mismatch')}")
     return 1 if count else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """The sessions to verify, and the ports that read them; `banner` if a bundle is not the whole session."""
+
+    reader: StoreReader
+    names: Sequence[SessionId]
+    banner: SalvageBanner | None = None
+
+
+def _select_sessions(options: argparse.Namespace) -> _Selection:
+    store = open_chosen_reader(options)
+    wanted = named_sessions(store, options.sessions)
+    with answered_by_store():
+        known = store.sessions()
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        message = f"There is no session {unknown[0]!r} in this data directory."
+        raise StopError(
+            message, "Leave out the id to verify all sessions.", exit_code=1, code=ErrorCode.SESSION_NOT_FOUND
+        )
+    return _Selection(reader=store, names=wanted or known)
+
+
+def _read_file(file: str) -> _Selection:
+    """Import a bundle into memory, with all checks of an import. Its session keeps its id."""
+    store, data = open_memory_store(), read_bundle(file)
+    with answered_by_store():
+        imported = import_session(restoring(store), data)
+    if isinstance(imported, Refusal):
+        raise RefusedError(imported)
+    return _Selection(reader=store, names=store.sessions(), banner=imported.banner)
 
 
 def _render_mismatch(one: Mismatch) -> str:

@@ -14,7 +14,7 @@ _AGAIN = "Export the session again, and transfer the file as binary, unchanged: 
 _FIXES = {
     ErrorCode.BUNDLE_INVALID_FORMAT: "A bundle is the file that `interlock session export` writes, byte for byte."
     f" {_AGAIN}",
-    ErrorCode.BUNDLE_UNSUPPORTED_VERSION: "A newer Interlock wrote it. Import it with that version or a newer one.",
+    ErrorCode.BUNDLE_UNSUPPORTED_VERSION: "A newer Interlock wrote it. Use that version or a newer one.",
     ErrorCode.BUNDLE_INTEGRITY_FAILED: f"It was changed or damaged after the export. {_AGAIN}",
 }
 
@@ -46,7 +46,7 @@ def import_session(ports: Restoring, data: bytes) -> Imported | Refusal:
 def _refused(error: BundleError) -> Refusal:
     return Refusal(
         code=error.code,
-        message=f"The file is not imported: {error.where}: {one_line(error.found, FOUND_BYTES_MAX)}.",
+        message=f"The bundle is refused: {error.where}: {one_line(error.found, FOUND_BYTES_MAX)}.",
         suggestion=f"{_FIXES.get(error.code, _AGAIN)} Nothing was stored.",
         details={"where": error.where, "found": one_line(error.found, FOUND_BYTES_MAX)},
     )
