@@ -34,6 +34,7 @@ def a_file(project: Project, value: object, name: str = "context.json") -> str:
     return name
 
 
+@pytest.mark.inv("DEC-15")
 @pytest.mark.parametrize(("level", "following", "taken"), [(0, "low", False), (1, "high", True)])
 def test_the_step_and_the_decisions_after_it_are_evaluated(
     project: Project, capsys: pytest.CaptureFixture[str], level: int, following: str, *, taken: bool
@@ -174,6 +175,7 @@ def test_the_last_step_leads_to_the_end(project: Project, capsys: pytest.Capture
     assert (code, out) == (0, "Next: the end of the run\n")
 
 
+@pytest.mark.inv("DEC-15")
 def test_the_next_step_is_that_of_a_run(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """The same flow, run and decided step by step: whatever is pending next in the run is what is printed."""
     flow = document(
@@ -197,6 +199,7 @@ def test_the_next_step_is_that_of_a_run(project: Project, capsys: pytest.Capture
     assert passed == ["a", "b", "c", "d", "e", "e", "f"]
 
 
+@pytest.mark.inv("DEC-15")
 def test_nothing_is_written(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     given = a_file(project, {"level": 1, "is_urgent": True})
     assert run(project, capsys, FLOW, "--at", "count", "--context", given)[0] == 0
