@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.flow import LOOP_CONTROL, choose, compiled, compiled_dialect, loop, parallel, step
+from tests.support.flow import LOOP_CONTROL, choose, compiled, compiled_dialect, document, loop, parallel, step
 
+from interlock.decide.evaluation_pass import PassResult
 from interlock.define.document import WorkflowDocument
 from interlock.define.front import parse_workflow
 from interlock.engine import decide_step as module
@@ -13,7 +14,9 @@ from interlock.engine.decide_step import decide_step
 from interlock.kernel.canonical import Json
 from interlock.plan.compile.compiler import Compiled, compile_workflow
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.record.events import DecisionTraceAppendedEvent
 from interlock.record.snapshot import Running
+from interlock.testing.harness import Harness
 
 DIRECTORY = Path(module.__file__).parents[1] / "workflows"
 
@@ -35,6 +38,36 @@ def test_every_step_of_a_bundled_workflow_can_be_decided(path: Path) -> None:
         assert decided.findings or decided.state is not None
         reasons = " ".join(finding.message for finding in decided.findings)
         assert "for a pass of" not in reasons, "every loop around has an item"
+
+
+@pytest.mark.inv("DEC-15")
+@pytest.mark.parametrize("level", [0, 1, 7])
+def test_a_step_is_decided_as_a_report_of_it_is_captured(level: int) -> None:
+    sets = [
+        {"key": "level", "compute": {"add": [{"var": "level"}, 1]}},
+        {"key": "mode", "value": "high", "when": {"var": "level", "gt": 0}},
+    ]
+    ways = ({"var": "mode", "exists": True}, [step("b")])
+    flow = document(step("a", set=sets), choose("pick", ways, ({"var": "level", "gt": 5}, [step("c")])), step("d"))
+    context: dict[str, Json] = {"level": level}
+    harness = Harness.in_memory(flow)
+    first = harness.start("test.flow", context=context)
+    answer = harness.advance(first)
+    events = harness.events(harness.session_of(first))
+    traces = [event.data for event in events if isinstance(event, DecisionTraceAppendedEvent)]
+    (ref,) = {trace.capture_ref for trace in traces if trace.capture_ref is not None}
+    capture = json.loads(harness.store.artifact(ref))
+    decided = decide_step(compiled(*flow["steps"]), "a", context)
+    assert isinstance(decided.evaluated, PassResult)
+    assert dict(decided.evaluated.triggers) == {one["trigger"]: one["emitted"] for one in capture["triggers"]}
+    kinds = {f"action:{one['key']}": one["kind"] for one in capture["outcomes"]}
+    assert {action: one.kind for action, one in decided.evaluated.outcomes.items()} == kinds
+    effects = {one["key"]: one["value"] for one in capture["effects"]}
+    assert {one.key: one.value for one in decided.evaluated.effects} == effects
+    decisions = [(one["at"], one["conditionId"], one["verdict"], one.get("took")) for one in capture["decisions"]]
+    assert [(one.spot.node_id, one.condition_id, one.verdict, one.took) for one in decided.decided] == decisions
+    assert isinstance(decided.state, Running)
+    assert decided.state.pending.step.step_id == answer["pending"]["stepId"]
 
 
 def test_the_way_to_a_step_ignores_what_conditions_say() -> None:
