@@ -57,6 +57,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("inspect", "show a workflow as an agent can inspect it before it starts a run", "workflow.inspect"),
         Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
         Command("adapter", "show the context keys that a workflow declares and sets", "workflow.adapter"),
+        Command("decide", "show what a step would set and decide with a context; record nothing", "workflow.decide"),
         Command("graph", "draw the plan of a workflow", "workflow.graph"),
         Command("validate", "check workflow files and report every fault with its line", "workflow.validate"),
         Command("new", "write a new workflow file from an example; never overwrite a file", "workflow.new"),

@@ -5,14 +5,10 @@ succeeds as a whole or not at all. In a run that never stops, everything that is
 BLK-2).
 """
 
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 
-from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
-from interlock.decide.evaluation_pass import Outcome, PassAborted, run_pass
-from interlock.decide.lowering import action_id
-from interlock.define.declared import TypeMismatch, conform_value
-from interlock.define.parts import SetAction
+from interlock.decide.evaluate import ConditionInputs, Undecided
+from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.event_drafts import (
     advance_recorded_event,
     attempt_output_events,
@@ -36,6 +32,7 @@ from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
 from interlock.engine.request import PreferenceDelta
+from interlock.engine.step_pass import run_step_pass
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.engine.walk.capture import DecisionCapture, Gate, StepPass
 from interlock.engine.walk.evaluating import Evaluating
@@ -47,16 +44,14 @@ from interlock.engine.walk.flow import (
     loop_decisions_of,
     run_to_next_task,
 )
-from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, CONTEXT_BYTES_MAX, TRACE_SUMMARY_BYTES_MAX
-from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.kernel.budgets import ATTEMPTS_PER_STEP_MAX, TRACE_SUMMARY_BYTES_MAX
 from interlock.kernel.ids import node_of_attempt
 from interlock.kernel.text import one_line
-from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.records import PlanNode
 from interlock.plan.walk import ExecutionState
 from interlock.record.append_plan import AppendPlan, EventDraft, PlannedEdge
 from interlock.record.base import Record
-from interlock.record.context import Context, merge_context
+from interlock.record.context import merge_context
 from interlock.record.outcome import AdvancedTo, Blocked, BlockerReport
 from interlock.record.payloads import StepRef, TraceEntry
 from interlock.record.snapshot import Running, build_snapshot
@@ -118,8 +113,9 @@ def _outcome(attempt: Attempt, state: Running, held: HeldContext) -> "_Transitio
     violations.findings += [*check_separation(attempt, node), *_notes_sent_again(attempt)]
     if violations.is_refused():
         return violations.findings
-    step = _pass_of(attempt, node, ConditionInputs(context=seen, evidence=judgement.values), violations)
-    step = _fitting(step, context, violations)
+    done = run_step_pass(workflow, node, ConditionInputs(context=seen, evidence=judgement.values), context)
+    step = done.captured
+    violations.findings += done.findings
     if violations.is_refused():
         return violations.findings
     state_after = ExecutionState(workflow.graphs, state)
@@ -171,55 +167,6 @@ def finding_of(suspended: Suspended) -> Violation:
             return reasons.loop_limit(loop_id, iteration, maximum)
         case EndlessWalk():
             return reasons.endless(suspended.node.node_id)
-
-
-def _pass_of(attempt: Attempt, node: PlanNode, inputs: ConditionInputs, violations: _Violations) -> StepPass:
-    """Evaluate what a step sets when it is done, in one pass over its actions (EFF-2)."""
-    assert node.task is not None, "only a task sets anything"
-    if not node.task.sets:
-        return StepPass()
-    conform = partial(_conform_set, attempt.workflow)
-    done = run_pass(attempt.workflow.graphs.actions(node.node_id), inputs, conform)
-    outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
-    if isinstance(done, PassAborted):
-        violations.findings.append(reasons.aborted(node.node_id, done))
-        return StepPass(read=done.read, outcomes=outcomes)
-    title = rendered_line(node.title, inputs.context)
-    for action in node.task.sets:
-        if outcomes[action.key].why is not None:
-            violations.findings.append(_finding_of_action(node, title, action, outcomes[action.key]))
-    return StepPass(
-        read=done.read,
-        triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
-        outcomes=outcomes,
-        effects={effect.key: effect.value for effect in done.effects},
-    )
-
-
-def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
-    """Return the violation for an action that had no effect for a reason that has to be corrected."""
-    why = outcome.why
-    assert why is not None, "as the caller checked"
-    if outcome.kind == "rejected" and action.compute is not None:
-        return reasons.unfit_computed(node.node_id, action.key, why)
-    if outcome.kind == "rejected":
-        return reasons.unfit_key(title, action.key, action.source or action.key, why)
-    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
-        return reasons.missing_key(title, why.path)
-    return reasons.undecided(why, title)
-
-
-def _fitting(step: StepPass, context: Context, violations: _Violations) -> StepPass:
-    """Return the pass of a step. If the context would exceed its budget, every value is rejected."""
-    if not step.effects:
-        return step
-    measured = len(canonical_bytes(dict(merge_context(context, step.effects))))
-    if measured <= CONTEXT_BYTES_MAX:
-        return step
-    violations.findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
-    why = Undecided(path=None, found=f"a context of {measured} bytes", expected=f"at most {CONTEXT_BYTES_MAX} bytes")
-    rejected = dict.fromkeys(step.effects, Outcome(kind="rejected", why=why))
-    return replace(step, outcomes={**step.outcomes, **rejected}, effects={})
 
 
 def _own_reasons(node: PlanNode, step: StepPass, gate: Approved | NotApproved | None) -> tuple[TraceEntry, ...]:
@@ -313,13 +260,3 @@ def _refusal_plan(attempt: Attempt, outcome: Blocked, held: HeldContext) -> Appe
 def _preferences_trace(attempt: Attempt, change: PreferenceDelta) -> tuple[TraceEntry, ...]:
     before = attempt.preferences
     return recommendation_trace(attempt.workflow, change.over(before), before)
-
-
-def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
-    """Return a value as it is set, or why it may not be set.
-
-    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
-    """
-    declared = workflow.declared.get(key)
-    held = conform_value(declared, value) if declared is not None else value
-    return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held

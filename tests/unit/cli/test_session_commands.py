@@ -158,6 +158,7 @@ def test_force_compares_what_other_operators_decided(data: Path, harness: Harnes
 # explain.
 
 
+@pytest.mark.inv("VERIFY-6")
 def test_a_choice_is_explained_with_its_condition_what_it_read_and_the_way_taken(
     harness: Harness, command: Command
 ) -> None:
@@ -220,6 +221,7 @@ def test_an_id_and_both_tokens_of_a_node_explain_the_same(harness: Harness, comm
     assert command("explain", node) == command("explain", answer.ack) == by_state
 
 
+@pytest.mark.inv("VERIFY-6")
 def test_json_holds_the_same_and_the_captured_record(harness: Harness, command: Command) -> None:
     answers = a_run(harness)
     told: Any = json.loads(command("explain", answers[1].state, "--json")[1])

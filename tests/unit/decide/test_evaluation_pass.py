@@ -354,6 +354,7 @@ def test_incoming_context_wins_over_stored_and_null_leaves_nothing_to_read() -> 
         assert done.values["path:a"] == value
 
 
+@pytest.mark.inv("DEC-13")
 def test_a_missing_key_is_reported_only_if_the_decision_needs_it() -> None:
     settled = lowered(
         needed={"op": "and", "of": [YES, UNSET]},

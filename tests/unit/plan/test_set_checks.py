@@ -195,6 +195,7 @@ def test_every_level_of_the_dimension_must_be_among_the_choices() -> None:
     assert '["high"]' in found.message
 
 
+@pytest.mark.inv("EFF-1")
 @pytest.mark.parametrize("key", ["iteration", "index", "part", "outer"])
 @pytest.mark.parametrize("is_declared", [True, False])
 def test_the_variables_of_the_loops_around_a_step_are_not_set(key: str, *, is_declared: bool) -> None:

@@ -1,11 +1,11 @@
 """The decider of a live walk: evaluates each decision once, with the context and the artifacts of the call (WALK-9)."""
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, TypeAlias, cast
 
 from interlock.decide.condition import describe_condition, reads_loop_control
 from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
-from interlock.decide.evaluation_pass import PassAborted, run_pass
+from interlock.decide.evaluation_pass import PassAborted, PassResult, run_pass
 from interlock.decide.lowering import trigger_id
 from interlock.engine.template import rendered_line
 from interlock.engine.walk.flow import Truth
@@ -16,12 +16,21 @@ from interlock.plan.records import Loop, PlanNode
 from interlock.record.context import Context
 from interlock.record.payloads import TraceEntry
 
+Observer: TypeAlias = Callable[[DecisionPoint, str, PassResult | PassAborted], None]
+"""Receives each pass over the graph of a condition: its place, the condition, and the results of all nodes."""
+
 
 class Evaluating:
     """Evaluates decisions, and collects their trace."""
 
-    def __init__(self, graphs: Graphs, loop_decisions: Iterable[tuple[str | None, LoopDecision]] = ()) -> None:
+    def __init__(
+        self,
+        graphs: Graphs,
+        loop_decisions: Iterable[tuple[str | None, LoopDecision]] = (),
+        observe: Observer | None = None,
+    ) -> None:
         self._graphs = graphs
+        self._observe = observe
         self._decisions = tuple(loop_decisions)
         self._trace = DecisionTrace()
         self.is_continue_asked = False
@@ -34,6 +43,8 @@ class Evaluating:
         condition = self._graphs.conditions[condition_id]
         given = ConditionInputs(context=seen, loop_decisions=self._decisions)
         outcome = run_pass(self._graphs.schedule(condition_id), given)
+        if self._observe is not None:
+            self._observe(point, condition_id, outcome)
         verdict = outcome if isinstance(outcome, PassAborted) else outcome.triggers[trigger_id(condition_id)]
         self._trace.evaluated(point, condition_id, describe_condition(condition), outcome.read, verdict)
         is_of_loop = point.node_id in self._graphs.loops

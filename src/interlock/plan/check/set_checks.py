@@ -82,16 +82,17 @@ class _Sets:
             )
             return
         declared = self.declared.get(action.key)
-        source = self._known(step, action.payload)
+        possible = [self._known(step, one) for one in _results(action.payload)]
         if action.compute is not None:
             yield from self._operands(step, action.compute, f"{at}.compute")
         if declared is None:
-            yield self._undeclared(step, action, source, at)
+            yield self._undeclared(step, action, possible[0], at)
         elif action.compute is None and action.source is None:
             yield from _check_value(declared, action.value, at)
         else:
             what, part = (repr(action.source), "from") if action.compute is None else ("the value", "compute")
-            yield from _check_source(declared, what, source, f"{at}.{part}")
+            found = (fault for one in possible for fault in _check_source(declared, what, one, f"{at}.{part}"))
+            yield from dict.fromkeys(found)
 
     def _operands(self, step: doc.AgentStep, value: Value, at: str) -> Iterator[Diagnostic]:
         """Yield each operand that can only have the wrong type: the pass would be aborted every time."""
@@ -99,9 +100,10 @@ class _Sets:
         if isinstance(value, Operation):
             parts = value.of
             for number, part in enumerate(parts):
-                known, wanted = self._known(step, part).type, _WANTED.get((value.op, number), ("number",))
-                if known is not None and wanted and known not in wanted:
-                    words = " or ".join(map(describe_type, wanted))
+                wanted = _WANTED.get((value.op, number), ("number",))
+                words = " or ".join(map(describe_type, wanted))
+                types = dict.fromkeys(self._known(step, one).type for one in _results(part))
+                for known in (one for one in types if one is not None and wanted and one not in wanted):
                     message = f"`{value.op}` needs {words}; operand {number + 1} is {describe_type(known)}."
                     yield fault(at, "wrong_type", message, f"Give it {words}. No operation converts a value.")
         for part in parts:
@@ -122,7 +124,7 @@ class _Sets:
         message = f"The step sets the key {action.key!r}, which `inputs` does not declare."
         return fault(f"{at}.key", "undeclared_key", message, fix)
 
-    def _known(self, step: doc.AgentStep, value: Value) -> _Source:
+    def _known(self, step: doc.AgentStep, value: Given | Read | Operation) -> _Source:
         """Return what is known of a value before any run."""
         match value:
             case Given():
@@ -131,10 +133,6 @@ class _Sets:
                 return self._source(step, value.var)
             case Operation():
                 return _Source(type="list" if value.op == "append" else "number")
-            case Choose():
-                one, other = self._known(step, value.then), self._known(step, value.otherwise)
-                both = (*one.choices, *other.choices) if one.choices and other.choices else ()
-                return _Source(type=one.type, choices=both) if one.type == other.type else _UNKNOWN
 
     def _source(self, step: doc.AgentStep, path: str) -> _Source:
         """Return what is known of a path. Evidence hides variables, and those hide the context."""
@@ -159,6 +157,15 @@ class _Sets:
             return _UNKNOWN
         levels = next((one.levels for one in rating.dimensions if one.id == parts[2]), ())
         return _Source(type="string", choices=tuple(levels))
+
+
+def _results(value: Value) -> Iterator[Given | Read | Operation]:
+    """Yield the values that a value may be: of an `if` either one, otherwise the value itself."""
+    if isinstance(value, Choose):
+        yield from _results(value.then)
+        yield from _results(value.otherwise)
+    else:
+        yield value
 
 
 def _check_together(step: doc.AgentStep) -> Iterator[Diagnostic]:

@@ -1,0 +1,96 @@
+"""What a step sets when it is done: one pass over its decision graph (EFF-2). Pure."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from interlock.decide.evaluate import NOT_SET, ConditionInputs, Undecided
+from interlock.decide.evaluation_pass import Outcome, PassAborted, PassResult, run_pass
+from interlock.decide.lowering import action_id
+from interlock.define.declared import TypeMismatch, conform_value
+from interlock.define.parts import SetAction
+from interlock.engine.judge import reasons
+from interlock.engine.judge.violations import Violation
+from interlock.engine.template import rendered_line
+from interlock.engine.walk.capture import StepPass
+from interlock.kernel.budgets import CONTEXT_BYTES_MAX
+from interlock.kernel.canonical import Json, canonical_bytes
+from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import PlanNode
+from interlock.record.context import Context, merge_context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedStep:
+    """The pass over what a step sets, the same as it is captured, and what has to be corrected.
+
+    `evaluated` has the results of every node; None if the step sets nothing. Only `captured` is held to the budget of
+    the context.
+    """
+
+    evaluated: PassResult | PassAborted | None = None
+    captured: StepPass = field(default_factory=StepPass)
+    findings: tuple[Violation, ...] = ()
+
+
+def run_step_pass(
+    workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context
+) -> EvaluatedStep:
+    """Evaluate what a step sets. `context` is the one that its effects change, without the variables of loops."""
+    assert node.task is not None, "only a task sets anything"
+    if not node.task.sets:
+        return EvaluatedStep()
+    done = run_pass(workflow.graphs.actions(node.node_id), inputs, partial(_conform_set, workflow))
+    outcomes = {action.key: done.outcomes[action_id(action.key)] for action in node.task.sets}
+    if isinstance(done, PassAborted):
+        finding = reasons.aborted(node.node_id, done)
+        return EvaluatedStep(evaluated=done, captured=StepPass(read=done.read, outcomes=outcomes), findings=(finding,))
+    title = rendered_line(node.title, inputs.context)
+    findings = [
+        _finding_of_action(node, title, action, outcomes[action.key])
+        for action in node.task.sets
+        if outcomes[action.key].why is not None
+    ]
+    captured = StepPass(
+        read=done.read,
+        triggers={one: None if isinstance(emitted, Undecided) else emitted for one, emitted in done.triggers.items()},
+        outcomes=outcomes,
+        effects={effect.key: effect.value for effect in done.effects},
+    )
+    captured = _fitting(captured, context, findings)
+    return EvaluatedStep(evaluated=done, captured=captured, findings=tuple(findings))
+
+
+def _finding_of_action(node: PlanNode, title: str, action: SetAction, outcome: Outcome) -> Violation:
+    """Return the violation for an action that had no effect for a reason that has to be corrected."""
+    why = outcome.why
+    assert why is not None, "as the caller checked"
+    if outcome.kind == "rejected" and action.compute is not None:
+        return reasons.unfit_computed(node.node_id, action.key, why)
+    if outcome.kind == "rejected":
+        return reasons.unfit_key(title, action.key, action.source or action.key, why)
+    if outcome.kind == "failed" and why.path is not None and why.found == NOT_SET:
+        return reasons.missing_key(title, why.path)
+    return reasons.undecided(why, title)
+
+
+def _fitting(step: StepPass, context: Context, findings: list[Violation]) -> StepPass:
+    """Return the pass of a step. If the context would exceed its budget, every value is rejected."""
+    if not step.effects:
+        return step
+    measured = len(canonical_bytes(dict(merge_context(context, step.effects))))
+    if measured <= CONTEXT_BYTES_MAX:
+        return step
+    findings.append(reasons.context_too_large(measured, CONTEXT_BYTES_MAX))
+    why = Undecided(path=None, found=f"a context of {measured} bytes", expected=f"at most {CONTEXT_BYTES_MAX} bytes")
+    rejected = dict.fromkeys(step.effects, Outcome(kind="rejected", why=why))
+    return replace(step, outcomes={**step.outcomes, **rejected}, effects={})
+
+
+def _conform_set(workflow: CompiledWorkflow, key: str, value: Json) -> Json | Undecided:
+    """Return a value as it is set, or why it may not be set.
+
+    An undeclared key takes any value: routines that a workflow unfolds set keys of their own.
+    """
+    declared = workflow.declared.get(key)
+    held = conform_value(declared, value) if declared is not None else value
+    return Undecided(path=None, found=held.found, expected=held.wanted) if isinstance(held, TypeMismatch) else held
