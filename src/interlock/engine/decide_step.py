@@ -1,4 +1,4 @@
-"""Decides a step without a session: what it would set, and the decisions after it. Pure; nothing is recorded.
+"""Decides a step without a session: what it would set, and the decisions after it. Pure: it records no event.
 
 The run is placed at the step by a walk that takes the way there, whatever its conditions say. From there on the rules
 are those of a report: `run_step_pass`, then `run_to_next_task`.

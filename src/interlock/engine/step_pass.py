@@ -35,7 +35,7 @@ class EvaluatedStep:
 def run_step_pass(
     workflow: CompiledWorkflow, node: PlanNode, inputs: ConditionInputs, context: Context
 ) -> EvaluatedStep:
-    """Evaluate what a step sets. `context` is the one that its effects change, without the variables of loops."""
+    """Evaluate what a step sets. `context` has no variables of loops; the effects change it."""
     assert node.task is not None, "only a task sets anything"
     if not node.task.sets:
         return EvaluatedStep()

@@ -1,4 +1,4 @@
-"""A step can be decided without a session wherever it is in a plan."""
+"""A step can be decided without a session, at every place of a plan."""
 
 import json
 from pathlib import Path
