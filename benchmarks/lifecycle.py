@@ -1,10 +1,12 @@
 """What the view of a run's life costs: the events of 1,000 steps, and of one event at 100 and at 1,000 steps."""
 
+import gc
 import time
 
 from tests.support.lifecycle import run_of
 
 from benchmarks.table import Figure, at_most, ms
+from interlock.kernel.budgets import COLLECTION_VALUES_MIN
 from interlock.service.run.context import RunContext
 from interlock.service.run.lifecycle import read_lifecycle
 from interlock.testing.harness import Harness, linear_workflow
@@ -15,7 +17,8 @@ VIEW_MS_MAX, RATIO_MAX = 200, 1.3
 
 
 def figures(*, is_quick: bool) -> list[Figure]:
-    """Measure the view of a loop of a plan of 20 nodes, at two lengths of history, by turns."""
+    """Measure the view of a loop of a plan of 20 nodes, by turns, with the garbage collection of a command."""
+    gc.set_threshold(COLLECTION_VALUES_MIN)
     body = linear_workflow("bench.life", *(f"s{number}" for number in range(STEPS_OF_PLAN)))["steps"]
     passes = LONG // STEPS_OF_PLAN + 1
     repeated = {"loopId": "again", "title": "Again", "maxIterations": passes, "body": body, "for": {"count": passes}}

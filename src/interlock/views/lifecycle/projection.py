@@ -22,7 +22,7 @@ from interlock.record.context import Context, merge_context
 from interlock.record.outcome import Blocked
 from interlock.record.payloads import ArtifactPayload, RunEndKind
 from interlock.record.snapshot import Complete, ExecutionSnapshot, Running, build_snapshot
-from interlock.views.lifecycle.events import LifecycleEvent, LifecycleKind, Ref
+from interlock.views.lifecycle.events import LifecycleEvent, LifecycleKind, Ref, RefKind
 from interlock.views.node_position import advance_to, path_to, walk_up
 from interlock.views.session import Advance, Node, Run, Session
 
@@ -116,7 +116,7 @@ class _Projection:
         if ended is not None and self._pending is not None:
             refs = [_event(ended.index)]
             if ended.work.answer_ref is not None:
-                refs.append(Ref(kind="gate_answer", ref=ended.work.answer_ref))
+                refs.append(_ref("gate_answer", ended.work.answer_ref))
             self._add(ended.index, _END_KINDS[ended.kind], refs, code=ended.work.reason)
 
     def finish(self) -> Lifecycle:
@@ -221,7 +221,7 @@ class _Projection:
                     self._add(index, "workflow.node.started", [_log_node(node)], **fields, attempt=1)
             case "completed":
                 is_choice = move.edge is not None and node.captures
-                refs = [Ref(kind="capture", ref=node.captures[0])] if is_choice else []
+                refs = [_ref("capture", node.captures[0])] if is_choice else []
                 self._add(index, "workflow.node.completed", [_event(index), *refs], **fields)
                 self._add_edges(index, move.node_id, move.prefix, move.edge)
 
@@ -240,16 +240,21 @@ class _Projection:
                 self._add(node.index, "workflow.checkpoint.saved", refs)
 
 
+def _ref(kind: RefKind, ref: str) -> Ref:
+    # Ids and digests of a verified log need no second check, and an event has several.
+    return Ref.model_construct(kind=kind, ref=ref)
+
+
 def _event(index: int) -> Ref:
-    return Ref(kind="event", ref=str(index))
+    return _ref("event", str(index))
 
 
 def _log_node(node: Node) -> Ref:
-    return Ref(kind="log_node", ref=node.node)
+    return _ref("log_node", node.node)
 
 
 def _snapshot(node: Node) -> Ref:
-    return Ref(kind="snapshot", ref=node.snapshot)
+    return _ref("snapshot", node.snapshot)
 
 
 def _outputs(node: Node) -> list[Ref]:
@@ -258,8 +263,8 @@ def _outputs(node: Node) -> list[Ref]:
     for output in node.outputs:
         if output.is_of_checkpoint:
             continue
-        refs.append(Ref(kind="output", ref=output.output_id))
+        refs.append(_ref("output", output.output_id))
         if isinstance(output.payload, ArtifactPayload):
             is_answer = output.payload.content_type == REPLY_CONTENT_TYPE
-            refs.append(Ref(kind="gate_answer" if is_answer else "artifact", ref=output.payload.sha256))
+            refs.append(_ref("gate_answer" if is_answer else "artifact", output.payload.sha256))
     return refs
