@@ -61,7 +61,7 @@ def in_short(lifecycle: Lifecycle) -> list[str]:
 
 
 def hold_lifecycle(store: StoreReader, session: Session, run: RunId) -> None:
-    """Hold the lifecycle of every branch of a run against its plan and its snapshots."""
+    """Hold the lifecycle of the two newest branches of a run against its plan and its snapshots."""
     context = load_run_context(session, session.runs[run], Plans(store))
     for tip in _ends(session, run):
         lifecycle = read_lifecycle(store, context, tip)
@@ -87,6 +87,8 @@ def hold_lifecycle(store: StoreReader, session: Session, run: RunId) -> None:
 
 
 def _ends(session: Session, run: RunId) -> Iterator[Node]:
-    for node in session.nodes.values():
-        if node.run == run and node.kind != "checkpoint" and not node.children:
-            yield node
+    """Yield the preferred tip, and the newest end of another branch."""
+    ends = [
+        node for node in session.nodes.values() if node.run == run and node.kind != "checkpoint" and not node.children
+    ]
+    yield from sorted(ends, key=lambda node: node.index)[-2:]
