@@ -5,8 +5,9 @@ import pytest
 from interlock.decide.evaluate import Undecided
 from interlock.engine.judge import reasons
 from interlock.engine.judge.reasons import missing_notes
-from interlock.engine.judge.violations import Violation
+from interlock.engine.judge.violations import Violation, gaps_of
 from interlock.kernel.budgets import BLOCKER_FIX_BYTES_MAX, BLOCKER_MESSAGE_BYTES_MAX
+from interlock.kernel.ids import AttemptId
 from interlock.plan.records import NOTES_CONTRACT
 from interlock.record.outcome import build_report
 
@@ -57,3 +58,13 @@ def test_every_blocker_keeps_to_its_budgets_and_says_what_to_do(name: str) -> No
 )
 def test_what_is_not_set_is_missing_and_what_is_of_the_wrong_kind_is_invalid(found: str, code: str) -> None:
     assert reasons.undecided(Undecided(path="a", found=found, expected="a number"), "Decide").blocker().code == code
+
+
+@pytest.mark.inv("GAP-1")
+def test_a_missing_key_is_one_gap_whatever_kind_of_value_each_condition_wants() -> None:
+    origin = AttemptId("att_00000000000000000000000001")
+    a_string = reasons.undecided(Undecided(path="mode", found="not set", expected="a string"), "Choose")
+    a_value = reasons.undecided(Undecided(path="mode", found="not set", expected="a value"), "Act")
+    of_another = reasons.undecided(Undecided(path="level", found="not set", expected="a value"), "Act")
+    assert a_string.gap_id(origin) == a_value.gap_id(origin) != of_another.gap_id(origin)
+    assert len(gaps_of([a_string, a_value, of_another], origin)) == 2

@@ -75,8 +75,12 @@ class Violation:
         )
 
     def gap_id(self, origin: AttemptId | RunId) -> GapId:
-        """Return the id of the gap that an attempt or a start leaves. Equal violations have equal ids (GAP-1)."""
+        """Return the id of the gap that an attempt or a start leaves. Equal violations have equal ids (GAP-1).
+
+        A missing key is one gap, also if conditions want different kinds of values under it.
+        """
         place = {**self.pointer.to_json(), **(self.details or {})}
+        place.pop("wanted", None)
         parts = [f"{name}={place[name]}" for name in sorted(place)]
         return GapId(derived_id("gap", origin, self.detail, *parts))
 
