@@ -66,5 +66,6 @@ def test_a_missing_key_is_one_gap_whatever_kind_of_value_each_condition_wants() 
     a_string = reasons.undecided(Undecided(path="mode", found="not set", expected="a string"), "Choose")
     a_value = reasons.undecided(Undecided(path="mode", found="not set", expected="a value"), "Act")
     of_another = reasons.undecided(Undecided(path="level", found="not set", expected="a value"), "Act")
-    assert a_string.gap_id(origin) == a_value.gap_id(origin) != of_another.gap_id(origin)
+    needed = reasons.missing_key("Act", "mode")
+    assert needed.gap_id(origin) == a_string.gap_id(origin) == a_value.gap_id(origin) != of_another.gap_id(origin)
     assert len(gaps_of([a_string, a_value, of_another], origin)) == 2

@@ -51,6 +51,10 @@ REASONS: Mapping[GapDetail, ReasonNames] = {
 """Every reason there is. `storage_corruption_detected` is answered and logged; nothing is appended to a damaged log."""
 
 
+_OF_THE_VALUE = frozenset({"found", "wanted"})
+"""Details that describe a value, and not the place where it belongs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
     """Something that is missing or wrong: the reason, the place, what was found, what to send instead."""
@@ -77,10 +81,10 @@ class Violation:
     def gap_id(self, origin: AttemptId | RunId) -> GapId:
         """Return the id of the gap that an attempt or a start leaves. Equal violations have equal ids (GAP-1).
 
-        A missing key is one gap, also if conditions want different kinds of values under it.
+        A missing key is one gap, whatever was found there and whatever each part of the plan wants there.
         """
-        place = {**self.pointer.to_json(), **(self.details or {})}
-        place.pop("wanted", None)
+        details = {name: value for name, value in (self.details or {}).items() if name not in _OF_THE_VALUE}
+        place = {**self.pointer.to_json(), **details}
         parts = [f"{name}={place[name]}" for name in sorted(place)]
         return GapId(derived_id("gap", origin, self.detail, *parts))
 
