@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from interlock.decide.evaluate import Undecided
-from interlock.engine.walk.flow import Decider, Move, Truth, Walk, WalkResult
+from interlock.engine.walk.flow import Decider, Move, Suspended, Truth, Walk, WalkResult
 from interlock.engine.walk.trace import DecisionPoint
 from interlock.kernel.canonical import Json
 from interlock.kernel.errors import InterlockError
@@ -43,9 +43,10 @@ def repeat_walk(
     try:
         result = walk.run()
     except _DecisionMissingError:
-        return Repeated(moves=tuple(walk.moves), result=None, is_left_out=decider.has_left_out)
-    assert isinstance(result, WalkResult), "a walk that never stops is never suspended"
-    return Repeated(moves=result.moves, result=result)
+        result = None
+    assert not isinstance(result, Suspended), "a walk that never stops is never suspended"
+    is_left_out = result is None and decider.has_left_out
+    return Repeated(moves=tuple(walk.moves), result=result, is_left_out=is_left_out)
 
 
 class _DecisionMissingError(InterlockError):
