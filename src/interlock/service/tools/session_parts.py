@@ -13,7 +13,7 @@ from interlock.kernel.errors import ErrorCode, Refusal
 from interlock.kernel.ids import SessionId
 from interlock.kernel.text import one_line
 from interlock.record.payloads import ArtifactPayload
-from interlock.record.snapshot import LoopFrame, Running
+from interlock.record.snapshot import LoopFrame
 from interlock.service.ports import ReadPorts
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.run.lifecycle import read_lifecycle
@@ -98,8 +98,8 @@ def read_step(ports: ReadPorts, session: SessionId, label: str, step_id: str) ->
 def _passes(run_context: RunContext, node: Node, step_id: str) -> tuple[LoopFrame, ...]:
     """Return the passes of the loops around a step, as far as these loops are active at a node."""
     around = run_context.workflow.graphs.loops_around(step_id)
-    state = run_context.snapshot(node).state
-    stack = state.loop_stack if isinstance(state, Running) else ()
+    pending = run_context.pending(node)
+    stack = pending.loop_path if pending is not None else ()
     return tuple(frame for frame, loop_id in zip(stack, around, strict=False) if frame.loop_id == loop_id)
 
 
