@@ -51,7 +51,7 @@ def render_step_at(
     seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(loop_path)
-    parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
+    parallel = marks.open_parallel_to(step.node_id)
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
