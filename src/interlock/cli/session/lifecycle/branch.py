@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 
 from interlock.cli.screen import StopError
-from interlock.cli.session.chosen import SelectedSession, chosen_session, read_history, referred
+from interlock.cli.session.chosen import chosen_run, referred
 from interlock.kernel.budgets import ECHO_BYTES_MAX
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import NodeId
@@ -39,17 +39,9 @@ def chosen_branch(store: StoreReader, plans: Plans, name: str | None, tip: str |
         StopError: No run or more than one matches, or the node is not of this run.
         SessionUnhealthyError, ContentDamagedError, StoreFailureError: See `answered_by_store`.
     """
-    chosen = chosen_session(store, plans, name or tip)
-    session = read_history(store, chosen).session
-    runs = chosen.runs(session)
-    if len(runs) != 1:
-        labels = ", ".join(session.label(run) for run in runs)
-        fix = "Name one run by its label." if runs else "`interlock session list` lists the runs."
-        found = f"{chosen.session} has {len(runs)} runs" + (f": {labels}." if runs else ".")
-        raise StopError(found, fix, exit_code=2)
-    run = session.runs[runs[0]]
+    session, run = chosen_run(store, plans, name or tip)
     assert run.tip is not None, "a run begins with its root"
-    node = _named_node(store, session, chosen, tip) if tip is not None else run.tip
+    node = _named_node(store, session, tip) if tip is not None else run.tip
     if node not in session.nodes or session.nodes[node].run != run.run:
         message = f"{one_line(tip or node, ECHO_BYTES_MAX)!r} names no node of run {session.label(run.run)}."
         fix = "`interlock session graph` shows the nodes of a run."
@@ -60,11 +52,11 @@ def chosen_branch(store: StoreReader, plans: Plans, name: str | None, tip: str |
     return Branch(run=load_run_context(session, run, plans), tip=end)
 
 
-def _named_node(store: StoreReader, session: Session, chosen: SelectedSession, tip: str) -> NodeId:
+def _named_node(store: StoreReader, session: Session, tip: str) -> NodeId:
     if tip.startswith("node_"):
         return NodeId(tip)
     found = referred(store, tip)
-    if isinstance(found, TokenFault) or found.session != chosen.session or found.node is None:
+    if isinstance(found, TokenFault) or found.session != session.session or found.node is None:
         fix = f"Give a node id (`node_…`) or a token of {session.session}."
         raise StopError(f"{one_line(tip, ECHO_BYTES_MAX)!r} names no node of this session.", fix, exit_code=1)
     return found.node
