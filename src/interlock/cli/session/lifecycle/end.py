@@ -16,7 +16,7 @@ from interlock.record.events import Actor
 from interlock.record.payloads import Work, WorkReason, WorkRecorded
 from interlock.service.ports import AppendPorts, ReadPorts
 from interlock.service.run.plans import Plans
-from interlock.service.tools.end_run import EndedRun, end_run, ended_json
+from interlock.service.tools.end_run import EndedRun, end_run, ended_out
 from interlock.store.ports.store import Store
 from interlock.version import VERSION
 
@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> int:
     for warned in secret_warnings(None, None, work.note):
         print(f"interlock: {warned.message}", file=sys.stderr)
     if options.as_json:
-        say_json({"session": where[0], "run": where[1], **ended_json(outcome.ended), "isNew": outcome.is_new})
+        ended = ended_out(outcome.ended).to_json()
+        say_json({"session": where[0], "run": where[1], **ended, "isNew": outcome.is_new})
     else:
         _say(outcome)
     return 0
