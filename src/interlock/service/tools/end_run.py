@@ -7,7 +7,7 @@ from interlock.engine.answer.model import Answer, AnswerModel, EndedOut, HumanIn
 from interlock.engine.answer.secret_scanning import secret_warnings
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, is_same_end
 from interlock.kernel.errors import ErrorCode, Refusal
-from interlock.kernel.ids import AttemptId, RunId, SessionId, ack_attempt
+from interlock.kernel.ids import AttemptId, RunId, SessionId
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocker, WorkflowStepPointer, build_report
 from interlock.record.payloads import WorkRecorded
@@ -135,7 +135,6 @@ def ask_to_end(
     node, attempt_id = attempt
     step, view = render_pending_step(run_context, node), run_context.view(node)
     assert step is not None, "an ack is of a pending step"
-    is_ordinary = attempt_id == ack_attempt(node.node)
     command = (
         f"interlock session {'cancel' if work.work == 'cancelled' else 'fail'} {view.label} --reason {work.reason}"
     )
@@ -153,7 +152,7 @@ def ask_to_end(
                 occasion="advance",
                 run=view,
                 state_token=mint.state(node.node),
-                ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
+                ack_token=mint.retry(node.node, attempt_id),
                 step=step,
                 blockers=build_report([blocker]),
             )
