@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from interlock.decide.condition import AllOf, AnyOf, Compare, Condition, Not
+from interlock.decide.condition import Compare, Condition, iter_terms
 from interlock.decide.criteria import Criteria, Length, Matches, iter_rule_conditions, iter_rules
 from interlock.decide.evaluate import is_number
 from interlock.define import document as doc
@@ -105,7 +105,7 @@ def _declarations(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
 def _conditions(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
     terms = 0
     for at, condition in _all_conditions(workflow):
-        for term in _iter_terms(condition):
+        for term in iter_terms(condition):
             terms += 1
             if isinstance(term, Compare):
                 yield from _comparison(term, at)
@@ -129,18 +129,6 @@ def _all_conditions(workflow: CompiledWorkflow) -> Iterator[tuple[str, Condition
         if task.evidence.criteria is not None:
             for condition in iter_rule_conditions(task.evidence.criteria):
                 yield f"{at}.evidence.criteria", condition
-
-
-def _iter_terms(condition: Condition) -> Iterator[Condition]:
-    yield condition
-    match condition:
-        case AllOf() | AnyOf():
-            for part in condition.of:
-                yield from _iter_terms(part)
-        case Not():
-            yield from _iter_terms(condition.of)
-        case _:
-            return
 
 
 def _comparison(term: Compare, at: str) -> Iterator[Diagnostic]:
