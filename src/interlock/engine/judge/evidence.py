@@ -74,8 +74,8 @@ def judge(
             rated[ref] = levels
     if rated:
         values["assessments"] = rated
-    findings += _notes(node, task, request, context)
     title = rendered_line(node.title, context)
+    findings += _notes(title, task, request, context)
     findings += [reasons.unfit_value(title, key, mismatch) for key, mismatch in mismatches.items()]
     findings += [
         reasons.missing_key(title, key)
@@ -213,10 +213,10 @@ def schema_fault(artifact: Mapping[str, Json], schema: Mapping[str, Json]) -> st
     return "; ".join(faults[:ARTIFACT_FAULTS_MAX]) + more if faults else None
 
 
-def _notes(node: PlanNode, task: Task, request: Request, context: Context) -> Iterator[Violation]:
+def _notes(title: str, task: Task, request: Request, context: Context) -> Iterator[Violation]:
     wanted = task.evidence
     if wanted.notes == "required" and not request.has_notes():
-        yield reasons.missing_notes(rendered_line(node.title, context))
+        yield reasons.missing_notes(title)
     elif request.has_notes() and (copied := _copied(request.notes or "", task, context)) is not None:
         yield reasons.copied_notes(copied)
     elif wanted.criteria is not None and (request.has_notes() or wanted.notes == "required"):
