@@ -92,12 +92,17 @@ def artifact_outlines(workflow: CompiledWorkflow, node: PlanNode) -> tuple[dict[
     wanted: list[dict[str, Outline]] = []
     ref = node.evidence_schema_ref or ""
     schema = workflow.packs[ref].artifact_schema if ref in workflow.packs else None
-    is_rated = ref == ASSESSMENT_CONTRACT and bool(task.evidence.assessments)
-    if schema is not None and task.evidence.artifact_required and not is_rated:
+    if schema is not None and task.evidence.artifact_required and not _is_rated(node):
         wanted.append(artifact_outline(schema) | _particulars(workflow, node))
     ratings = workflow.packs[ASSESSMENT_CONTRACT].artifact_schema if task.evidence.assessments else None
     wanted += [_rating_outline(workflow.ratings[name], ratings or {}) for name in task.evidence.assessments]
     return tuple(wanted)
+
+
+def _is_rated(node: PlanNode) -> bool:
+    """Say whether the ratings of a step take the place of the artifact of its contract."""
+    assert node.task is not None, "only a task has evidence"
+    return node.evidence_schema_ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
 
 
 def _particulars(workflow: CompiledWorkflow, node: PlanNode) -> dict[str, Outline]:
@@ -141,8 +146,7 @@ def _contracted(
     assert node.task is not None, "as judged by the caller"
     ref = node.evidence_schema_ref or ""
     pack = workflow.packs[ref]
-    is_rated = ref == ASSESSMENT_CONTRACT and bool(node.task.evidence.assessments)
-    if pack.artifact_kind is None or pack.artifact_schema is None or is_rated:
+    if pack.artifact_kind is None or pack.artifact_schema is None or _is_rated(node):
         return None
     found = [artifact for artifact in request.artifacts if artifact.get("kind") == pack.artifact_kind]
     outlines = artifact_outlines(workflow, node)
