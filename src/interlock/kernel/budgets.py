@@ -374,6 +374,20 @@ QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached with it: each append writes the cache."""
+EVENT_FIELDS_BYTES_MAX = 8 * KIB
+"""Canonical bytes of the fields of one event or intent: larger data is passed by reference."""
+EVENT_FIELDS_MAX = 20
+"""Fields of one event or intent: each is declared by hand."""
+EVENT_TEXT_CHARS_MAX = 128
+"""Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
+EVENTS_WAITING_MAX = 64
+"""Events of a run that no step has taken yet: a sender that is wrong must not fill the log."""
+EVENTS_PER_RUN_MAX = 2_000
+"""Events of a run: one for each pass of the longest loop."""
+EMITS_PER_STEP_MAX = 8
+"""Intents of one step: each has a place in the plan and is sent by itself."""
+AWAIT_S_MAX = 90 * DAY_S
+"""The longest time that a step waits for an event: longer than any session is kept by default."""
 CHECKPOINTS_PER_NODE_MAX = 255
 """Checkpoints of one node: the short token counts them in one byte (CHK-4)."""
 

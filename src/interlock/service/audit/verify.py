@@ -34,7 +34,8 @@ from interlock.service.run.plans import Plans
 from interlock.service.transfer.salvage import has_sound_part, health_words
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.reader import SessionReader, UnfinishedAppend
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 Code = Literal[
     "hash_mismatch",
