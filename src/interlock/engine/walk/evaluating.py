@@ -8,7 +8,7 @@ from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Und
 from interlock.decide.evaluation_pass import PassAborted, PassResult, run_pass
 from interlock.decide.lowering import trigger_id
 from interlock.engine.template import rendered_line
-from interlock.engine.walk.flow import Truth
+from interlock.engine.walk.flow import Decider, Truth
 from interlock.engine.walk.trace import DecisionPoint, DecisionRecord, DecisionTrace
 from interlock.kernel.canonical import Json
 from interlock.plan.graph import Graphs
@@ -20,7 +20,7 @@ Observer: TypeAlias = Callable[[DecisionPoint, str, PassResult | PassAborted], N
 """Receives each pass over the graph of a condition: its place, the condition, and the results of all nodes."""
 
 
-class Evaluating:
+class Evaluating(Decider):
     """Evaluates decisions, and collects their trace."""
 
     def __init__(
@@ -33,7 +33,6 @@ class Evaluating:
         self._observe = observe
         self._decisions = tuple(loop_decisions)
         self._trace = DecisionTrace()
-        self.is_continue_asked = False
 
     def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
         """Evaluate a condition in one pass over its graph.

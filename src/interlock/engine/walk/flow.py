@@ -5,6 +5,7 @@ the same decisions give the same moves. If a decision cannot be made, the reason
 nothing changes. A run that never stops takes the cautious way instead and discloses what is missing (MODE-2).
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
@@ -79,46 +80,46 @@ Truth: TypeAlias = bool | Undecided | PassAborted
 
 
 class Decider(Protocol):
-    """Makes the decisions of a walk, and keeps what it needs to explain them."""
+    """Makes the decisions of a walk. The methods that have a default keep nothing and report nothing."""
 
-    is_continue_asked: bool
+    is_continue_asked: bool = False
     """Whether an artifact of this call asked for another pass of the last loop that read one."""
 
+    @abstractmethod
     def holds(self, point: DecisionPoint, condition_id: str, seen: Context) -> Truth:
         """Decide a condition."""
         ...
 
+    @abstractmethod
     def has_pass(self, point: DecisionPoint, loop: Loop, outer: Context) -> Truth:
         """Decide whether a counting loop has the pass of the innermost frame. `outer` is the context around it."""
         ...
 
     def has_first_pass(self, point: DecisionPoint) -> None:
         """Note that a loop begins its first pass without a decision: it decides after each pass."""
-        ...
 
     def missing_needs(self, node: PlanNode, seen: Context) -> Iterable[str]:
         """Return the keys that a step needs and that are not set."""
-        ...
+        del node, seen
+        return ()
 
     def took(self, way: str) -> None:
         """Note what the last decision chose: an edge, or what a loop does."""
-        ...
 
     def noted(self, kind: Literal["entered_loop", "exited_loop"], loop_id: str, iteration: int, words: str) -> None:
         """Note that a loop began a pass, or ended."""
-        ...
 
     def lacked(self, node: PlanNode, key: str) -> None:
         """Note that an agent receives a step without a key that it needs."""
-        ...
 
     def records(self) -> tuple[DecisionRecord, ...]:
         """Return the decisions made so far."""
-        ...
+        return ()
 
     def explained(self, node: PlanNode | None, seen: Context) -> tuple[TraceEntry, ...]:
         """Return the reasons, with the step that they led to."""
-        ...
+        del node, seen
+        return ()
 
 
 def run_to_next_task(

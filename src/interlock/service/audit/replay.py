@@ -19,7 +19,6 @@ from interlock.record import events as ev
 from interlock.record.append_plan import AppendPlan
 from interlock.record.base import Autonomy
 from interlock.record.outcome import Blocked
-from interlock.record.snapshot import Complete
 from interlock.service.run.attempts import answered_at, attempt_on, brought_by, ending_of, reply_stored
 from interlock.service.run.context import load_run_context
 from interlock.service.run.plans import Plans
@@ -169,7 +168,7 @@ def _replay_advance(
 ) -> AppendPlan | str:
     child, before = recorded.after.nodes[recorded.node], recorded.before
     node, run_context = before.nodes[key.scope.node_id], load_run_context(before, before.runs[child.run], plans)
-    if isinstance(run_context.snapshot(node).state, Complete):
+    if run_context.pending(node) is None:
         raise BrokenChainError(key, "the run is already complete at its node")
     evidence, answered = brought_by(reader, child), answered_at(reader, child)
     request = Request(

@@ -16,7 +16,6 @@ from interlock.kernel.canonical import Json
 from interlock.kernel.ids import AttemptId, Digest, ack_attempt, derived_id
 from interlock.record.events import Actor
 from interlock.record.payloads import ArtifactPayload, GapRecorded, NotesPayload, WorkRecorded
-from interlock.record.snapshot import Complete, Running
 from interlock.service.run.context import RunContext
 from interlock.store.ports.errors import ContentDamagedError
 from interlock.store.ports.reader import SessionReader
@@ -79,9 +78,9 @@ def _reporters(run_context: RunContext, node: Node) -> Iterator[tuple[str, Actor
 
 
 def _pending(run_context: RunContext, node: Node) -> str:
-    state = run_context.snapshot(node).state
-    assert isinstance(state, Running), "a node with an attempt is not complete"
-    return state.pending.step.step_id
+    pending = run_context.pending(node)
+    assert pending is not None, "a node with an attempt is not complete"
+    return pending.step_id
 
 
 def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, reply: Reply | None) -> RunEnding:
@@ -96,7 +95,7 @@ def ending_of(run_context: RunContext, work: WorkRecorded, actor: Actor | None, 
         session=session.session,
         run=run.run,
         title=f"{run_context.workflow.name}: run {view.label}",
-        is_complete=isinstance(run_context.snapshot(session.nodes[run.tip]).state, Complete),
+        is_complete=run_context.pending(session.nodes[run.tip]) is None,
         work=work,
         actor=actor,
         reply=reply,

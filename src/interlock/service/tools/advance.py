@@ -31,7 +31,6 @@ from interlock.kernel.text import utf8_bytes
 from interlock.record.events import Actor
 from interlock.record.outcome import Blocked, Blocker, BlockerReport
 from interlock.record.payloads import WorkRecorded
-from interlock.record.snapshot import Complete, Running
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import answered_at, attempt_on, ending_of, whole_notes
 from interlock.service.run.context import RunContext
@@ -144,7 +143,7 @@ def _decide(ports: Ports, call: _Call, session: Session) -> Advanced | Refused |
     if refusal is not None:
         return refusal
     with ports.read.trace.span("decide"):
-        if isinstance(run_context.snapshot(node).state, Complete):
+        if run_context.pending(node) is None:
             return lost_history("ackToken", run=run_context.view(node))
         run_context = run_context.at(session)
         work, _ = work_in(call.request)
@@ -263,9 +262,9 @@ def _without_repetition(
     run_context: RunContext, before: Node, step: PendingStepView, *, is_refused: bool
 ) -> PendingStepView:
     """Leave out what the answer before has said: the same role, a long unchanged prompt (ANS-27)."""
-    state = run_context.snapshot(before).state
-    assert isinstance(state, Running), "an attempt is on a pending step"
-    reported = run_context.workflow.steps[state.pending.step.step_id].task
+    pending = run_context.pending(before)
+    assert pending is not None, "an attempt is on a pending step"
+    reported = run_context.workflow.steps[pending.step_id].task
     if reported is not None and reported.agent_role == step.agent_role:
         step = replace(step, agent_role=None)
     if is_refused and utf8_bytes(step.prompt) > PROMPT_REPEATED_BYTES_MAX:
@@ -310,7 +309,7 @@ def _warnings(request: Request, run_context: RunContext, recorded: fold_types.Ad
     yield from warnings.claimed(child)
     if child.preferences != run_context.session.nodes[recorded.node].preferences:
         yield from warnings.beyond_advice(run_context.workflow, child.preferences)
-    if isinstance(run_context.snapshot(child).state, Complete):
+    if run_context.pending(child) is None:
         yield from warnings.open_at_the_end(run_context.session, child)
 
 

@@ -14,7 +14,6 @@ from interlock.kernel.ids import AttemptId, ack_attempt, checkpoint_attempt, der
 from interlock.record.append_plan import AppendPlan
 from interlock.record.events import Actor
 from interlock.record.payloads import NotesPayload
-from interlock.record.snapshot import Running
 from interlock.service.ports import Ports
 from interlock.service.run.attempts import whole_notes
 from interlock.service.tokens.mint import Argument, minting
@@ -105,7 +104,7 @@ def _refusal(call: _Call, session: Session, attempt: AttemptId) -> Refusal | Non
     if ended is not None:
         return ended
     is_next = attempt == checkpoint_attempt(node.node, node.checkpoints)
-    if not is_next or not isinstance(run_context.snapshot(node).state, Running):
+    if not is_next or run_context.pending(node) is None:
         return lost_history(call.argument, run=run_context.view(node))
     if node.checkpoints < CHECKPOINTS_PER_NODE_MAX:
         return None

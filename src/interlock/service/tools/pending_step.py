@@ -12,7 +12,7 @@ from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
 from interlock.plan.walk import ExecutionState
-from interlock.record.snapshot import LoopFrame, Running
+from interlock.record.snapshot import LoopFrame
 from interlock.service.run.context import RunContext
 from interlock.views.session import Node
 
@@ -27,10 +27,9 @@ def render_pending_step(
     Raises:
         ContentDamagedError: The node's snapshot is missing or damaged.
     """
-    state = run_context.snapshot(node).state
-    if not isinstance(state, Running):
+    pending = run_context.pending(node)
+    if pending is None:
         return None
-    pending = state.pending.step
     return render_step_at(run_context, node, pending.step_id, pending.loop_path, asking)
 
 
@@ -52,7 +51,7 @@ def render_step_at(
     seen = with_loop_variables(graphs, run_context.session.context(node.node), loop_path)
     marks = ExecutionState(graphs, run_context.snapshot(node).state)
     marks.stack = list(loop_path)
-    parallel = tuple(other for other in graphs.parallel_to(step.node_id) if not marks.is_resolved(other))
+    parallel = marks.open_parallel_to(step.node_id)
     return PendingStepView(
         number=run_context.workflow.numbers[step.node_id],
         total=len(run_context.workflow.numbers),
