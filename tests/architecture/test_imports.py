@@ -64,7 +64,7 @@ def test_a_room_imports_no_more_of_a_store_than_the_ports_of_its_role_and_what_o
 
 
 WRITING_PORTS = {
-    "SessionLock": {"service/ports.py", "service/tools/append.py"},
+    "SessionLock": {"service/ports.py", "service/outside/receive.py"},
     "SessionWriter": {"service/ports.py", "service/transfer/restore.py"},
     "KeyRingWriter": {
         "service/ports.py",

@@ -92,18 +92,19 @@ class PassResult:
 
     def to_json(self) -> dict[str, Json]:
         """Return the results as JSON. The same graph and inputs always give the same value."""
+        effects: list[Json] = [
+            {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
+            for effect in self.effects
+        ]
+        effects += [
+            {"kind": "emit", "action": one.action, "sends": one.sends, "fields": cast("Json", dict(one.fields))}
+            for one in self.intents
+        ]
         return {
             "values": {node: _value_json(value) for node, value in self.values.items()},
             "triggers": {node: _trigger_json(verdict) for node, verdict in self.triggers.items()},
             "outcomes": {node: outcome.to_json() for node, outcome in self.outcomes.items()},
-            "effects": [
-                {"kind": "set", "action": effect.action, "key": effect.key, "value": effect.value}
-                for effect in self.effects
-            ]
-            + [
-                {"kind": "emit", "action": one.action, "sends": one.sends, "fields": dict(one.fields)}
-                for one in self.intents
-            ],
+            "effects": effects,
         }
 
 

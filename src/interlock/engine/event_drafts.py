@@ -50,7 +50,9 @@ def outputs_stored(snapshot: ExecutionSnapshot) -> tuple[SnapshotRef, bytes]:
 
 def advance_recorded_event(attempt: Attempt, outcome: AdvancedTo | Blocked) -> EventDraft:
     """`advance_recorded`: the key event of an attempt."""
-    took: dict[str, object] = {"took": (attempt.event.event_id,)} if attempt.event is not None else {}
+    took: dict[str, object] = {}
+    if attempt.event is not None and isinstance(outcome, AdvancedTo):
+        took["took"] = (attempt.event.event_id,)
     advance = data.AdvanceRecorded.model_validate(
         {
             "attempt_id": attempt.attempt,
@@ -77,11 +79,13 @@ def intent_events(attempt: Attempt, child: NodeId, node: PlanNode, step: StepPas
         once = node.task.emits[one.number].once is not None
         origin = None if once else attempt.attempt
         drafts.append(
-            IntentRecorded(
-                intent_id=intent_id(attempt.run, origin, node.node_id, one.number),
-                sends=one.sends,
-                number=one.number,
-                fields=dict(one.fields),
+            IntentRecorded.model_validate(
+                {
+                    "intent_id": intent_id(attempt.run, origin, node.node_id, one.number),
+                    "sends": one.sends,
+                    "number": one.number,
+                    "fields": dict(one.fields),
+                }
             )
         )
     return on_node(attempt.run, child, drafts)

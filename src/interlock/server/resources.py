@@ -10,6 +10,15 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from interlock.engine.answer.links import (
+    CATALOG_LINK,
+    artifact_link,
+    context_link,
+    lifecycle_link,
+    plan_link,
+    session_link,
+    step_link,
+)
 from interlock.kernel.budgets import (
     ECHO_BYTES_MAX,
     HEADER_GOAL_BYTES_MAX,
@@ -23,15 +32,6 @@ from interlock.kernel.text import one_line
 from interlock.record.base import UnknownVersionError
 from interlock.server.read_only import run_read
 from interlock.service.failures import refusal_of
-from interlock.service.links import (
-    CATALOG_LINK,
-    artifact_link,
-    context_link,
-    lifecycle_link,
-    plan_link,
-    session_link,
-    step_link,
-)
 from interlock.service.ports import Ports
 from interlock.service.tools.inspect_workflow import plan_text
 from interlock.service.tools.list_workflows import ListCommand, list_workflows

@@ -64,6 +64,7 @@ class Outside:
     events: "HashTrieMap[EventId, Received]"
     intents: "HashTrieMap[IntentId, Intent]"
     by_kind: "HashTrieMap[tuple[RunId, str], List[EventId]]"
+    by_node: "HashTrieMap[NodeId, tuple[IntentId, ...]]"
     of_run: "HashTrieMap[RunId, int]"
     taken: "HashTrieMap[RunId, HashTrieSet[EventId]]"
 
@@ -91,9 +92,18 @@ class Outside:
         """Count the events of a run that no step of any branch has taken."""
         return self.of_run.get(run, 0) - len(self.taken.get(run, HashTrieSet()))
 
+    def of_node(self, node: NodeId) -> tuple[Intent, ...]:
+        """Return the intents that the advance to a node recorded."""
+        return tuple(self.intents[one] for one in self.by_node.get(node, ()))
+
 
 NOTHING_OUTSIDE = Outside(
-    events=HashTrieMap(), intents=HashTrieMap(), by_kind=HashTrieMap(), of_run=HashTrieMap(), taken=HashTrieMap()
+    events=HashTrieMap(),
+    intents=HashTrieMap(),
+    by_kind=HashTrieMap(),
+    by_node=HashTrieMap(),
+    of_run=HashTrieMap(),
+    taken=HashTrieMap(),
 )
 """The state before the first event."""
 
@@ -144,7 +154,12 @@ def intent_recorded(outside: Outside, event: ev.IntentRecordedEvent) -> Outside:
         number=event.data.number,
         fields=event.data.fields,
     )
-    return replace(outside, intents=outside.intents.insert(intent.intent_id, intent))
+    before = outside.by_node.get(intent.node, ())
+    return replace(
+        outside,
+        intents=outside.intents.insert(intent.intent_id, intent),
+        by_node=outside.by_node.insert(intent.node, (*before, intent.intent_id)),
+    )
 
 
 def intent_settled(outside: Outside, event: ev.IntentSettledEvent) -> Outside:

@@ -39,7 +39,6 @@ from interlock.service.run.context_limits import context_refusal
 from interlock.service.run.observations import observed_of
 from interlock.service.tokens.mint import minting
 from interlock.service.tools import warnings
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import StartIds, StartKey, after_append, named
 from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyError, StoreFailureError
@@ -162,7 +161,7 @@ def _begin(
     with ports.hold(ids.session) as lock:
         if joined is not None and lock.session is None:
             return _no_session(ids.session)  # it was deleted after it was loaded
-        session = append_plan(ports, lock, plan, command.actor)
+        session = ports.append(lock, plan, command.actor)
     return _render_begun(ports, ring, session, session.runs[ids.run], command.request.asking)
 
 
