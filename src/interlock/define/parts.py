@@ -25,12 +25,14 @@ Metadata = Annotated[
 ]
 SafeId = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=STEP_ID_CHARS_MAX)]
 """Delimiter-safe: it contains no delimiter of a step instance key (SNAP-3)."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=64)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_CHARS_MAX)]
 LongText = Annotated[str, Field(min_length=1, max_length=PROMPT_BYTES_MAX)]
 Lines = Annotated[tuple[LongText, ...], Field(max_length=100, strict=False)]
 ContextKey = Annotated[str, Field(min_length=1, max_length=CONTEXT_KEY_BYTES_MAX)]
-DeclaredKey = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=CONTEXT_KEY_BYTES_MAX)]
+DECLARED_KEY_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+DeclaredKey = Annotated[str, Field(pattern=DECLARED_KEY_PATTERN, max_length=CONTEXT_KEY_BYTES_MAX)]
 """A context key that a document declares. It has no dot, because dots separate the parts of a path."""
 ContextPath = Annotated[str, Field(min_length=1, max_length=4 * CONTEXT_KEY_BYTES_MAX)]
 """A context key, or a dotted path into its value."""

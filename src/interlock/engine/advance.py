@@ -38,7 +38,7 @@ from interlock.engine.judge.confirmation import Approved, NotApproved, approved_
 from interlock.engine.judge.declared_context import HeldContext, hold_context
 from interlock.engine.judge.evidence import judge
 from interlock.engine.judge.observed import failed_probes, observed_in
-from interlock.engine.judge.own_words import is_long, is_same_text
+from interlock.engine.judge.own_words import is_sent_again
 from interlock.engine.judge.recommended import recommendation_trace
 from interlock.engine.judge.separation import check_separation
 from interlock.engine.judge.violations import Violation, blockers_of, gaps_of
@@ -199,8 +199,7 @@ def _expired(attempt: Attempt, node: PlanNode) -> tuple[Violation, ...]:
 
 def _notes_sent_again(attempt: Attempt) -> list[Violation]:
     """Return the violation of notes that an earlier step on this branch was reported with (EVID-11)."""
-    notes = attempt.evidence.stored_notes()
-    is_again = is_long(notes) and any(is_same_text(notes, one) for one in attempt.earlier_notes)
+    is_again = is_sent_again(attempt.evidence.stored_notes(), attempt.earlier_notes)
     return [reasons.copied_notes("are those of an earlier step")] if is_again else []
 
 

@@ -7,7 +7,7 @@ are those of a report: `run_step_pass`, then `run_to_next_task`.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from interlock.decide.evaluate import ABSENT, ConditionInputs, Undecided, describe_kind, value_at
+from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult
 from interlock.engine.advance import finding_of
 from interlock.engine.judge.declared_context import hold_context
@@ -130,5 +130,5 @@ class _Towards(Decider):
         items = value_at(outer, loop.items) if loop.items is not None else [None]
         if isinstance(items, list) and items:
             return True
-        found = "an empty list" if isinstance(items, list) else "not set" if items is ABSENT else describe_kind(items)
+        found = "an empty list" if isinstance(items, list) else NOT_SET if items is ABSENT else describe_kind(items)
         return Undecided(path=loop.items, found=found, expected=f"a list with an item for a pass of {point.node_id!r}")

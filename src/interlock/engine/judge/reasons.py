@@ -5,7 +5,7 @@ Each docstring begins with the category and detail of its row in `violations.REA
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from interlock.decide.evaluate import EVIDENCE_ROOTS, Undecided
+from interlock.decide.evaluate import EVIDENCE_ROOTS, NOT_SET, Undecided
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.define.declared import TypeMismatch
 from interlock.engine.gates import QuestionItem
@@ -204,7 +204,7 @@ def undecided(found: Undecided, what: str) -> Violation:
             f"{_quoted(what)} depends on an artifact of kind `wr.loop_control`; none was sent for this loop.",
             'Send {"kind": "wr.loop_control", "decision": "stop"}, or "continue", in `output.artifacts`.' + _USE_FRESH,
         )
-    is_missing = found.found == "not set"
+    is_missing = found.found == NOT_SET
     return _finding(
         "missing_required_output" if is_missing else "invalid_required_output",
         _key(found.path),

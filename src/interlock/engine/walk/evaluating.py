@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias, cast
 
 from interlock.decide.condition import describe_condition, reads_loop_control
-from interlock.decide.evaluate import ABSENT, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
+from interlock.decide.evaluate import ABSENT, NOT_SET, ConditionInputs, LoopDecision, Undecided, describe_kind, value_at
 from interlock.decide.evaluation_pass import PassAborted, PassResult, run_pass
 from interlock.decide.lowering import trigger_id
 from interlock.engine.template import rendered_line
@@ -104,4 +104,4 @@ def _read(path: str, found: object) -> dict[str, Json]:
 
 
 def _mismatch(path: str, found: object, wanted: str) -> Undecided:
-    return Undecided(path=path, found="not set" if found is ABSENT else describe_kind(found), expected=wanted)
+    return Undecided(path=path, found=NOT_SET if found is ABSENT else describe_kind(found), expected=wanted)

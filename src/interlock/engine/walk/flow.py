@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 
-from interlock.decide.evaluate import LoopDecision, Undecided, value_at
+from interlock.decide.evaluate import NOT_SET, LoopDecision, Undecided, value_at
 from interlock.decide.evaluation_pass import PassAborted
 from interlock.engine.template import with_loop_variables
 from interlock.engine.walk.trace import GOES_ON, LEAVES, DecisionPoint, DecisionRecord
@@ -231,7 +231,7 @@ class Walk:
         assert node.task is not None, "a task has a prompt"
         if node.task.needs:
             for key in self.decider.missing_needs(node, self._seen()):
-                suspended = self._suspend(Undecided(path=key, found="not set", expected="a value"), node)
+                suspended = self._suspend(Undecided(path=key, found=NOT_SET, expected="a value"), node)
                 if suspended is not None:
                     return suspended
                 self.decider.lacked(node, key)
@@ -247,8 +247,8 @@ class Walk:
         for frame in reversed(self.marks.stack):
             loop = self.graphs.loops[frame.loop_id]
             if loop.items is not None and loop.item_var == key:
-                where = f"a list whose item {frame.iteration + 1} is {'without ' if found.found == 'not set' else ''}"
-                reported = f"{where}{member!r}" if found.found == "not set" else f"{where}{found.found}"
+                what = f"without {member!r}" if found.found == NOT_SET else found.found
+                reported = f"a list whose item {frame.iteration + 1} is {what}"
                 wanted = f"a list whose items all have {member!r}, {found.expected}" if member else found.expected
                 return Undecided(path=loop.items, found=reported, expected=wanted)
         return found

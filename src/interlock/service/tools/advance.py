@@ -240,12 +240,11 @@ def _require_person(
 ) -> HumanInputRequired:
     """Return the question for a person, and the answer for a client that cannot ask. This records nothing."""
     mint = minting(ports.read, call.ring, run_context.session, run_context.run)
-    is_ordinary = call.attempt == ack_attempt(node.node)
     facts = AnswerModel(
         occasion="advance",
         run=run_context.view(node),
         state_token=mint.state(node.node),
-        ack_token=mint.ack(node.node) if is_ordinary else mint.fork(node.node, node.forks),
+        ack_token=mint.retry(node.node, call.attempt),
         step=render_pending_step(run_context, node, call.request.asking),
         blockers=BlockerReport(blockers=found.blockers),
         awaited=PendingApproval(claim=CLAIM if found.takes_claims else None),
