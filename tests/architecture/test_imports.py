@@ -80,7 +80,7 @@ WRITING_PORTS = {
     "open_store": {
         "server/app.py",
         "cli/store.py",
-        "cli/demo.py",
+        "cli/top/demo.py",
         "cli/session/keep.py",
         "cli/upkeep/doctor.py",
         "cli/upkeep/gc.py",
@@ -133,7 +133,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
         if apart.isdisjoint({path, *path.parents}) and reads.search(path.read_text(encoding="utf-8"))
     }
     assert found == {
-        "cli/running.py",
+        "cli/frame/running.py",
         "cli/upkeep/place.py",
         "server/transport/stdio.py",
         "store/local/files.py",

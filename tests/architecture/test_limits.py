@@ -21,9 +21,9 @@ SIMULATED = "a property of what a test simulates"
 
 # Grows only with a reason beside it; a stale entry fails.
 NO_LIMIT = {
-    "cli/edge.py": {"FAILED": CODE, "INTERRUPTED": CODE},
+    "cli/frame/edge.py": {"FAILED": CODE, "INTERRUPTED": CODE},
     "cli/render/phrases.py": {"_MINUTE": UNIT, "_HOUR": UNIT, "_DAY": UNIT},
-    "cli/running.py": {"NOT_PRINTED": CODE},
+    "cli/frame/running.py": {"NOT_PRINTED": CODE},
     "cli/screen.py": {"_UNIT_STEP": UNIT},
     "cli/session/list.py": {"_MINUTE": UNIT},
     "cli/upkeep/keys.py": {"PRIVATE_FILE": CODE, "PRIVATE_DIRECTORY": CODE},

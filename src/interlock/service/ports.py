@@ -42,6 +42,10 @@ class Outbox(Protocol):
         """Take intents that this process recorded, to send them. Returns at once."""
         ...
 
+    def close(self) -> None:
+        """Send nothing more, and end what can be ended. Returns at once."""
+        ...
+
 
 class NoOutbox:
     """No channel: nothing is sent, and no workflow that sends anything can start."""
@@ -52,6 +56,9 @@ class NoOutbox:
 
     def offer(self, session: SessionId, intents: Sequence[Intent]) -> None:
         """See `Outbox`: what is recorded stays undelivered."""
+
+    def close(self) -> None:
+        """See `Outbox`."""
 
 
 def nowhere(_workspace: Path | None) -> GitAnchors:

@@ -14,6 +14,7 @@ from interlock.config.applied import applied_config_hash, applied_keys
 from interlock.config.file import CONFIG_FILE, read_config
 from interlock.config.form import RESTART_MARK, config_schema, key_schemas, parse_config
 from interlock.config.model import Config, FaultyConfig
+from interlock.config.ports import local_ports
 from interlock.config.settings import PlaceArguments, Settings, read_settings
 from interlock.kernel.budgets import (
     ARTIFACT_BYTES_MAX,
@@ -24,7 +25,6 @@ from interlock.kernel.budgets import (
     RETENTION_DAYS_MAX,
 )
 from interlock.record.base import Preferences
-from interlock.server.app import local_ports
 
 WHOLE = """
 [preferences]
@@ -309,7 +309,7 @@ def test_a_line_names_the_place_where_it_is_known(tmp_path: Path) -> None:
 def test_a_server_without_a_file_does_not_import_what_reads_one(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "import interlock.cli.serve, interlock.server.app, interlock.server.transport.stdio\n"
+        "import interlock.cli.top.serve, interlock.server.app, interlock.server.transport.stdio\n"
         "from interlock.config.settings import PlaceArguments, read_settings\n"
         f"read_settings({{}}, PlaceArguments(data_dir={str(tmp_path)!r}))\n"
         "print(sorted({'tomllib', 'interlock.config.form'} & set(sys.modules)))\n"

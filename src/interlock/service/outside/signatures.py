@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from interlock.engine.outside import SentEvent, SentSignature, SourceKey, signed_bytes
 from interlock.kernel.ids import RunId
+from interlock.record.events import EventReceivedEvent, NodeScope
 from interlock.record.world import Signed
 
 KEY_BYTES = 32
@@ -57,6 +58,21 @@ def verified(run: RunId, sent: SentEvent, sources: Mapping[str, SourceKey]) -> S
     if not is_signed(run, sent, source.public_key):
         return f"The signature is not one of {source.name!r} over this event: kind, id, run, node and fields."
     return Signed(source=source.name, public_key=source.public_key, signature=sent.signed.signature)
+
+
+def has_signature(event: EventReceivedEvent) -> bool:
+    """Say whether the signature of a recorded event is one over exactly what the log holds of it."""
+    assert event.data.signed is not None, "the event has a signature"
+    sent = SentEvent.model_validate(
+        {
+            "event": event.data.event,
+            "id": event.data.sent_id,
+            "fields": dict(event.data.fields),
+            **({"node": event.scope.node_id} if isinstance(event.scope, NodeScope) else {}),
+            "signed": {"source": event.data.signed.source, "signature": event.data.signed.signature},
+        }
+    )
+    return is_signed(event.scope.run_id, sent, event.data.signed.public_key)
 
 
 def is_signed(run: RunId, sent: SentEvent, public_key: str) -> bool:

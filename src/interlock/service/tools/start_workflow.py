@@ -74,6 +74,7 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
         return found
     entry, pinned = found
     refusal = context_refusal({}, command.request.context) or inputs_refusal(pinned.workflow, command.request.context)
+    refusal = refusal or _coverage_refusal(ports, entry, pinned.workflow)
     if refusal is not None:
         return refusal
     key = (command.workflow_id, command.workspace, command.session, command.request.digest())
@@ -97,6 +98,21 @@ def start_workflow(ports: Ports, command: StartCommand) -> Answer | Refusal | Hu
     if isinstance(outcome, Answer):
         ports.unanswered.forget(ids)
     return outcome
+
+
+def _coverage_refusal(ports: Ports, entry: Entry, workflow: CompiledWorkflow) -> Refusal | None:
+    """Refuse a workflow that sends something which no single channel of the user takes (WORLD-7)."""
+    found = {sends: ports.outbox.uncovered(sends, entry.source.kind) for sends in workflow.sends}
+    lacks = {sends: why for sends, why in found.items() if why is not None}
+    if not lacks:
+        return None
+    return Refusal(
+        code=ErrorCode.EFFECT_UNCOVERED,
+        message=f"`{workflow.workflow_id}` cannot start: {'; '.join(lacks.values())}.",
+        suggestion="Only the user can change this: exactly one channel in `config.toml` must accept each kind, with the"
+        f" source `{entry.source.kind}` among its `sources`. `interlock config show` prints them. Tell the user.",
+        details={"sends": list[Json](sorted(lacks)), "source": entry.source.kind},
+    )
 
 
 def _find_earlier_start(ports: Ports, key: StartKey, asking: ApprovalContext) -> Answer | StartIds | None:
