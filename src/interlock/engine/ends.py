@@ -141,7 +141,7 @@ def _why(reply: Reply | None) -> str:
 
 
 def _plan(ending: RunEnding, answered: Answered | None) -> AppendPlan:
-    """Plan the one event that ends a run, with the person's answer stored beside it."""
+    """Plan the one event that ends a run, and the record of the person's answer."""
     if answered is None:
         return AppendPlan(session=ending.session, drafts=(EventDraft(data=ending.work, run=ending.run),))
     written = answered.to_bytes()

@@ -54,9 +54,9 @@ NOTES = {
     "verdict": "Clean, valid for 9d8e7f6: no finding blocks the merge. A test of the reset would be welcome (T1)."
     " Question: is a lock by a stranger acceptable (S1)? Everything was read.",
 }
+"""The notes of the demo's agent, by step: as long as the workflow demands."""
 VERDICT: dict[str, Json] = {"confidence": "high", "verdict": "clean", "findings": []}
 """What the agent of the demo writes into the artifact of the last step, besides its summary."""
-"""The notes of the demo's agent, by step: as long as the workflow demands."""
 OTHER_NOTES = (
     "Another base: 1a2b3c4, head 9d8e7f6 (`git diff 1a2b3c4 9d8e7f6`): 5 files, 190 lines. The change is larger than it"
     " seemed. The build and its 214 tests pass on both."

@@ -170,7 +170,7 @@ def _decision_row(workflow: CompiledWorkflow, one: DecisionRecord) -> tuple[str,
         describe_condition(workflow.graphs.conditions[one.condition_id]) if one.condition_id is not None else "passes"
     )
     result = "undecided" if one.verdict is None else "holds" if one.verdict else "does not hold"
-    return _place(one.spot), described, result, (one.took or "-").replace("_", " ")
+    return _place(one.point), described, result, (one.took or "-").replace("_", " ")
 
 
 def _place(point: DecisionPoint) -> str:
@@ -196,8 +196,8 @@ def _json(workflow: CompiledWorkflow, step_id: str, decided: DecidedStep) -> dic
     ]
     decisions: list[Json] = [
         {
-            "at": one.spot.node_id,
-            "passes": [frame.to_json() for frame in one.spot.frames],
+            "at": one.point.node_id,
+            "passes": [frame.to_json() for frame in one.point.frames],
             "conditionId": one.condition_id,
             "read": dict(one.read),
             "verdict": one.verdict,

@@ -97,12 +97,12 @@ class DecisionCapture:
 
 def _decision(one: DecisionRecord) -> dict[str, Json]:
     body: dict[str, Json] = {
-        "at": one.spot.node_id,
+        "at": one.point.node_id,
         "read": cast("list[Json]", _read(one.read)),
         "verdict": one.verdict,
     }
-    if one.spot.frames:
-        body["passes"] = [frame.to_json() for frame in one.spot.frames]
+    if one.point.frames:
+        body["passes"] = [frame.to_json() for frame in one.point.frames]
     if one.condition_id is not None:
         body["conditionId"] = one.condition_id
         body["emitted"] = one.verdict is True

@@ -51,7 +51,8 @@ class Suspended:
 class Move(NamedTuple):
     """One move of a walk. `prefix` names the loop passes around the node, as in the keys of a snapshot.
 
-    A node is reached when the walk stands before it, unless it is skipped. `edge` is the chosen edge of a decision.
+    A node is reached when it becomes the current node of the walk; a skipped node is not reached. `edge` is the edge
+    that a decision chose.
     """
 
     kind: Literal["reached", "completed", "skipped"]
@@ -355,7 +356,7 @@ class Walk:
                 return self._holds(loop, frames)
 
     def _holds(self, loop: Loop, frames: list[LoopFrame]) -> Truth:
-        """Decide by a loop's condition whether it goes on."""
+        """Decide by a loop's condition whether it continues."""
         assert loop.condition_id is not None, "`while` and `until` have a condition"
         verdict = self.decider.holds(self._point(loop.loop_id, frames), loop.condition_id, self._seen(frames))
         if isinstance(verdict, Undecided | PassAborted):

@@ -45,8 +45,6 @@ from interlock.store.ports.errors import ContentDamagedError, SessionUnhealthyEr
 from interlock.store.ports.keys import KeyRing
 from interlock.views.session import Run, Session
 
-"""A session id that only the caller knows."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCommand:

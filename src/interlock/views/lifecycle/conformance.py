@@ -91,7 +91,7 @@ def _parse(body: object) -> "LifecycleEvent | list[tuple[FaultCode, str, str]]":
 
 
 def _over_budget(body: object) -> Found:
-    """Yield what of an event is too large, as it was sent."""
+    """Yield what of an event is too large. The size is that of the event before it is parsed."""
     try:
         size = len(canonical_bytes(cast("Json", body)))
     except (NotCanonicalError, TypeError, RecursionError):

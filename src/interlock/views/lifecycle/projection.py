@@ -228,7 +228,7 @@ class _Projection:
                 self._add_edges(index, move.node_id, move.prefix, move.edge)
 
     def _add_edges(self, index: int, node_id: str, prefix: str, chosen: str | None) -> None:
-        """Add the edges that a completed node takes: all of them, or the one that a decision chose."""
+        """Add the edges that a completed node takes: all of them, or the chosen edge of a decision."""
         for edge in self.workflow.graphs.out_edges.get(node_id, ()):
             if chosen is None or edge.edge_id == chosen:
                 fields = {"node": node_id, "instance": prefix + node_id, "edge": edge.edge_id}
@@ -260,7 +260,7 @@ def _snapshot(node: Node) -> Ref:
 
 
 def _outputs(node: Node) -> list[Ref]:
-    """Refer to what a report brought: its outputs by id, its artifacts by digest."""
+    """Refer to the content of a report: its outputs by id, its artifacts by digest."""
     refs: list[Ref] = []
     for output in node.outputs:
         if output.is_of_checkpoint:

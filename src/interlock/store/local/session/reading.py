@@ -65,8 +65,8 @@ class Verified:
     """The verified part of a session's manifest, and its content.
 
     `manifest_bytes` is the end of the last whole group; `last_group` are that group's bytes, by which a later call
-    recognises the same file. `is_marked` says that the session's mark, written since the machine
-    started, covers the manifest up to this end.
+    recognises the same file. `is_marked` says that the session's mark, written since the machine started, covers the
+    manifest up to this end.
     """
 
     fold: Session
