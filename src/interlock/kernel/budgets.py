@@ -404,6 +404,8 @@ DISPATCH_QUEUE_MAX = 1_000
 """Intents that wait in one server; more stay undelivered, and `interlock intent deliver` sends them."""
 DISPATCH_TRIES_MAX = 3
 """Tries of one process to send an intent, if the channel recognises the id of what it got before."""
+PROCESS_STATUS_BYTES_MAX = 4 * KIB
+"""What the operating system says of one process is a line."""
 DISPATCH_PAUSE_S = 2
 """The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255

@@ -24,9 +24,10 @@ def descends_from_client(data_dir: Path) -> bool | None:
 
     None if the platform does not tell.
     """
-    from interlock.store.local.live import descends_from  # noqa: PLC0415 — only commands that report facts need it
+    from interlock.store.local.files import OsFiles  # noqa: PLC0415 — only commands that report facts need it
+    from interlock.store.local.live import descends_from  # noqa: PLC0415 — see above
 
-    return descends_from(data_dir)
+    return descends_from(OsFiles(data_dir))
 
 
 def open_memory_store() -> Store:

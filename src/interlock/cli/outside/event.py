@@ -12,7 +12,7 @@ from interlock.cli.options import add_store_options, chosen_data_dir
 from interlock.cli.outside.writing import command_ports, finish_sending
 from interlock.cli.screen import RefusedError, StopError, say, say_json
 from interlock.cli.session.chosen import chosen_run
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.engine.outside import EventFault, SentEvent, parse_event_artifact
 from interlock.kernel.budgets import EVENT_FIELDS_BYTES_MAX, KIB
 from interlock.kernel.canonical import Json
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The event, the run or the key cannot be used, or the store failed.
     """
-    store = open_chosen_store(options)
+    store = open_chosen_reader(options)
     with answered_by_store():
         session, chosen = chosen_run(store, Plans(store), options.wanted)
     sent = _sent(options, chosen.run)

@@ -8,7 +8,7 @@ from interlock.cli.outside.writing import command_settings
 from interlock.cli.screen import StopError, say, say_json, say_table
 from interlock.cli.session.chosen import chosen_session, listing, say_unreadable
 from interlock.cli.session.lifecycle.end import COMMAND_LINE
-from interlock.cli.store import answered_by_store, open_chosen_store
+from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.config.ports import local_ports
 from interlock.config.settings import Settings
 from interlock.kernel.errors import ErrorCode
@@ -17,7 +17,7 @@ from interlock.kernel.text import one_line
 from interlock.service.outside.dispatch import Dispatcher, Undelivered
 from interlock.service.outside.intents import OPEN_STATES, ShownIntent, abandon_intent, deliver_intent, shown_intents
 from interlock.service.run.plans import Plans
-from interlock.store.ports.store import Store
+from interlock.store.ports.store import StoreReader
 from interlock.views.session import Session
 
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: An intent or a run was not found, or the store failed.
     """
-    settings, store = command_settings(options), open_chosen_store(options)
+    settings, store = command_settings(options), open_chosen_reader(options)
     with answered_by_store():
         found = list(_found(store, settings, options.wanted))
         match options.action:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
                 return _abandon(settings, _chosen(found, options.intents), options)
 
 
-def _found(store: Store, settings: Settings, wanted: str | None) -> Iterator[tuple[Session, ShownIntent]]:
+def _found(store: StoreReader, settings: Settings, wanted: str | None) -> Iterator[tuple[Session, ShownIntent]]:
     plans = Plans(store)
     if wanted is not None:
         chosen = chosen_session(store, plans, wanted)

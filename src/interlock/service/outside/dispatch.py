@@ -63,20 +63,25 @@ class Sender:
         Raises:
             SessionBusyError, SessionUnhealthyError, StoreFailureError: The claim or the result could not be recorded.
         """
-        claimed = self._claim(session_id, intent_id, expected)
+        claimed = self.claim(session_id, intent_id, expected)
         if isinstance(claimed, Undelivered):
             return claimed
         intent, channel, message = claimed
         result = open_channel(channel).deliver(message)
-        settled = self._settle(session_id, intent, channel, result)
+        settled = self.settle(session_id, intent, channel, result)
         event = event_in(result)
         if event is not None and self.on_event is not None:
             self.on_event(session_id, intent.run, event)
         return settled
 
-    def _claim(
+    def claim(
         self, session_id: SessionId, intent_id: IntentId, expected: int
     ) -> tuple[Intent, ChannelConfig, Message] | Undelivered:
+        """Append the claim of the next try; return what to send through which channel, or why nothing is sent.
+
+        Raises:
+            SessionBusyError, SessionUnhealthyError, StoreFailureError: As `send` says.
+        """
         with self.ports.hold(session_id) as lock:
             session = lock.session
             intent = session.outside.intents.get(intent_id) if session is not None else None
@@ -104,7 +109,12 @@ class Sender:
         session = record_settled(self.ports, lock, intent, {"state": "unknown", "note": note}, self.actor)
         return session.outside.intents[intent.intent_id]
 
-    def _settle(self, session_id: SessionId, intent: Intent, channel: ChannelConfig, result: Result) -> IntentSettled:
+    def settle(self, session_id: SessionId, intent: Intent, channel: ChannelConfig, result: Result) -> IntentSettled:
+        """Append the result of a claimed try; return what the log holds of the intent after it.
+
+        Raises:
+            SessionBusyError, SessionUnhealthyError, StoreFailureError: As `send` says.
+        """
         fields: dict[str, object] = {"state": result.outcome, "channel": channel.name}
         if result.note:
             fields["note"] = result.note

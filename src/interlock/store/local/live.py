@@ -1,66 +1,90 @@
 """Which servers work on a data directory: so that a command can say whether an agent's client started it (WORLD-9).
 
 A server leaves one file when it first writes. A file whose process is gone, or has another start time, says nothing.
-Nothing depends on these files being there: without one, a command is only believed less carefully.
+Nothing else depends on these files. Processes are read as Linux shows them; elsewhere nothing is known of them.
 """
 
-import contextlib
 import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from interlock.store.processes import Process, parent_of, this_process
+from interlock.kernel.budgets import PROCESS_STATUS_BYTES_MAX
+from interlock.store.local import layout
+from interlock.store.local.files import FileOps
+from interlock.store.regular_file import read_regular
 
-LIVE = "live"
-"""The directory of the files, one for each process."""
+_PARENT, _START = 1, 19
+"""Places in the status of a process after the name of its program, which is in brackets and may contain anything."""
 
 
-def announce(root: Path) -> None:
-    """Leave the file of this process, with the process that started it. Best effort: it never raises."""
-    here = this_process()
-    parent = parent_of(here) if here is not None else None
+class Process(NamedTuple):
+    """A process. `start` is its start time in ticks: with it, a pid that is used again is another process."""
+
+    pid: int
+    start: int
+
+
+def announce(files: FileOps) -> None:
+    """Leave the file of this process, with the process that started it. It never raises: nothing depends on it."""
+    here = _process(os.getpid())
+    parent = _parent(here) if here is not None else None
     if here is None or parent is None:
         return
-    with contextlib.suppress(OSError):
-        folder = root / LIVE
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for path in folder.iterdir():
-            if _read(path) is None:
-                path.unlink(missing_ok=True)
+    with suppress(OSError):
+        files.make_dir(layout.LIVE)
+        for name in files.names(layout.LIVE):
+            if _read(files, name) is None:
+                files.unlink(f"{layout.LIVE}/{name}")
         data = json.dumps({"pid": here.pid, "start": here.start, "parent": parent.pid, "parentStart": parent.start})
-        (folder / f"{here.pid}.json").write_text(data, encoding="ascii")
+        files.write(f"{layout.LIVE}/{here.pid}.json", data.encode("ascii"))
 
 
-def starters(root: Path) -> frozenset[Process]:
-    """Return the processes that started the servers which are alive, and those servers themselves."""
-    found: set[Process] = set()
-    with contextlib.suppress(OSError):
-        for path in (root / LIVE).iterdir():
-            found.update(_read(path) or ())
-    return frozenset(found)
+def descends_from(files: FileOps) -> bool | None:
+    """Say whether this process descends from one that started a live server here; None if that cannot be known."""
+    here = _process(os.getpid())
+    if here is None:
+        return None
+    starters: set[Process] = set()
+    with suppress(OSError):
+        for name in files.names(layout.LIVE):
+            starters.update(_read(files, name) or ())
+    return not starters.isdisjoint(_ancestors(here))
 
 
-def _read(path: Path) -> tuple[Process, Process] | None:
+def _read(files: FileOps, name: str) -> tuple[Process, Process] | None:
     """Return the server of a file and the process that started it; None if that server is gone."""
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(files.read(f"{layout.LIVE}/{name}"))
         server = Process(pid=int(value["pid"]), start=int(value["start"]))
         parent = Process(pid=int(value["parent"]), start=int(value["parentStart"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return (server, parent) if server.is_alive() else None
-
-
-def descends_from(root: Path) -> bool | None:
-    """Say whether this process descends from one that started a live server here; None if that cannot be known."""
-    here = this_process()
-    if here is None:
-        return None
-    return not starters(root).isdisjoint(_ancestors(here))
+    return (server, parent) if _process(server.pid) == server else None
 
 
 def _ancestors(process: Process) -> Iterator[Process]:
     above: Process | None = process
     while above is not None and above.pid > 1:
         yield above
-        above = parent_of(above)
+        above = _parent(above)
+
+
+def _parent(process: Process) -> Process | None:
+    fields = _status(process.pid)
+    return _process(int(fields[_PARENT])) if fields is not None else None
+
+
+def _process(pid: int) -> Process | None:
+    fields = _status(pid)
+    return Process(pid=pid, start=int(fields[_START])) if fields is not None else None
+
+
+def _status(pid: int) -> list[str] | None:
+    try:
+        text = read_regular(Path(f"/proc/{pid}/stat"), PROCESS_STATUS_BYTES_MAX).decode("utf-8", "replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()

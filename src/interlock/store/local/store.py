@@ -107,7 +107,7 @@ class LocalStore:
             from interlock.store.local.live import announce  # noqa: PLC0415 — once in a server
 
             self._announces = False
-            announce(self._root)
+            announce(self._files)
 
     @contextmanager
     def hold(self, session: SessionId, *, since_s: float | None = None) -> Generator[SessionLock]:
