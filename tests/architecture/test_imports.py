@@ -156,7 +156,7 @@ def test_what_others_may_have_put_in_a_place_is_read_by_one_function() -> None:
     assert found == {
         "channels/file.py",
         "cli/frame/running.py",
-        "cli/outside/source.py",
+        "cli/upkeep/source.py",
         "cli/upkeep/place.py",
         "server/transport/stdio.py",
         "store/local/files.py",

@@ -6,6 +6,7 @@ from typing import cast
 
 from interlock.channels.channel import ChannelConfig, Message, Result
 from interlock.channels.command import child_environment
+from interlock.channels.reply import parse_reply
 from interlock.kernel.budgets import CHANNEL_NOTE_BYTES_MAX
 from interlock.kernel.canonical import Json
 from interlock.kernel.text import one_line
@@ -44,4 +45,5 @@ class McpChannel:
         texts = [str(getattr(block, "text", "")) for block in result.content]
         if result.is_error:
             return Result(outcome="refused", note=one_line(" ".join(texts), CHANNEL_NOTE_BYTES_MAX) or "an error")
-        return Result(outcome="delivered", reply=cast("dict[str, Json] | None", result.structured_content))
+        structured = cast("dict[str, Json] | None", result.structured_content)
+        return Result(outcome="delivered", reply=structured or parse_reply(" ".join(texts).encode()))

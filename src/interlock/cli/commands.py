@@ -118,7 +118,7 @@ Exit codes: 0 success, 1 the key ring cannot be used, 2 wrong command line.""",
             "sign tokens with a new key; tokens of the old key stay valid until the next rotation",
             "upkeep.keys",
         ),
-        Command("source", "make a key with which a source signs its events", "outside.source"),
+        Command("source", "make a key with which a source signs its events", "upkeep.keys"),
     ),
 )
 EVENT = Group(

@@ -137,7 +137,7 @@ def _step_graph(task: Task) -> DecisionGraph:
         name = emit_name(number)
         gates = _gates(conditions, name, action.when)
         if action.once is not None:
-            # Whether it was sent before is an input like any other, so that no trigger needs a memory (EXM-6).
+            # Whether it was sent before is an input like any other, so that no trigger needs a memory (DEC-8).
             conditions[f"{name}.once"] = Compare(op="equals", var=f"{EMITTED}.{number}", value=False)
             gates = (*gates, f"{name}.once")
         fields = sorted(action.fields)

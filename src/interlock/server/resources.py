@@ -216,7 +216,7 @@ def _session(summary: SessionSummary) -> types.Resource:
         uri=session_link(summary.session),
         name=summary.session,
         title=f"{name}: {one_line(run.goal, HEADER_GOAL_BYTES_MAX)}" if run.goal else name,
-        description=f"Run {run.label}, {status_words(run.status)}{at}{more}",
+        description=f"Run {run.label}, {status_words(run.status, run.waiting)}{at}{more}",
         mime_type=_MARKDOWN,
         annotations=types.Annotations(last_modified=summary.last_at) if summary.last_at is not None else None,
     )

@@ -72,7 +72,7 @@ _ORDER: tuple[SourceKind, ...] = ("bundled", "user", "project", "remote", "plugi
 
 
 class CounterClock:
-    """A `Clock` with entropy that counts, so that two runs of a script mint the same ids. Only a test moves its time."""
+    """A `Clock` with entropy that counts, so that two runs mint the same ids. Only a test moves its time."""
 
     def __init__(self, first: int = 1) -> None:
         self._counter = itertools.count(first)

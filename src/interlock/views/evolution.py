@@ -70,7 +70,7 @@ _FROM_OUTSIDE = (
     ev.IntentRecordedEvent,
     ev.IntentSettledEvent,
 )
-"""Events that say nothing of when, and by whom, a run was last worked on (RES-13)."""
+"""Events that say nothing of when, and by whom, a run was last worked on (END-2, WORLD-2)."""
 
 
 def _note_last_events(runs: "HashTrieMap[RunId, Run]", last: Mapping[RunId, ev.Event]) -> "HashTrieMap[RunId, Run]":

@@ -5,7 +5,7 @@ This module does not judge decisions: an appended event is history. It raises fo
 such as a node whose parent is missing: the log is damaged.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from rpds import HashTrieMap, HashTrieSet
@@ -96,7 +96,7 @@ class Node:
     checkpoints: int = 0
     request_digest: Digest | None = None
     actor: ev.Actor | None = None
-    at: str | None = None
+    at: str | None = field(default=None, compare=False)
     taken: "HashTrieSet[EventId]" = NONE_TAKEN
 
 

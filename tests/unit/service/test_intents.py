@@ -53,7 +53,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 # Derived and recorded.
 
 
-@pytest.mark.inv("EFF-3", "EFF-5", "WORLD-5", "EXM-11")
+@pytest.mark.inv("EFF-3", "EFF-5", "WORLD-5", "DEC-9")
 @pytest.mark.produces("event:intent_recorded")
 def test_an_intent_is_derived_from_its_declaration_and_recorded_with_the_advance(tmp_path: Path) -> None:
     harness = served(tmp_path, NOTIFY)
@@ -95,7 +95,7 @@ OUTCOMES: Mapping[str, tuple[Document, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.inv("EFF-5", "EXM-11")
+@pytest.mark.inv("EFF-5", "DEC-9")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_each_outcome_of_an_intent_sends_it_or_not_and_says_so(tmp_path: Path, outcome: str) -> None:
     action, context, kind = OUTCOMES[outcome]
@@ -159,6 +159,7 @@ def test_in_a_loop_each_pass_sends_and_once_sends_in_the_first_pass_only(tmp_pat
     assert unsound(harness.store) == []
 
 
+@pytest.mark.damages
 @pytest.mark.inv("EFF-9")
 def test_verification_derives_intents_again_and_finds_a_changed_one(tmp_path: Path) -> None:
     harness = served(tmp_path, NOTIFY)

@@ -107,7 +107,8 @@ def advance(
         if session is None or target.node.node not in session.nodes:
             return lost_history("ackToken", run=target.run_context.view())
         recorded = session.advance(target.node.node, attempt)
-        if recorded is None:
+        is_ours = recorded is None
+        if is_ours:
             outcome = _record(ports, lock, call, session)
             if not isinstance(outcome, Session):
                 return outcome
@@ -115,7 +116,9 @@ def advance(
             recorded = session.advance(target.node.node, attempt)
     if recorded is None:
         return render_end(ports, call.ring, target.run_context.at(session))
-    ports.outbox.offer(session.session, session.outside.of_node(node_of_attempt(attempt)))
+    if is_ours:
+        # Who recorded an intent sends it, and nobody else by itself (WORLD-6).
+        ports.outbox.offer(session.session, session.outside.of_node(node_of_attempt(attempt)))
     return _render_outcome(ports, call, session, recorded)
 
 

@@ -10,7 +10,7 @@ from interlock.cli.screen import StopError, say, say_json
 from interlock.service.outside.signatures import new_source
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_json(parser)
     parser.add_argument("what", choices=["new"], help="`new`: make a key")
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, metavar="KEYFILE", help="the file for the private key")
 
 
-def run(options: argparse.Namespace) -> int:
+def make_source(options: argparse.Namespace) -> int:
     """Write the private key, print the public key, and return the exit code.
 
     Raises:
