@@ -118,19 +118,44 @@ Exit codes: 0 success, 1 the key ring cannot be used, 2 wrong command line.""",
             "sign tokens with a new key; tokens of the old key stay valid until the next rotation",
             "upkeep.keys",
         ),
+        Command("source", "make a key with which a source signs its events", "upkeep.keys"),
+    ),
+)
+EVENT = Group(
+    "event",
+    "tell a run that something happened outside",
+    """Record events from outside: a run that waits for one continues.
+Exit codes: 0 success, 1 refused or not found, 2 wrong command line.""",
+    (
+        Command("send", "record an event of a run, and let the run continue if it waits for it", "outside.event"),
+        Command("sign", "print an event with the signature of a source, to send it elsewhere", "outside.event"),
+    ),
+)
+INTENT = Group(
+    "intent",
+    "show and deliver what runs send outside",
+    """Show what runs were to send outside, and what became of it. Only `deliver` sends anything.
+Exit codes: 0 success, 1 not delivered or not found, 2 wrong command line.""",
+    (
+        Command("list", "list intents with their state", "outside.intent"),
+        Command("show", "show one intent with its fields", "outside.intent"),
+        Command("deliver", "send intents that did not arrive", "outside.intent"),
+        Command("abandon", "record that intents are not sent any more", "outside.intent"),
     ),
 )
 COMMANDS: tuple[Command | Group, ...] = (
-    Command("serve", "serve MCP over stdin and stdout", "serve"),
-    Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "demo"),
+    Command("serve", "serve MCP over stdin and stdout", "top.serve"),
+    Command("demo", "play a run that survives kill -9 of its server, then fork and verify it", "top.demo"),
     WORKFLOW,
     SESSION,
+    EVENT,
+    INTENT,
     CONFIG,
     Command("gc", "delete expired and unreferenced data", "upkeep.gc"),
     KEYS,
     Command("doctor", "check the installation and the recorded data", "upkeep.doctor"),
     Command("version", "print the version"),
-    Command("help", "print the help of Interlock or of a command", "help"),
+    Command("help", "print the help of Interlock or of a command", "frame.help"),
 )
 
 _AddParser: TypeAlias = Callable[..., argparse.ArgumentParser]

@@ -374,6 +374,40 @@ QUERY_BYTES_MAX = 1 * KIB
 """A query of `resume_session`: a few words."""
 SUMMARY_RUNS_MAX = 32
 """Runs of a session whose summary is cached with it: each append writes the cache."""
+EVENT_FIELDS_BYTES_MAX = 8 * KIB
+"""Canonical bytes of the fields of one event or intent: larger data is passed by reference."""
+EVENT_FIELDS_MAX = 20
+"""Fields of one event or intent: each is declared by hand."""
+EVENT_TEXT_CHARS_MAX = 128
+"""Characters of a kind, of the id that a sender gives an event, and of the name of a source or a channel."""
+EVENTS_WAITING_MAX = 64
+"""Events of a run that no step has taken yet: a sender that is wrong must not fill the log."""
+EVENTS_PER_RUN_MAX = 2_000
+"""Events of a run: one for each pass of the longest loop."""
+EMITS_PER_STEP_MAX = 8
+"""Intents of one step: each has a place in the plan and is sent by itself."""
+AWAIT_S_MAX = 90 * DAY_S
+"""The longest time that a step waits for an event: longer than any session is kept by default."""
+CHANNEL_TIMEOUT_S = 10
+"""How long a channel may take for one intent if the configuration does not say it: a request to a service nearby."""
+CHANNEL_TIMEOUT_S_MAX = 300
+"""The most that a configuration may set for it: a try occupies one of few senders."""
+CHANNEL_REPLY_BYTES_MAX = 64 * KIB
+"""What is read of the answer of a channel: more than an event needs."""
+CHANNEL_NOTE_BYTES_MAX = 400
+"""What is kept of why a try failed: it is shown in lists."""
+CHANNELS_MAX = 50
+"""Channels, and sources, of one configuration."""
+DISPATCHES_AT_ONCE = 4
+"""Intents that one server sends at the same time: a channel that hangs must not hold the others."""
+DISPATCH_QUEUE_MAX = 1_000
+"""Intents that wait in one server; more stay undelivered, and `interlock intent deliver` sends them."""
+DISPATCH_TRIES_MAX = 3
+"""Tries of one process to send an intent, if the channel recognises the id of what it got before."""
+PROCESS_STATUS_BYTES_MAX = 4 * KIB
+"""What the operating system says of one process is a line."""
+DISPATCH_PAUSE_S = 2
+"""The pause before the next try, and before the lock of a busy session is asked for again."""
 CHECKPOINTS_PER_NODE_MAX = 255
 """Checkpoints of one node: the short token counts them in one byte (CHK-4)."""
 

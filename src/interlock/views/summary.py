@@ -14,7 +14,7 @@ from interlock.kernel.ids import NodeId, RunId, SessionId
 from interlock.record.payloads import WorkReason
 from interlock.views.status import RunStatus
 
-SUMMARY_VERSION = 3
+SUMMARY_VERSION = 4
 """A cached summary of another version is ignored."""
 
 
@@ -24,7 +24,8 @@ class RunSummary:
 
     A run that failed or was cancelled keeps the step at which it ended; `end_reason` says why it ended. `notes` are the
     tip's latest notes; `last_at` is the time of the last event. `branch`, `head_sha` and `repo` (the digest of the
-    repository root) are the git position at which the run began.
+    repository root) are the git position at which the run began. `waiting` is the event that the pending step waits
+    for; `intents` counts what the run has to send outside.
     """
 
     run: RunId
@@ -47,6 +48,8 @@ class RunSummary:
     branch: str | None
     head_sha: str | None
     repo: str | None
+    waiting: str | None = None
+    intents: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -108,5 +111,6 @@ def run_json(run: RunSummary) -> dict[str, Json]:
         "startedAt": run.started_at,
         "lastAt": run.last_at,
         "branch": run.branch,
+        "waiting": run.waiting,
     }
     return values

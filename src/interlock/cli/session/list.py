@@ -191,7 +191,7 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
         run.label,
         run.workflow_id,
         one_line(run.goal or "-", CELL_BYTES_MAX),
-        status_words(run.status),
+        status_words(run.status, run.waiting),
         step_words(run),
         when,
         run.client or "-",

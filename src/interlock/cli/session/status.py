@@ -57,4 +57,4 @@ def _rows(store: StoreReader, plans: Plans, wanted: str | None) -> tuple[list[Ro
 def _row(row: Row) -> tuple[str, ...]:
     run = row.run
     title, goal = one_line(run.step or "-", CELL_BYTES_MAX), one_line(run.goal or "-", CELL_BYTES_MAX)
-    return run.label, status_words(run.status), step_words(run), title, run.workflow_id, goal
+    return run.label, status_words(run.status, run.waiting), step_words(run), title, run.workflow_id, goal

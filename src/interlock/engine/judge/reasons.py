@@ -174,6 +174,29 @@ def unfit_computed(step_id: str, key: str, why: Undecided) -> Violation:
     )
 
 
+def unfit_intent(step_id: str, sends: str, why: Undecided) -> Violation:
+    """`contract_violation:invalid_required_output` for a field of an intent that cannot be sent (WORLD-5)."""
+    return _finding(
+        "invalid_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The step sends `{sends}`, but found {_share(why.found)}; expected {why.expected}.",
+        "Correct the context values or the evidence that the fields read. If they are correct, report to the user that"
+        " the workflow is wrong." + _USE_FRESH,
+        {"sends": sends, "found": _share(why.found), "wanted": why.expected},
+    )
+
+
+def expired(step_id: str, event: str) -> Violation:
+    """`contract_violation:missing_required_output` for an event that did not come in time (WORLD-4)."""
+    return _finding(
+        "missing_required_output",
+        WorkflowStepPointer(kind="workflow_step", step_id=step_id),
+        f"The event `{event}` did not arrive before the timeout of its step.",
+        "Find out why it did not arrive. Redo the step before it on a new branch to wait again.",
+        {"event": event},
+    )
+
+
 def undecided(found: Undecided, what: str) -> Violation:
     """`contract_violation:*` for a condition that cannot be decided (WALK-4); `what` is the title of its decision."""
     if found.path is None:

@@ -84,6 +84,8 @@ def _declarations(workflow: CompiledWorkflow) -> Iterator[Diagnostic]:
             prompt=(),
             produces=node.task.produces,
             sets=node.task.sets,
+            emits=node.task.emits,
+            awaits=node.task.awaits,
             needs_user=node.task.needs_user,
         )
         for number, node in enumerate(workflow.plan.nodes)

@@ -8,7 +8,7 @@ from typing import assert_never, get_args
 from interlock.engine.advance import decide_advance
 from interlock.engine.ends import Ended, EndNotAgreed, RunComplete, decide_end, without_answer
 from interlock.engine.gates import ApprovalContext, GateClaims, Reply
-from interlock.engine.judge.attempt import Advanced, Refused
+from interlock.engine.judge.attempt import Advanced, Refused, Waiting
 from interlock.engine.request import CONFIRMATION_KIND, PreferenceDelta, Request
 from interlock.engine.start import Start, plan_start
 from interlock.kernel.budgets import UNREPORTED_EVIDENCE_MAX
@@ -188,6 +188,8 @@ def _replay_advance(
         autonomy = request.preferences.autonomy or "full_auto_never_stop"
         request = replace(request, preferences=replace(request.preferences, autonomy=autonomy), asking=declined)
     decision = decide_advance(attempt_on(reader, run_context, (node, key.data.attempt_id), request, key.actor))
+    if isinstance(decision, Waiting):
+        return "the event that the step waits for is not in the log"
     return decision.plan if isinstance(decision, Advanced | Refused) else decision.blockers[0].message
 
 

@@ -85,7 +85,7 @@ def _properties(account: SessionReport, run: RunReport, options: RenderOptions) 
         if summary.step is not None
         else ()
     )
-    yield "Status", (status_words(summary.status), *at)
+    yield "Status", (status_words(summary.status, summary.waiting), *at)
     if run.ended is not None:
         yield "Ended", (*_work(run.ended.work), *_by(run.ended))
     yield "Workflow", (UntrustedText(summary.workflow_id), f" ({run.source_kind}, ", UntrustedText(run.source_ref), ")")

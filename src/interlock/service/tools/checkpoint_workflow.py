@@ -19,7 +19,6 @@ from interlock.service.run.attempts import whole_notes
 from interlock.service.tokens.mint import Argument, minting
 from interlock.service.tokens.resolve import SentTokens, lost_history
 from interlock.service.tools import warnings
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.end_run import refuse_ended
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.tools.target import Target, load_target
@@ -92,7 +91,7 @@ def checkpoint_workflow(ports: Ports, command: CheckpointCommand) -> Answer | Re
             refusal = _refusal(call, session, attempt)
             if refusal is not None:
                 return refusal
-            session = append_plan(ports, lock, _plan(call, session, attempt), command.actor)
+            session = ports.append(lock, _plan(call, session, attempt), command.actor)
     return _render_recorded(ports, call, session, attempt)
 
 

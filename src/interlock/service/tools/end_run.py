@@ -15,7 +15,6 @@ from interlock.service.ports import AppendPorts, Ports
 from interlock.service.run.attempts import ending_of
 from interlock.service.run.context import RunContext, load_run_context
 from interlock.service.tokens.mint import Mint, minting
-from interlock.service.tools.append import append_plan
 from interlock.service.tools.pending_step import render_pending_step
 from interlock.service.unanswered import after_append
 from interlock.store.ports.keys import KeyRing
@@ -84,7 +83,7 @@ def end_run(
         decision = decide_end(ending_of(run_context, work, actor, None))
         match decision:
             case Ended():
-                after = append_plan(ports, lock, decision.plan, actor)
+                after = ports.append(lock, decision.plan, actor)
                 return replace(_ended_run(after, run_id), is_new=True)
             case RunComplete():
                 return refuse_complete(run_context)

@@ -1,19 +1,24 @@
 """The pending step of a node as answers show it: its prompt, and what a call that reports it must contain."""
 
+import json
 from collections.abc import Iterable
 
 from interlock.define.declared import declared_blank
 from interlock.engine.answer.parts import PendingStepView
 from interlock.engine.answer.prompt import prompt_of
+from interlock.engine.answer.structure import WaitingOut
 from interlock.engine.gates import NO_APPROVAL, ApprovalContext, asks_of, needs_confirmation
 from interlock.engine.judge.confirmation import CLAIM
 from interlock.engine.judge.evidence import artifact_outlines
+from interlock.engine.outside import EVENT_KIND
 from interlock.engine.template import rendered_line, with_loop_variables
 from interlock.kernel.blanks import Blank
 from interlock.plan.compiled import CompiledWorkflow
+from interlock.plan.records import Task
 from interlock.plan.walk import ExecutionState
 from interlock.record.snapshot import LoopFrame
 from interlock.service.run.context import RunContext
+from interlock.views.node_position import chain_head
 from interlock.views.session import Node
 
 
@@ -65,8 +70,29 @@ def render_step_at(
         artifacts=artifact_outlines(run_context.workflow, step),
         context=_key_blanks(run_context.workflow, step.task.produces),
         parallel_with=parallel,
+        waiting=_waiting(run_context, node, step.task),
         claim=CLAIM if asking.needs_claim and not never_stops and asks_of(step, seen) else None,
     )
+
+
+def _waiting(run_context: RunContext, node: Node, task: Task) -> WaitingOut | None:
+    """Return what a step waits for: always the same words, so that repeated answers are equal."""
+    awaits = task.awaits
+    if awaits is None:
+        return None
+    fields = {name: f"<{kind}>" for name, kind in sorted(awaits.fields.items())}
+    sent = {"kind": EVENT_KIND, "event": awaits.event, "id": "<unique id>", "fields": fields}
+    label = run_context.session.label(run_context.run.run)
+    word = {"signed": "a configured source signs and sends it", "executed": "Interlock itself records it"}
+    command = f"`interlock event send {awaits.event} --run {label}`"
+    by = word.get(awaits.assurance, f"a person or CI sends it with {command}")
+    how = f"The run waits for the event `{awaits.event}`: {by}. Nothing is to be done until it is there."
+    if awaits.assurance == "claimed":
+        how += f" If you know that it happened, add the artifact {json.dumps(sent)} to the call."
+    if awaits.timeout_s is not None:
+        how += f" It waits at most {awaits.timeout_s} seconds."
+    since = chain_head(run_context.session, node).at
+    return WaitingOut(for_="event", event=awaits.event, since=since, how=how)
 
 
 def _key_blanks(workflow: CompiledWorkflow, keys: Iterable[str]) -> dict[str, Blank]:

@@ -114,7 +114,10 @@ def _add_redirect(view: _View, answer_model: AnswerModel) -> AnswerModel:
     return replace(
         answer_model,
         redirect=view.mint.state(tip.node),
-        fork=_fork(view, "To redo this step on a new branch (the old branch stays),"),
+        # A step that waits has nothing to redo: its predecessor can be forked (WORLD-4).
+        fork=None
+        if answer_model.step.waiting is not None
+        else _fork(view, "To redo this step on a new branch (the old branch stays),"),
         where=where,
         warnings=(
             Warned(code="STEP_ALREADY_DONE", message=f"The step {title_in_code(answer_model.step.title)} is {where}."),

@@ -37,7 +37,8 @@ from interlock.store.local.session.settled import SettledMark, missing_bytes, re
 from interlock.store.ports.errors import Health
 from interlock.store.ports.reader import Omitted
 from interlock.store.regular_file import NotRegularFileError
-from interlock.views.session import BrokenHistoryError, Session, evolve, new_session
+from interlock.views.evolution import evolve
+from interlock.views.session import BrokenHistoryError, Session, new_session
 
 _OTHER_GROUP = "does not match its segment"
 _NULS_MIN = 2

@@ -55,14 +55,19 @@ def run(options: argparse.Namespace) -> int:
     # Importing the SDK takes half a second: Ctrl-C must print no traceback in that time.
     import anyio  # noqa: PLC0415 — see above
 
-    from interlock.server.app import build_server, local_ports  # noqa: PLC0415 — as above
+    from interlock.config.ports import local_ports  # noqa: PLC0415 — as above
+    from interlock.server.app import build_server  # noqa: PLC0415 — as above
     from interlock.server.transport.stdio import serve_stdio  # noqa: PLC0415 — as above
 
-    server = build_server(local_ports(settings), settings.workspace)
+    ports = local_ports(settings, is_server=True)
+    server = build_server(ports, settings.workspace)
     # Everything that exists now lives as long as the process; collections need not search it.
     gc.freeze()
     gc.enable()
-    return anyio.run(serve_stdio, server)
+    try:
+        return anyio.run(serve_stdio, server)
+    finally:
+        ports.outbox.close()
 
 
 def _check_streams() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from interlock.cli.running import printing
+from interlock.cli.frame.running import printing
 
 FAILED = 1
 INTERRUPTED = 130
