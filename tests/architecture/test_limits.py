@@ -39,6 +39,8 @@ NO_LIMIT = {
     "record/base.py": {"SHORT": FORMAT},
     "record/bundle.py": {"_VERSION": FORMAT},
     "record/short_tokens.py": dict.fromkeys(["_VERSION", "_BODY_CHARS", "_MAC_BYTES", "_SESSION_BYTES"], FORMAT),
+    "service/report/lines.py": dict.fromkeys(["_SECOND", "_MINUTE", "_HOUR", "_DAY"], UNIT),
+    "service/report/notes.py": {"_INDENT": FORMAT},
     "service/report/markdown.py": {"_FENCE_MIN": FORMAT},
     "service/run/context_limits.py": {"_WRITTEN_WITH_EXPONENT_FROM": FORMAT},
     "store/git.py": {"_SHA1_CHARS": FORMAT},

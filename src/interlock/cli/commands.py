@@ -71,7 +71,12 @@ SESSION = Group(
 Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong command line.""",
     (
         Command("list", "list runs, the newest first", "session.list"),
-        Command("show", "show one session: the status of its runs, the steps done, the open gaps", "session.show"),
+        Command("show", "show one session: its runs, their steps, evidence and open gaps", "session.evidence.show"),
+        Command(
+            "context",
+            "show the context of a run, and the step that set each key",
+            "session.evidence.context",
+        ),
         Command(
             "timeline", "list what happened in a session, oldest first; --json prints the events", "session.timeline"
         ),
@@ -83,7 +88,7 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
             "conformance", "check that runs or a file of events follow their plan", "session.lifecycle.conformance"
         ),
         Command("open-gaps", "list open gaps: the reason, the step and how to resolve each", "session.open_gaps"),
-        Command("report", "write a session as one Markdown or HTML file, for a pull request", "session.report"),
+        Command("report", "write a session as one Markdown or HTML file for a reviewer", "session.evidence.report"),
         Command("verify", "compute every recorded decision again and report those that differ", "session.verify"),
         Command("explain", "show why a run is at a step: conditions, inputs, the path taken", "session.explain"),
         Command("export", "write a session and everything that it refers to into one file", "session.export"),

@@ -206,6 +206,8 @@ SECRETS_NAMED_MAX = 5
 """Context keys that one warning names as likely secrets: the others are usually in the same place."""
 RECAP_NODES_MAX = 200
 """Nodes that a recap reads back from its own: a run without notes must not cost its whole length."""
+VERDICTS_KEPT_MAX = 4_096
+"""Artifacts whose verdicts one process keeps: those of twenty runs as long as a recap reads back."""
 RECAP_PART_BYTES_MIN = 200
 """The least space in a recap for which a part is cut: a shorter beginning is useless."""
 ARTIFACT_KIND_BYTES_MAX = 100

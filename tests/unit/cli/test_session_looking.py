@@ -12,7 +12,7 @@ from interlock.testing.harness import Harness, ToolResult, linear_workflow
 
 SHIP = linear_workflow("team.ship", "a", "b")
 COMMANDS = [
-    *("list", "list a --deep", "show", "show --all", "timeline", "graph", "graph --format mermaid"),
+    *("list", "list a --deep", "show", "show --all", "context", "timeline", "graph", "graph --format mermaid"),
     *(
         "graph --format dot",
         "status",

@@ -7,8 +7,8 @@ import pytest
 from tests.support.flow import IS_FAST, document, step
 from tests.support.modes import NEVER_STOPS, files_below, with_artifacts
 
+from interlock.cli.session.evidence.show import account_of
 from interlock.cli.session.import_ import restoring
-from interlock.cli.session.show import account_of
 from interlock.kernel.errors import ErrorCode
 from interlock.kernel.ids import SessionId
 from interlock.service.transfer.repair import Repaired, repair_session

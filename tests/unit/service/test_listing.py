@@ -16,6 +16,7 @@ TOLD = RunSummary(
     workflow_name="Ship it",
     goal="Ship 1.0",
     status="in_progress",
+    verdict=None,
     end_reason=None,
     tip=NODE,
     step="Step a",

@@ -27,7 +27,7 @@ from interlock.service.transfer.salvage import has_sound_part
 from interlock.store.ports.errors import ContentDamagedError, Health, SessionUnhealthyError
 from interlock.store.ports.store import StoreReader
 from interlock.views.recap import notes_of_attempt, notes_of_checkpoint
-from interlock.views.status import RunStatus, status_words
+from interlock.views.status import RunStatus
 from interlock.views.summary import run_json
 
 _HEADS = ("SESSION", "RUN", "WORKFLOW", "GOAL", "STATUS", "STEP", "WHEN", "CLIENT")
@@ -191,7 +191,7 @@ def _row(row: Row, found: _Found, now_ms: int | None) -> tuple[str, ...]:
         run.label,
         run.workflow_id,
         one_line(run.goal or "-", CELL_BYTES_MAX),
-        status_words(run.status),
+        run.status_text,
         step_words(run),
         when,
         run.client or "-",

@@ -3,16 +3,19 @@
 import argparse
 import shutil
 import sys
+from dataclasses import replace
 
 from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
-from interlock.cli.screen import say, say_json
+from interlock.cli.screen import StopError, flat, say, say_json
 from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
 from interlock.cli.store import answered_by_store, open_chosen_reader
-from interlock.kernel.budgets import STEPS_SHOWN
+from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
+from interlock.kernel.text import one_line
 from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.session_report import SessionReport, SessionReporter
+from interlock.service.report.step_report import StepReport
 from interlock.service.run.context import RunContext
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
@@ -22,6 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_store_options(parser)
     add_session_argument(parser)
+    parser.add_argument(
+        "--evidence",
+        dest="shows_evidence",
+        action="store_true",
+        help="every step with the content of its artifacts and what it changed in the context",
+    )
+    parser.add_argument(
+        "--step", metavar="STEP", help="only the steps with this number, id or title, with their task and evidence"
+    )
     parser.add_argument("--all", dest="shows_all", action="store_true", help="every step, with its complete notes")
 
 
@@ -31,14 +43,43 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
     """
-    shows_all: bool = options.shows_all
+    shows_evidence: bool = options.shows_evidence or options.step is not None
+    shows_all: bool = options.shows_all or shows_evidence
     report = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
+    if options.step is not None:
+        report = select_steps(report, options.step)
     if options.as_json:
         say_json(session_json(report))
         return 0
-    render_options = RenderOptions(newest_first=True, is_whole=shows_all, is_for_others=False, draw=drawn)
+    render_options = RenderOptions(
+        newest_first=not shows_evidence,
+        is_whole=shows_all,
+        is_for_others=False,
+        shows_evidence=shows_evidence,
+        shows_steps_only=options.step is not None,
+        draw=drawn,
+    )
     say(as_text(page_of(report, render_options), shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
     return 0
+
+
+def select_steps(report: SessionReport, wanted: str) -> SessionReport:
+    """Return the report with only the steps that a number, an id or a title names; without runs that have none.
+
+    Raises:
+        StopError: No step of the path has it.
+    """
+    runs = [replace(run, steps=tuple(step for step in run.steps if _is_step(step, wanted))) for run in report.runs]
+    if not any(run.steps for run in runs):
+        known = dict.fromkeys(f"{step.place.number} {step.step_id}" for run in report.runs for step in run.steps)
+        message = f"No step that was done or is pending is {one_line(wanted, ECHO_BYTES_MAX)!r}."
+        raise StopError(message, f"Name one of these by its number or id: {', '.join(known) or 'none'}.", exit_code=1)
+    return replace(report, runs=tuple(run for run in runs if run.steps))
+
+
+def _is_step(step: StepReport, wanted: str) -> bool:
+    names = {str(step.place.number), step.step_id.casefold(), flat(step.place.title).casefold()}
+    return flat(wanted).casefold() in names
 
 
 def drawn(run_context: RunContext) -> str:
