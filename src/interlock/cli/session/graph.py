@@ -14,8 +14,10 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.chart import Dot, Mermaid, Pen
 from interlock.cli.render.phrases import place_words
 from interlock.cli.render.run_tree import LEGEND, draw_run
+from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import say, say_json
-from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import add_session_argument, chosen_session
+from interlock.cli.session.evidence.damage import view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import GRAPH_LABEL_BYTES_MAX, UNFOLDED_CHARS_MAX
 from interlock.kernel.canonical import Json
@@ -24,6 +26,7 @@ from interlock.kernel.text import one_line
 from interlock.plan.records import NodeKind as Shape
 from interlock.record.payloads import NodeKind
 from interlock.service.run.context import RunContext, load_run_context
+from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.views.run_graph import GraphNode, run_graph, split_children, walk
 from interlock.views.session import Node
@@ -64,15 +67,25 @@ def run(options: argparse.Namespace) -> int:
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, options.session)
-        session = read_history(store, chosen).session
-        drawn = [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
+
+        def draw(history: History) -> list[_Drawing]:
+            session = history.session
+            return [_load_drawing(load_run_context(session, session.runs[run], plans)) for run in chosen.runs(session)]
+
+        viewed = view_session(store, plans, chosen, draw)
+    drawn = viewed.view
     if options.as_json:
         runs: list[Json] = [_json(one) for one in drawn]
-        say_json({"session": session.session, "runs": runs})
-        return 0
+        say_json(viewed.with_damage({"session": chosen.session, "runs": runs}))
+        return viewed.exit_code
+    if viewed.damage is not None and form == "terminal":
+        say(as_text(viewed.banner, None))
+    elif viewed.damage is not None:
+        # A chart is read by programs, which take no other text.
+        print(as_text(viewed.banner, None), file=sys.stderr)
     match form:
         case "mermaid" | "dot":
-            say(_chart(session.session, drawn, form))
+            say(_chart(chosen.session, drawn, form))
         case "terminal":
             console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else UNFOLDED_CHARS_MAX)
             for one in drawn:
@@ -80,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
             say(LEGEND)
         case _:
             assert_never(form)
-    return 0
+    return viewed.exit_code
 
 
 def drawn_text(run_context: RunContext) -> str:

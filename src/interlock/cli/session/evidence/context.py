@@ -30,14 +30,15 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
     """
-    report = account_of(open_chosen_reader(options), options.session, steps_max=1)
+    viewed = account_of(open_chosen_reader(options), options.session, steps_max=1)
+    report = viewed.view
     if options.as_json:
         runs: list[Json] = [_json(run) for run in report.runs]
-        say_json({"session": report.session, "runs": runs})
-        return 0
-    page = tuple(block for run in report.runs for block in _blocks(run))
+        say_json(viewed.with_damage({"session": report.session, "runs": runs}))
+        return viewed.exit_code
+    page = (*viewed.banner, *(block for run in report.runs for block in _blocks(run)))
     say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
-    return 0
+    return viewed.exit_code
 
 
 def _blocks(run: RunReport) -> tuple[Block, ...]:

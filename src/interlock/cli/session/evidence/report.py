@@ -36,22 +36,23 @@ def run(options: argparse.Namespace) -> int:
     """
     out: Path | None = options.out
     form: str = options.format or ("html" if out is not None and out.suffix in _HTML_SUFFIXES else "md")
-    page = review_page(account_of(open_chosen_reader(options), options.session), ReviewOptions(draw=_picture))
+    viewed = account_of(open_chosen_reader(options), options.session)
+    page = (*viewed.banner, *review_page(viewed.view, ReviewOptions(draw=_picture)))
     text = as_html(page) if form == "html" else as_markdown(page)
     if out in (None, _STANDARD_OUTPUT):
         if options.as_json:
-            say_json({"format": form, "text": text})
+            say_json(viewed.with_damage({"format": form, "text": text}))
         else:
             sys.stdout.write(text)
-        return 0
+        return viewed.exit_code
     assert out is not None, "without a file the report was printed"
     data = text.encode("utf-8", "backslashreplace")
     _write(out, data, is_forced=options.is_forced)
     if options.as_json:
-        say_json({"format": form, "out": str(out), "bytes": len(data)})
+        say_json(viewed.with_damage({"format": form, "out": str(out), "bytes": len(data)}))
     else:
         say(f"Wrote {printable_line(str(out))}, {len(data)} bytes.")
-    return 0
+    return viewed.exit_code
 
 
 def _picture(run: RunReport) -> Picture:

@@ -9,7 +9,8 @@ from interlock.cli.options import add_store_options
 from interlock.cli.render.report_json import session_json
 from interlock.cli.render.terminal import as_text
 from interlock.cli.screen import StopError, flat, say, say_json
-from interlock.cli.session.chosen import add_session_argument, chosen_session, read_history
+from interlock.cli.session.chosen import add_session_argument, chosen_session
+from interlock.cli.session.evidence.damage import Viewed, view_session
 from interlock.cli.store import answered_by_store, open_chosen_reader
 from interlock.kernel.budgets import ECHO_BYTES_MAX, STEPS_SHOWN
 from interlock.kernel.text import one_line
@@ -17,8 +18,11 @@ from interlock.service.report.layout import RenderOptions, page_of
 from interlock.service.report.session_report import SessionReport, SessionReporter
 from interlock.service.report.step_report import StepReport
 from interlock.service.run.context import RunContext
+from interlock.service.run.history import History
 from interlock.service.run.plans import Plans
 from interlock.store.ports.store import StoreReader
+
+_NO_REMEDY = "repair the session first."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,12 +49,11 @@ def run(options: argparse.Namespace) -> int:
     """
     shows_evidence: bool = options.shows_evidence or options.step is not None
     shows_all: bool = options.shows_all or shows_evidence
-    report = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
-    if options.step is not None:
-        report = select_steps(report, options.step)
+    viewed = account_of(open_chosen_reader(options), options.session, steps_max=None if shows_all else STEPS_SHOWN)
+    report = viewed.view if options.step is None else select_steps(viewed.view, options.step)
     if options.as_json:
-        say_json(session_json(report))
-        return 0
+        say_json(viewed.with_damage(session_json(report)))
+        return viewed.exit_code
     render_options = RenderOptions(
         newest_first=not shows_evidence,
         is_whole=shows_all,
@@ -59,8 +62,9 @@ def run(options: argparse.Namespace) -> int:
         shows_steps_only=options.step is not None,
         draw=drawn,
     )
-    say(as_text(page_of(report, render_options), shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
-    return 0
+    page = (*viewed.banner, *page_of(report, render_options))
+    say(as_text(page, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    return viewed.exit_code
 
 
 def select_steps(report: SessionReport, wanted: str) -> SessionReport:
@@ -89,8 +93,8 @@ def drawn(run_context: RunContext) -> str:
     return drawn_text(run_context)
 
 
-def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> SessionReport:
-    """Load the report of the selected session or run.
+def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None = None) -> Viewed[SessionReport]:
+    """Load the report of the selected session or run; of its sound beginning if the session is damaged.
 
     Raises:
         StopError: The name fits no session or several, or the store cannot answer.
@@ -98,5 +102,18 @@ def account_of(store: StoreReader, wanted: str | None, *, steps_max: int | None 
     with answered_by_store():
         plans = Plans(store)
         chosen = chosen_session(store, plans, wanted)
-        history = read_history(store, chosen)
-        return SessionReporter(store, plans, history).session(chosen.runs(history.session), steps_max=steps_max)
+
+        def report(history: History) -> SessionReport:
+            reporter = SessionReporter(store, plans, history)
+            return reporter.session(chosen.runs(history.session), steps_max=steps_max)
+
+        viewed = view_session(store, plans, chosen, report)
+    if viewed.damage is None:
+        return viewed
+    return replace(viewed, view=_without_remedies(viewed.view))
+
+
+def _without_remedies(report: SessionReport) -> SessionReport:
+    """Return the report of a damaged session: what would resolve its gaps cannot be done in it."""
+    runs = (replace(run, gaps=tuple(replace(gap, remedy=_NO_REMEDY) for gap in run.gaps)) for run in report.runs)
+    return replace(report, runs=tuple(runs))
