@@ -53,6 +53,10 @@ NO_LIMIT = {
     "testing/upkeep_contract.py": {"_DAY_S": UNIT, "_TTL_S": SIMULATED, "_SWEEPS_MAX": SIMULATED},
     "testing/power_cut.py": {"_SECTOR_BYTES": SIMULATED, "_ROOT": SIMULATED},
     "views/session.py": {"LABEL_CHARS": FORMAT, "LABEL_CHARS_ON_CLASH": FORMAT},
+    "views/picture/layout.py": dict.fromkeys(
+        ["BOX_WIDTH", "LINE_HEIGHT", "_CHARS", "_PADDING", "_GAP", "_FRAME", "_HEAD", "_TEXT_GAP"], FORMAT
+    ),
+    "views/picture/svg.py": {"_TIP": FORMAT},
     "views/summary.py": {"SUMMARY_VERSION": FORMAT},
 }
 

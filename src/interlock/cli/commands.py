@@ -78,9 +78,11 @@ Exit codes: 0 success, 1 a check failed or a session was not found, 2 wrong comm
             "session.evidence.context",
         ),
         Command(
-            "timeline", "list what happened in a session, oldest first; --json prints the events", "session.timeline"
+            "timeline",
+            "list what happened in a session, oldest first",
+            "session.evidence.timeline",
         ),
-        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.graph"),
+        Command("graph", "draw runs with their branches, refused attempts and checkpoints", "session.evidence.graph"),
         Command("status", "print the status of each run in one line", "session.status"),
         Command("lifecycle", "print the events of a run, from its start to its end", "session.lifecycle.events"),
         Command("state", "show the state of each step of a run, and where to resume", "session.lifecycle.state"),

@@ -37,9 +37,9 @@ class Damage:
         """Yield what is lost, and what to do. The first line names the code."""
         banner = self.banner
         if self.is_log_shown:
-            yield f"{banner.code}: damaged. Every event is shown, but what some refer to cannot be read."
+            yield (f"{banner.code}: damaged. Every event is shown, but what some refer to cannot be read.",)
         else:
-            yield f"{banner.code}: damaged. Only what was recorded before the damage is shown."
+            yield (f"{banner.code}: damaged. Only what was recorded before the damage is shown.",)
             yield "left out: ", UntrustedText(left_out_words(banner))
         for one in self.found[:NAMED_MAX]:
             yield (

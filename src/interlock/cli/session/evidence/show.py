@@ -88,7 +88,7 @@ def _is_step(step: StepReport, wanted: str) -> bool:
 
 def drawn(run_context: RunContext) -> str:
     """Return the tree of a run that branched."""
-    from interlock.cli.session.graph import drawn_text  # noqa: PLC0415 — most runs never branch
+    from interlock.cli.session.evidence.graph import drawn_text  # noqa: PLC0415 — most runs never branch
 
     return drawn_text(run_context)
 
