@@ -56,6 +56,7 @@ Exit codes: 0 success, 1 faults found or request refused, 2 wrong command line."
         Command("list", "list workflows, and each workflow file that has faults with its first fault", "workflow.list"),
         Command("inspect", "show a workflow as an agent can inspect it before it starts a run", "workflow.inspect"),
         Command("plan", "show the compiled plan of a workflow", "workflow.plan"),
+        Command("builtins", "list the built-in contracts, routines, features and texts", "workflow.builtins"),
         Command("adapter", "show the context keys that a workflow declares and sets", "workflow.adapter"),
         Command("decide", "show what a step would set and decide with a context; record nothing", "workflow.decide"),
         Command("graph", "draw the plan of a workflow", "workflow.graph"),

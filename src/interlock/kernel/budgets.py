@@ -438,6 +438,10 @@ TERMINAL_CHARS_MIN = 20
 """The least width of wrapped text: in a narrower terminal, lines are too long."""
 SHORT_ID_CHARS_MIN = 6
 """The last characters of a session's id that name it in a table; more if another id ends in the same characters."""
+SLIP_CHARS_MIN = 4
+"""Letters of a word from which one wrong letter is a slip: shorter words differ in one letter by chance."""
+BEGINNING_CHARS_MIN = 3
+"""Letters from which the beginning of a word matches it: two letters begin too many words."""
 RUNS_LISTED = 30
 """Runs on one page of `session list`, without `--limit`."""
 TIMELINE_ENTRIES = 50

@@ -10,6 +10,7 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
+from interlock.config.applied import applied_config_hash
 from interlock.config.settings import Settings, workflow_sources
 from interlock.kernel.budgets import CACHE_HINT_MS
 from interlock.server.calls import Calls
@@ -51,6 +52,7 @@ def local_ports(settings: Settings) -> Ports:
         gates_claims=settings.config.gates_claims,
         artifact_bytes_max=settings.config.artifact_bytes_max,
         keeps_repo_root=settings.config.keeps_repo_root,
+        config_hash=applied_config_hash(settings),
     )
 
 

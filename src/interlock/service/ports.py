@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from interlock.engine.gates import GateClaims
 from interlock.kernel.budgets import ARTIFACT_BYTES_MAX
-from interlock.kernel.ids import SessionId
+from interlock.kernel.ids import Digest, SessionId
 from interlock.kernel.progress import Progress, report_nothing
 from interlock.record.base import SHORT, Preferences, TokenFormat
 from interlock.service.clock import Clock, NoTrace, SystemClock, Trace
@@ -102,6 +102,7 @@ class Ports(AppendPorts):
     gates_claims: GateClaims = "when_client_cannot_ask"
     artifact_bytes_max: int = ARTIFACT_BYTES_MAX
     keeps_repo_root: bool = False
+    config_hash: Digest | None = None
     unanswered: UnansweredStarts = field(default_factory=UnansweredStarts)
 
     def for_call(self, since_s: float, progress: Progress) -> "Ports":
